@@ -1,0 +1,126 @@
+//! What the engine asks of, and reports to, the program that drives it.
+//!
+//! The engine knows processes, modules and instruction counts; the driver (the `grind` runner) knows options, logs, debug
+//! info and profile files. They meet only here. Nothing in this module refers to a profile format.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::addr::GuestAddr;
+pub use crate::cpuid::CpuModel;
+
+/// The program to run: resolved by the driver, which has also checked that it can be executed.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What is handed to `execve` (it may be a script with `#!`).
+    pub path: PathBuf,
+    /// The whole argument vector, `argv[0]` included.
+    pub args: Vec<OsString>,
+    /// The environment, as `NAME=value` strings.
+    pub env: Vec<OsString>,
+}
+
+/// How to run it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The processor that CPUID and XGETBV describe to the guest.
+    pub cpu: CpuModel,
+    /// Whether instructions are counted from the first one on (`--instr-at-start`).
+    pub count_at_start: bool,
+}
+
+/// How the first process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It called `exit` with this status (0-255).
+    Code(i32),
+    /// It was killed by this signal.
+    Signal(i32),
+}
+
+/// A request of the guest that switches counting on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instrumentation {
+    /// Count from the next instruction on.
+    Start,
+    /// Do not count the next instruction and those that follow.
+    Stop,
+}
+
+/// A mapped file, or anonymous memory, that code was executed from.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The path as the kernel shows it; `None` for anonymous memory.
+    pub path: Option<PathBuf>,
+    /// The image itself where no file has it (the vDSO), else `None`.
+    pub image: Option<Arc<[u8]>>,
+    /// First address of this mapping.
+    pub start: GuestAddr,
+    /// One past its last address.
+    pub end: GuestAddr,
+    /// File offset that `start` shows. `addr - start + offset` is the file offset of `addr`.
+    pub offset: u64,
+}
+
+/// How often one instruction was executed.
+#[derive(Clone, Copy, Debug)]
+pub struct InstructionCount {
+    /// Index into [`ProcessReport::modules`].
+    pub module: usize,
+    /// Its address.
+    pub addr: GuestAddr,
+    /// Its length in bytes (19 for a client request).
+    pub len: u8,
+    /// Executions; one more for each iteration of a REP-prefixed one.
+    pub count: u64,
+}
+
+/// What a process has executed.
+///
+/// The same address may occur several times (it may have been translated more than once): add the counts up.
+#[derive(Debug)]
+pub struct ProcessReport<'a> {
+    /// The process.
+    pub pid: i32,
+    /// Its parent at the time it was created (0: grind itself started it).
+    pub parent: i32,
+    /// The program it runs, as the kernel resolved it (`/proc/PID/exe`).
+    pub exe: PathBuf,
+    /// Its arguments, `argv[0]` included, as given to the last `execve`.
+    pub args: Vec<OsString>,
+    /// Everything that code was executed from.
+    pub modules: &'a [Module],
+    /// Executed instructions; unordered.
+    pub counts: &'a [InstructionCount],
+}
+
+/// Something the user should be told. The text has no prefix and no line end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Shown unless `-q` was given.
+    Warning(String),
+    /// Shown with `-v`.
+    Detail(String),
+}
+
+/// The driver's side. All calls come from the thread that called [`crate::run`], while the process they speak of is stopped.
+pub trait Session {
+    /// Whether to follow `pid` into the program that its `execve` is about to start.
+    fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool;
+    /// A new image has been started in `pid`, which is followed: the first one, or after [`Session::follow_exec`].
+    fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]);
+    /// `child` is a copy of `parent` (fork, vfork), its counts included.
+    fn forked(&mut self, parent: i32, child: i32);
+    /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.
+    /// Called once a process, also when it was killed; not when another image replaces this one.
+    fn process_ends(&mut self, report: &ProcessReport<'_>);
+    /// Text that the guest prints through a client request (already formatted).
+    fn client_print(&mut self, pid: i32, text: &[u8]);
+    /// The guest asked to switch counting although it is in that state already.
+    fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation);
+    /// The tool's name, as GET_TOOLNAME tells it (`cachegrind`).
+    fn tool_name(&self) -> &str;
+    /// Something worth telling.
+    fn notice(&mut self, pid: i32, notice: Notice);
+}
