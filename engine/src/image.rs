@@ -65,7 +65,16 @@ impl Remote<'_> {
         Ok((file, fd))
     }
 
-    fn map(&mut self, what: &'static str, at: u64, len: u64, prot: i32, flags: i32, fd: u64, offset: u64) -> Result<u64, EngineError> {
+    fn map(
+        &mut self,
+        what: &'static str,
+        at: u64,
+        len: u64,
+        prot: i32,
+        flags: i32,
+        fd: u64,
+        offset: u64,
+    ) -> Result<u64, EngineError> {
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | flags) as u64;
         self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, offset])
     }
@@ -175,8 +184,7 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let tables =
-        copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
+    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
     let mut chunks = Vec::new();
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
@@ -214,7 +222,8 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         let next = regions.iter().find(|r| r.start == end);
         let previous = regions.iter().find(|r| r.end == start);
         let below_stack = next.is_some_and(|r| r.name == b"[stack]");
-        let after_heap = previous.is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
+        let after_heap = previous
+            .is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
         // Where mappings grow down into this gap, or the heap up, stay away from that end.
         let (low, high) = if below_stack {
             (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))

@@ -1,0 +1,245 @@
+//! The program itself, from the outside: messages, exit codes, and what it leaves behind when it runs nothing.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder to run in, which is the home folder too.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Answer {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+const MORE: &str = "Use --help for more information or consult the user manual.\n";
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path()).env("HOME", self.path("home"));
+        for name in ["GRIND_OPTS", "VALGRIND_OPTS"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn grind(&self, args: &[&str]) -> Answer {
+        self.command(Path::new(env!("CARGO_BIN_EXE_grind"))).args(args).output().unwrap().into()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    let place = Place::new();
+    for (args, start) in [
+        (&["--help"][..], "usage: grind [options] program"),
+        (&["-h"], "usage: grind [options] program"),
+        (&["--help-debug"], "usage: grind [options] program"),
+        (&["--help-dyn-options"], "No option can be changed"),
+        (&["--version"], concat!("grind-", env!("CARGO_PKG_VERSION"), "\n")),
+        (&["--bogus", "--version"], concat!("grind-", env!("CARGO_PKG_VERSION"), "\n")),
+    ] {
+        let answer = place.grind(args);
+        assert_eq!((answer.code, answer.err.as_str()), (Some(0), ""), "{args:?}");
+        assert!(answer.out.starts_with(start), "{args:?}: {}", answer.out);
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_1() {
+    let place = Place::new();
+    for (args, message) in [
+        (&[][..], "grind: no program specified\ngrind: Use --help for more information.\n".to_owned()),
+        (&["--"], "grind: no program specified\ngrind: Use --help for more information.\n".to_owned()),
+        (&["--bogus-thing", "true"], format!("grind: Unknown option: --bogus-thing\ngrind: {MORE}")),
+        (
+            &["--log-fil=x", "true"],
+            format!("grind: Unknown option: --log-fil=x\ngrind: Did you mean '--log-file=x'?\ngrind: {MORE}"),
+        ),
+        (
+            &["--branch-sim", "true"],
+            format!(
+                "grind: Bad option: --branch-sim\n\
+                 grind: Missing boolean value, did you mean '--branch-sim=yes'?\ngrind: {MORE}"
+            ),
+        ),
+        (
+            &["--cachegrind-out-file=", "true"],
+            format!("grind: Bad option: --cachegrind-out-file=\ngrind: No filename given\ngrind: {MORE}"),
+        ),
+        (
+            &["--tool=memcheck", "true"],
+            format!("grind: failed to start tool 'memcheck': this version has cachegrind only\ngrind: {MORE}"),
+        ),
+        (
+            &["--log-file=absent/log", "true"],
+            "grind: cannot write the log file 'absent/log': No such file or directory; name another place with \
+             --log-file=FILE\n"
+                .to_owned(),
+        ),
+        (
+            &["--cachegrind-out-file=absent/out.%p", "true"],
+            "grind: cannot write the profile 'absent/': No such file or directory; name another place with \
+             --cachegrind-out-file=FILE\n"
+                .to_owned(),
+        ),
+    ] {
+        let answer = place.grind(args);
+        assert_eq!(answer.err, message, "{args:?}");
+        assert_eq!((answer.code, answer.out.as_str()), (Some(1), ""), "{args:?}");
+    }
+    assert!(place.names().is_empty(), "{:?}", place.names());
+}
+
+#[test]
+fn programs_that_cannot_be_run_end_with_126_or_127() {
+    let place = Place::new();
+    place.put("noexec", b"#!/bin/sh\n", 0o644);
+    place.put("orphan", b"#!/nonexistent/interp\n", 0o755);
+    place.put("binary", b"\0\x01", 0o755);
+    place.put("old", &[b"\x7fELF\x01\x01\x01".as_slice(), &[0; 57]].concat(), 0o755);
+    let mut setid = b"\x7fELF\x02\x01\x01".to_vec();
+    setid.resize(64, 0);
+    (setid[16], setid[18]) = (2, 62);
+    place.put("setid", &setid, 0o4755);
+    for (program, code, message) in [
+        ("/nonexistent", 127, "No such file or directory"),
+        ("no-such-command", 127, "command not found"),
+        ("", 127, "command not found"),
+        ("./", 126, "is a directory"),
+        ("./noexec", 126, "Permission denied (make it executable with chmod +x)"),
+        ("./orphan", 126, "bad interpreter: /nonexistent/interp: No such file or directory"),
+        ("./binary", 126, "cannot execute binary file: neither an ELF program nor a script"),
+        ("./old", 126, "is a program for another processor (ELF machine 0); grind runs x86-64 programs only"),
+        (
+            "./setid",
+            126,
+            "Permission denied: a set-uid or set-gid program cannot be traced (profile a copy without these bits)",
+        ),
+    ] {
+        let answer = place.grind(&["--cachegrind-out-file=out", program]);
+        assert_eq!(answer.err, format!("grind: {program}: {message}\n"));
+        assert_eq!((answer.code, answer.out.as_str()), (Some(code), ""), "{program}");
+        assert!(!place.path("out").exists(), "no file is left behind");
+    }
+}
+
+#[test]
+fn an_old_profile_survives_a_run_that_did_not_happen() {
+    let place = Place::new();
+    place.put("out", b"old", 0o600);
+    place.grind(&["--cachegrind-out-file=out", "/nonexistent"]);
+    assert_eq!(fs::read(place.path("out")).unwrap(), b"old");
+}
+
+#[test]
+fn options_come_from_files_and_the_environment() {
+    let place = Place::new();
+    place.put(".grindrc", b"# none of these exist\n--from-here\n", 0o600);
+    let answer = place.grind(&["true"]);
+    assert!(answer.err.starts_with("grind: Unknown option: --from-here\n"), "{}", answer.err);
+    let answer = place.grind(&["--command-line-only=yes", "/nonexistent"]);
+    assert_eq!(answer.err, "grind: /nonexistent: No such file or directory\n");
+
+    place.put("home/.grindrc", b"--from-home", 0o600);
+    let answer = place.grind(&["true"]);
+    assert!(answer.err.starts_with("grind: Unknown option: --from-home\n"), "{}", answer.err);
+    fs::remove_file(place.path("home/.grindrc")).unwrap();
+    let grind = Path::new(env!("CARGO_BIN_EXE_grind"));
+    let answer: Answer =
+        place.command(grind).env("GRIND_OPTS", "-q\n--from-variable").arg("true").output().unwrap().into();
+    assert!(answer.err.starts_with("grind: Unknown option: --from-variable\n"), "{}", answer.err);
+
+    place.put(".grindrc", b"--from-here\n", 0o666);
+    let answer = place.grind(&["/nonexistent"]);
+    assert_eq!(
+        answer.err,
+        "grind: ./.grindrc was not read: everyone may write to it; run `chmod o-w` on it\n\
+         grind: /nonexistent: No such file or directory\n"
+    );
+}
+
+#[test]
+fn under_the_name_valgrind_it_takes_valgrinds_place() {
+    let place = Place::new();
+    let valgrind = place.path("valgrind");
+    symlink(env!("CARGO_BIN_EXE_grind"), &valgrind).unwrap();
+    let run = |args: &[&str]| -> Answer { place.command(&valgrind).args(args).output().unwrap().into() };
+
+    let answer = run(&["--version"]);
+    assert_eq!(answer.out, "valgrind-3.28.0\n");
+    assert!(run(&["-v", "--version"]).out.starts_with("valgrind-3.28.0-grind-"));
+    assert!(run(&["--help"]).out.starts_with("usage: valgrind "));
+    let answer = run(&[]);
+    assert_eq!(answer.err, "valgrind: no program specified\nvalgrind: Use --help for more information.\n");
+    assert_eq!(run(&["/nonexistent"]).err, "valgrind: /nonexistent: No such file or directory\n");
+
+    place.put(".valgrindrc", b"--from-valgrindrc", 0o600);
+    place.put(".grindrc", b"--from-grindrc", 0o600);
+    assert!(run(&["true"]).err.starts_with("valgrind: Unknown option: --from-valgrindrc\n"));
+    assert!(place.grind(&["true"]).err.starts_with("grind: Unknown option: --from-grindrc\n"));
+    let answer: Answer =
+        place.command(&valgrind).env("VALGRIND_OPTS", "--from-opts").arg("true").output().unwrap().into();
+    assert!(answer.err.starts_with("valgrind: Unknown option: --from-opts\n"), "{}", answer.err);
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_error() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_grind")));
+    let output = command.arg("--help").stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &[][..]));
+}
+
+#[test]
+fn a_full_device_is_an_error() {
+    let place = Place::new();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_grind")));
+    let output = command.arg("--help").stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.starts_with("grind: cannot write to standard output: No space left on device"), "{message}");
+}
