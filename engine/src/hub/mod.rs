@@ -28,6 +28,9 @@ use crate::space::Space;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
 use crate::transtab::{BlockId, Emulate, StubKind};
 
+/// Bytes of a stub: `int3` and its number.
+const STUB_LEN: u64 = 5;
+
 /// Everything about a run.
 pub(crate) struct Hub<'s> {
     session: &'s mut dyn Session,
@@ -122,7 +125,7 @@ impl Hub<'_> {
         let at = rip.wrapping_sub(1);
         let stub = space.borrow().stub_at(at);
         if let Some(kind) = stub {
-            return self.stub(t, kind, rip);
+            return self.stub(t, kind, at + STUB_LEN);
         }
         let dead = {
             let s = space.borrow();
@@ -166,7 +169,7 @@ impl Hub<'_> {
         self.threads.get(&tid).and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot))).unwrap_or(0)
     }
 
-    /// A stop at a stub; `rip` is the address behind its `int3`.
+    /// A stop at a stub; `rip` is the address behind the stub.
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
         match kind {
             StubKind::Exit { target, site } => {
