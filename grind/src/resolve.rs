@@ -113,9 +113,10 @@ impl std::error::Error for Refusal {}
 /// The text of an error without Rust's "(os error N)".
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
     match error.raw_os_error() {
-        Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
-        None => error.to_string(),
+        Some(code) => text.strip_suffix(&format!(" (os error {code})")).unwrap_or(&text).to_owned(),
+        None => text,
     }
 }
 

@@ -1,72 +1,15 @@
 //! The program itself, from the outside: messages, exit codes, and what it leaves behind when it runs nothing.
 
+mod common;
+
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
 
-/// A folder to run in, which is the home folder too.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-struct Answer {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl From<Output> for Answer {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
+use common::{Answer, Place};
 
 const MORE: &str = "Use --help for more information or consult the user manual.\n";
-
-impl Place {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn put(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, bytes).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        path
-    }
-
-    fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(self.folder.path()).env("HOME", self.path("home"));
-        for name in ["GRIND_OPTS", "VALGRIND_OPTS"] {
-            command.env_remove(name);
-        }
-        command
-    }
-
-    fn grind(&self, args: &[&str]) -> Answer {
-        self.command(Path::new(env!("CARGO_BIN_EXE_grind"))).args(args).output().unwrap().into()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(self.folder.path())
-            .unwrap()
-            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-}
 
 #[test]
 fn help_and_version_go_to_standard_output() {
