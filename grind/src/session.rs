@@ -185,7 +185,13 @@ impl Session for Runner<'_> {
         if self.options.verbosity > 0 {
             self.user(pid, "");
         }
-        match dump::profile(report, &mut *self.attribute) {
+        let profile = dump::profile(report, &mut *self.attribute);
+        if self.options.verbosity > 1 {
+            for warning in self.attribute.warnings() {
+                self.log.say(pid, Voice::Detail, &warning);
+            }
+        }
+        match profile {
             Ok(profile) => {
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
                 let saved = dump::save(&profile, &path, &self.spare);

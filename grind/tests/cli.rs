@@ -186,3 +186,60 @@ fn a_full_device_is_an_error() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.starts_with("grind: cannot write to standard output: No space left on device"), "{message}");
 }
+
+/// The reference's answers to the same words: always the same exit code, and the same text where `text` says so.
+#[test]
+fn valgrind_answers_alike() {
+    let Ok(found) = std::process::Command::new("valgrind").arg("--version").output() else {
+        assert!(std::env::var_os("CI").is_none(), "valgrind is needed in CI");
+        eprintln!("skipped: valgrind is not installed");
+        return;
+    };
+    assert!(found.status.success());
+    let place = Place::new();
+    let ours = place.path("valgrind");
+    symlink(env!("CARGO_BIN_EXE_grind"), &ours).unwrap();
+    place.put("noexec", b"#!/bin/sh\n", 0o644);
+    place.put("orphan", b"#!/nonexistent/interp\n", 0o755);
+    for (text, words) in [
+        (true, &[][..]),
+        (true, &["--"]),
+        (true, &["--bogus-thing=1", "true"]),
+        (true, &["-z", "true"]),
+        (true, &["--log-fd=x", "true"]),
+        (true, &["--num-callers=0", "true"]),
+        (true, &["--num-callers=12x", "true"]),
+        (true, &["--fair-sched=maybe", "true"]),
+        (false, &["--track-fds=foo", "true"]),
+        (true, &["--sim-hints=foo", "true"]),
+        (true, &["--sim-hints=none,lax-ioctls", "true"]),
+        (true, &["--kernel-variant=foo", "true"]),
+        (true, &["--branch-sim=maybe", "true"]),
+        (true, &["--vex-guest-max-insns=500", "true"]),
+        (true, &["/nonexistent"]),
+        (true, &["no-such-command"]),
+        (true, &[""]),
+        (false, &["./orphan"]),
+        (false, &["./"]),
+        (false, &["./noexec"]),
+        (false, &["--branch-sim", "true"]),
+        (false, &["--log-file", "x", "true"]),
+        (false, &["--log-file=", "true"]),
+        (false, &["--log-file=~/x", "true"]),
+        (false, &["--log-file=%x", "true"]),
+        (false, &["--log-file=%q{GRIND_TEST_UNSET}", "true"]),
+        (false, &["--log-file=absent/x", "true"]),
+        (false, &["--smc-check=foo", "true"]),
+        (false, &["--px-default=foo", "true"]),
+        (false, &["--tool=nonexistent", "true"]),
+    ] {
+        let answer = |program: &Path| -> Answer {
+            place.command(program).arg("--tool=cachegrind").args(words).output().unwrap().into()
+        };
+        let (reference, ours) = (answer(Path::new("valgrind")), answer(&ours));
+        assert_eq!(ours.code, reference.code, "{words:?}: {} against {}", ours.err, reference.err);
+        if text {
+            assert_eq!(ours.err, reference.err, "{words:?}");
+        }
+    }
+}
