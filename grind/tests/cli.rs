@@ -223,7 +223,7 @@ fn valgrind_answers_alike() {
         (false, &["./"]),
         (false, &["./noexec"]),
         (false, &["--branch-sim", "true"]),
-        (false, &["--log-file", "x", "true"]),
+        (false, &["--log-file", "true"]),
         (false, &["--log-file=", "true"]),
         (false, &["--log-file=~/x", "true"]),
         (false, &["--log-file=%x", "true"]),
