@@ -97,7 +97,7 @@ fn programs_that_cannot_be_run_end_with_126_or_127() {
         (
             "./setid",
             126,
-            "Permission denied: a set-uid or set-gid program cannot be traced (profile a copy without these bits)",
+            "is set-uid or set-gid, and such a program cannot be traced (profile a copy without these bits)",
         ),
     ] {
         let answer = place.grind(&["--cachegrind-out-file=out", program]);
