@@ -56,6 +56,7 @@ _grind_options='--tool=cachegrind
 --demangle=no
 --show-below-main=yes
 --show-below-main=no
+--extra-debuginfo-path=
 --cachegrind-out-file=
 --instr-at-start=yes
 --instr-at-start=no

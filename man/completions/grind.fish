@@ -20,6 +20,7 @@ complete -c grind -l log-fd -x -d 'log to this file descriptor (2: standard erro
 complete -c grind -l log-file -r -F -d 'log to this file; %p stands for the process ID, %n for a running number, %q{VAR} for an environment variable, %% for %'
 complete -c grind -l demangle -x -a 'yes no' -d 'show the names of C++ and Rust functions as they are written in the source'
 complete -c grind -l show-below-main -x -a 'yes no' -d 'show the functions that call main() by name instead of as (below main)'
+complete -c grind -l extra-debuginfo-path -x -d 'look for separate debug information here too, before /usr/lib/debug; may be repeated'
 complete -c grind -l cachegrind-out-file -r -F -d 'the profile to write; %p, %n, %q{VAR} and %% as in --log-file'
 complete -c grind -l instr-at-start -x -a 'yes no' -d 'count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on'
 complete -c grind -l command-line-only -x -a 'yes no' -d 'take options from the command line alone, not from files or the environment'
