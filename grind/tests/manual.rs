@@ -73,3 +73,30 @@ fn bash_completes_options() {
     assert_eq!(bash("grind ls --trace-ch"), Vec::<String>::new());
     assert!(bash("grind -q tru").contains(&"true".to_owned()));
 }
+
+#[test]
+fn documents_only_name_options_that_exist() {
+    /// Of other programs.
+    const OTHERS: &[&str] =
+        &["--release", "--bin", "--path", "--workspace", "--name", "--cachegrind", "--config", "--offline", "--"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for document in ["README.md", "man/grind.1.in"] {
+        let text = fs::read_to_string(root.join(document)).unwrap().replace("\\-", "-");
+        let text = ["\\fB", "\\fI", "\\fR"].iter().fold(text, |text, font| text.replace(font, ""));
+        let mut seen = 0;
+        for (at, _) in text.match_indices("--") {
+            if text[..at].ends_with(|c: char| c == '-' || c.is_ascii_alphanumeric()) || text[at..].starts_with("---") {
+                continue;
+            }
+            let name: String = text[at..].chars().take_while(|c| *c == '-' || c.is_ascii_alphanumeric()).collect();
+            let name = name.trim_end_matches('-');
+            // A mark in the log, the end of options, or a comment of Markdown.
+            if name.is_empty() || OTHERS.contains(&name) {
+                continue;
+            }
+            assert!(OPTIONS.iter().any(|o| o.names.contains(&name)), "{document} names {name}");
+            seen += 1;
+        }
+        assert!(seen > 5, "{document}: only {seen} options were found");
+    }
+}
