@@ -256,9 +256,7 @@ impl<'a> Emitter<'a> {
         let last = &insns[insns.len() - 1];
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
         // The way on to the next instruction, unless that follows right here.
-        if last.class.goes_on()
-            && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
-        {
+        if last.class.goes_on() && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop) {
             self.go(last.next(), next_in_order);
         }
         let base = self.out.code.base;
@@ -293,9 +291,7 @@ impl<'a> Emitter<'a> {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
-            Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => {
-                Bump::InLast
-            }
+            Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => Bump::InLast,
             _ => self.dead_register(insns).map_or(Bump::Spill, Bump::Through),
         }
     }
@@ -597,7 +593,8 @@ impl<'a> Emitter<'a> {
     fn stop(&mut self, insn: &Insn, what: Emulate) {
         self.point(Point::Before);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current });
+        let id =
+            self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
     }
@@ -749,7 +746,5 @@ fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Whether a string instruction counts in ecx (32-bit addresses).
 fn uses_ecx(ins: &Instruction) -> bool {
-    (0..ins.op_count()).any(|n| {
-        matches!(ins.op_kind(n), OpKind::MemoryESDI | OpKind::MemorySegEDI | OpKind::MemorySegESI | OpKind::MemoryESEDI)
-    })
+    (0..ins.op_count()).any(|n| matches!(ins.op_kind(n), OpKind::MemoryESDI | OpKind::MemorySegEDI | OpKind::MemorySegESI | OpKind::MemoryESEDI))
 }

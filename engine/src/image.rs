@@ -65,16 +65,7 @@ impl Remote<'_> {
         Ok((file, fd))
     }
 
-    fn map(
-        &mut self,
-        what: &'static str,
-        at: u64,
-        len: u64,
-        prot: i32,
-        flags: i32,
-        fd: u64,
-        offset: u64,
-    ) -> Result<u64, EngineError> {
+    fn map(&mut self, what: &'static str, at: u64, len: u64, prot: i32, flags: i32, fd: u64, offset: u64) -> Result<u64, EngineError> {
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | flags) as u64;
         self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, offset])
     }
@@ -155,6 +146,7 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
 pub(crate) fn add_chunk(remote: &mut Remote<'_>, pid: i32, space: &mut Space, pc: u64) -> Result<(), EngineError> {
     let (guest, host) = map_chunk(remote, pid, pc, space.name_at())?;
     space.add_chunk(guest, host);
+    space.far |= !space.has_chunk_for(pc);
     Ok(())
 }
 
@@ -184,7 +176,8 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
+    let tables =
+        copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
     let mut chunks = Vec::new();
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
@@ -222,13 +215,13 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         let next = regions.iter().find(|r| r.start == end);
         let previous = regions.iter().find(|r| r.end == start);
         let below_stack = next.is_some_and(|r| r.name == b"[stack]");
-        let after_heap = previous
-            .is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
+        let after_heap = previous.is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
         // Where mappings grow down into this gap, or the heap up, stay away from that end.
         let (low, high) = if below_stack {
             (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))
         } else if after_heap {
-            (start.saturating_add(1 << 30), end.saturating_sub(1 << 30))
+            let growth = if end < 1 << 32 { MIB } else { 1 << 30 };
+            (start.saturating_add(1 << 30), end.saturating_sub(growth))
         } else if next.is_some_and(|n| n.start >= 0x7000_0000_0000) && end - start > 1 << 32 {
             (start + MIB, end - (1 << 30))
         } else {
@@ -331,6 +324,7 @@ mod tests {
         let regions = [
             region(0x40_0000, 0x4c_0000, "/bin/static"),
             region(0x4c_0000, 0x4e_0000, "[heap]"),
+            region(0x7fe7_0000, 0x7ff0_0000, "/memfd:grind (deleted)"),
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
         let at = chunk_place(&regions, 0x40_1000, 8 * MIB);
