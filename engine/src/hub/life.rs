@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use super::{Hub, counted_slot};
+use super::{Hub, affinity, counted_slot};
 use crate::api::{Exit, Notice, ProcessReport};
 use crate::image::{self, Remote};
 use crate::launch;
@@ -57,6 +57,11 @@ impl Hub<'_> {
             child,
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
         );
+        // The child has inherited the parent's processors, too few while the two are kept together.
+        if let affinity::Pin::Together { guest, .. } = &self.pin {
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
+        }
+        self.settle_pin();
         if let Some(first) = self.early.remove(&child) {
             self.begin(first);
         }
@@ -204,6 +209,7 @@ impl Hub<'_> {
         self.threads
             .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
         self.session.image_started(tid, parent, &exe, &args);
+        self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
         // Not in a system call any more, as far as restarting is concerned.
@@ -319,6 +325,7 @@ impl Hub<'_> {
         if tid == self.main {
             self.exit = Some(how);
         }
+        self.settle_pin();
     }
 }
 
