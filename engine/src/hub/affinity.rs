@@ -14,7 +14,7 @@ pub(super) enum Pin {
     #[default]
     Free,
     /// This thread of the guest; it and grind had these processors before.
-    Together { tid: i32, guest: CpuSet, grind: CpuSet },
+    Together { tid: i32, guest: Box<CpuSet>, grind: Box<CpuSet> },
     /// Not any more: the guest has its own ideas about processors.
     Never,
 }
@@ -45,7 +45,7 @@ impl Hub<'_> {
             return;
         }
         if sched_setaffinity(me, &one).is_ok() && sched_setaffinity(them, &one).is_ok() {
-            self.pin = Pin::Together { tid, guest, grind };
+            self.pin = Pin::Together { tid, guest: Box::new(guest), grind: Box::new(grind) };
         } else {
             let _ = sched_setaffinity(me, &grind);
         }

@@ -142,10 +142,7 @@ impl Hub<'_> {
             Some(State::Exec { follow }) => follow,
             Some(_) => false,
         };
-        let (parent, counting) = self
-            .processes
-            .get(&tid)
-            .map_or((0, self.settings.count_at_start), |p| (p.parent, p.counting || self.settings.count_at_start));
+        let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         self.forget_process(tid);
         if !follow {
             let _ = t.detach(0);
@@ -160,7 +157,7 @@ impl Hub<'_> {
             }
             Err(e) => return self.note_end(tid, e),
         };
-        self.new_image(t, parent, counting);
+        self.new_image(t, parent);
     }
 
     fn note_end(&mut self, tid: i32, e: Ended) {
@@ -171,7 +168,7 @@ impl Hub<'_> {
         }
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32, _counting: bool) {
+    fn new_image(&mut self, t: Stopped, parent: i32) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -240,17 +237,17 @@ impl Hub<'_> {
     /// A thread is about to end; its registers and memory are still there.
     pub(super) fn exiting(&mut self, t: Stopped) {
         let tid = t.tid();
-        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs()) {
-            if matches!(state, State::Cache | State::Call { .. } | State::Exec { .. }) {
-                let spot = recreate::spot(&space.borrow(), regs.rip);
-                let boundary = match spot {
-                    Spot::Boundary(b) => Some(b),
-                    Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
-                    Spot::Stub(_) | Spot::Elsewhere => None,
-                };
-                if let Some(b) = boundary {
-                    self.correct(tid, &b, &regs);
-                }
+        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs())
+            && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
+        {
+            let spot = recreate::spot(&space.borrow(), regs.rip);
+            let boundary = match spot {
+                Spot::Boundary(b) => Some(b),
+                Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
+                Spot::Stub(_) | Spot::Elsewhere => None,
+            };
+            if let Some(b) = boundary {
+                self.correct(tid, &b, &regs);
             }
         }
         self.fold(tid);

@@ -169,10 +169,7 @@ impl Hub<'_> {
 
     /// What gs must be while `tid` runs translated code.
     fn gs(&self, tid: i32) -> u64 {
-        self.threads
-            .get(&tid)
-            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot)))
-            .unwrap_or(0)
+        self.threads.get(&tid).and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot))).unwrap_or(0)
     }
 
     /// A stop at a stub; `rip` is the address behind the stub.
