@@ -1,6 +1,26 @@
 //! The instrumentation engine: runs a guest program so that it only ever executes translated code,
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
+#![allow(dead_code)]
+
+mod arena;
+mod asm;
+mod batch;
+mod decode;
+mod emit;
+mod hash;
+mod hub;
+mod image;
+mod launch;
+mod maps;
+mod process;
+mod recreate;
+mod shared_memory;
+mod slots;
+mod space;
+mod tracee;
+mod transtab;
+
 pub mod addr;
 pub mod api;
 pub mod cpuid;
@@ -13,6 +33,6 @@ pub use error::EngineError;
 ///
 /// # Errors
 /// When the program cannot be started or traced.
-pub fn run(_program: &Program, _settings: &Settings, _session: &mut dyn Session) -> Result<Exit, EngineError> {
-    Err(EngineError::Os { what: "engine", source: std::io::Error::from_raw_os_error(38) })
+pub fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
+    hub::run(program, settings, session)
 }

@@ -1,0 +1,486 @@
+//! Reads cachegrind profiles, in one pass and without keeping the text.
+//!
+//! Input comes in pieces of whole lines; a row is parsed where it lies and added at once, so memory grows with the
+//! distinct (file, function, line) keys and not with the input, and pipes and decompressors are read like files. Files
+//! are not mapped: a mapping ends the program when the file shrinks under it, and copying a piece costs a tenth of
+//! parsing it.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use super::profile::{Header, Profile, UNSPECIFIED};
+use crate::count::{ParseCountError, parse, sum};
+
+/// How much of the lines is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// A row for each line of a function.
+    #[default]
+    Lines,
+    /// One row for each function, as line 0: all that a report without annotation needs.
+    Functions,
+}
+
+/// What is asked of the `summary:` line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SummaryRule {
+    /// It must be there and equal the sums.
+    #[default]
+    Required,
+    /// It may be missing or wrong.
+    Ignored,
+}
+
+/// How to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// How much of the lines is kept.
+    pub detail: Detail,
+    /// What is asked of the `summary:` line.
+    pub summary: SummaryRule,
+}
+
+/// Why a profile could not be read: `NAME:LINE: cause`.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The name that the caller gave the input.
+    pub name: String,
+    /// The line at fault, from 1; none if the fault is not in a line.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub kind: ReadErrorKind,
+}
+
+/// What is wrong with an input.
+#[derive(Debug)]
+pub enum ReadErrorKind {
+    /// The input could not be read.
+    Io(io::Error),
+    /// The line after the `desc:` lines is no `cmd:` line.
+    NoCommand,
+    /// The line after the `cmd:` line is no `events:` line.
+    NoEvents,
+    /// An event's name is not UTF-8 or comes twice.
+    BadEvent(String),
+    /// The line is of no known kind; the text is its beginning.
+    Malformed(String),
+    /// A count is no number, or there are more counts than events.
+    BadCounts,
+    /// The line number does not fit in 64 bits.
+    BadLineNumber,
+    /// A count or a sum is beyond [`crate::count::LIMIT`].
+    TooLarge,
+    /// Counts or an `fn=` line before any `fl=` line.
+    NoFile,
+    /// A line is longer than any profile has: 16 MiB.
+    LineTooLong,
+    /// The input ends without a `summary:` line.
+    NoSummary,
+    /// The `summary:` line is not the sum of the counts.
+    SummaryDiffers {
+        /// What the line says.
+        summary: Vec<i128>,
+        /// What the counts sum up to.
+        computed: Vec<i128>,
+    },
+    /// The events are not those of the inputs before.
+    EventsDiffer,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl fmt::Display for ReadErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(cause) => write!(f, "cannot read: {cause}"),
+            Self::NoCommand => f.write_str("missing a `command:` line"),
+            Self::NoEvents => f.write_str("missing an `events:` line"),
+            Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
+            Self::Malformed(text) => write!(f, "malformed line: {text}"),
+            Self::BadCounts => f.write_str("malformed or too many event counts"),
+            Self::BadLineNumber => f.write_str("the line number is larger than 64 bits hold"),
+            Self::TooLarge => f.write_str("a count is larger than 10^36"),
+            Self::NoFile => f.write_str("counts or a function before the first `fl=` line"),
+            Self::LineTooLong => f.write_str("a line is longer than 16 MiB: this is no profile"),
+            Self::NoSummary => f.write_str("missing `summary:` line, aborting"),
+            Self::SummaryDiffers { summary, computed } => write!(
+                f,
+                "`summary:` line doesn't match computed total\n- summary:  {summary:?}\n- computed: {computed:?}"
+            ),
+            Self::EventsDiffer => f.write_str("events in data files don't match"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ReadErrorKind::Io(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a profile; `name` is what errors call the input.
+///
+/// # Errors
+/// [`ReadError`] names the first line at fault.
+pub fn read(input: impl Read, name: &str, options: &ReadOptions) -> Result<Profile, ReadError> {
+    let mut profile = None;
+    read_more(&mut profile, input, name, options)?;
+    Ok(profile.expect("a profile was read"))
+}
+
+/// Reads a profile and adds its counts to `profile`, or makes one if there is none yet. The header that was read is
+/// returned; that of `profile` is the first one's.
+///
+/// # Errors
+/// [`ReadError`]; `profile` then holds part of the counts.
+pub fn read_more(
+    profile: &mut Option<Profile>,
+    input: impl Read,
+    name: &str,
+    options: &ReadOptions,
+) -> Result<Header, ReadError> {
+    let mut parser = Parser::new(options.detail);
+    let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
+    let mut source = LineSource::new(input);
+    loop {
+        let piece = match source.next_piece() {
+            Ok(piece) => piece,
+            Err(kind @ ReadErrorKind::Io(_)) => return Err(fault(None, kind)),
+            Err(kind) => return Err(fault(Some(parser.line + 1), kind)),
+        };
+        if piece.is_empty() {
+            break;
+        }
+        parser.piece(piece, profile).map_err(|kind| match kind {
+            ReadErrorKind::EventsDiffer => fault(None, kind),
+            kind => fault(Some(parser.line), kind),
+        })?;
+    }
+    // The end of the input counts as one more line: that is where something is missing.
+    let end = Some(parser.line + 1);
+    if parser.stage != Stage::Body {
+        let kind = if parser.stage == Stage::Events { ReadErrorKind::NoEvents } else { ReadErrorKind::NoCommand };
+        return Err(fault(end, kind));
+    }
+    if let Some(profile) = profile {
+        profile.add_to_total(&parser.total).map_err(|_| fault(end, ReadErrorKind::TooLarge))?;
+    }
+    if options.summary == SummaryRule::Required {
+        let Some((line, summary)) = parser.summary else { return Err(fault(end, ReadErrorKind::NoSummary)) };
+        if summary != parser.total {
+            return Err(fault(Some(line), ReadErrorKind::SummaryDiffers { summary, computed: parser.total }));
+        }
+    }
+    Ok(parser.header)
+}
+
+/// Cuts an input into pieces of whole lines.
+struct LineSource<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// What `buffer` holds: `start..end`, of which `start..cut` was handed out last.
+    end: usize,
+    cut: usize,
+}
+
+const PIECE: usize = 1 << 18;
+const LONGEST_LINE: usize = 1 << 24;
+
+impl<R: Read> LineSource<R> {
+    fn new(input: R) -> Self {
+        Self { input, buffer: vec![0; PIECE], end: 0, cut: 0 }
+    }
+
+    /// The next lines, each with its `\n`; nothing at the end.
+    fn next_piece(&mut self) -> Result<&[u8], ReadErrorKind> {
+        self.buffer.copy_within(self.cut..self.end, 0);
+        self.end -= self.cut;
+        self.cut = 0;
+        loop {
+            if self.end == self.buffer.len() {
+                if self.end >= LONGEST_LINE {
+                    return Err(ReadErrorKind::LineTooLong);
+                }
+                self.buffer.resize(self.end * 2, 0);
+            }
+            let count = match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(ReadErrorKind::Io(error)),
+            };
+            let fresh = self.end;
+            self.end += count;
+            if count == 0 {
+                if self.end > 0 {
+                    // The last line may lack its end.
+                    self.buffer[self.end] = b'\n';
+                    self.end += 1;
+                }
+                self.cut = self.end;
+                return Ok(&self.buffer[..self.cut]);
+            }
+            if let Some(last) = self.buffer[fresh..self.end].iter().rposition(|byte| *byte == b'\n') {
+                self.cut = fresh + last + 1;
+                return Ok(&self.buffer[..self.cut]);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Command,
+    Events,
+    Body,
+}
+
+struct Parser {
+    detail: Detail,
+    stage: Stage,
+    /// The line that is being read, from 1.
+    line: u64,
+    header: Header,
+    /// Counts of the row at hand; as wide as there are events.
+    scratch: Vec<i64>,
+    total: Vec<i128>,
+    summary: Option<(u64, Vec<i128>)>,
+    file: Option<usize>,
+    function: usize,
+}
+
+type Step<T> = Result<T, ReadErrorKind>;
+
+impl Parser {
+    fn new(detail: Detail) -> Self {
+        Self {
+            detail,
+            stage: Stage::Command,
+            line: 0,
+            header: Header::default(),
+            scratch: Vec::new(),
+            total: Vec::new(),
+            summary: None,
+            file: None,
+            function: 0,
+        }
+    }
+
+    /// Takes whole lines.
+    fn piece(&mut self, mut rest: &[u8], profile: &mut Option<Profile>) -> Step<()> {
+        while self.stage != Stage::Body && !rest.is_empty() {
+            let line = first_line(rest);
+            rest = &rest[line.len() + 1..];
+            self.line += 1;
+            self.header_line(without_cr(line), profile)?;
+        }
+        let Some(profile) = profile else { return Ok(()) };
+        while let Some(first) = rest.first() {
+            self.line += 1;
+            let used = if first.is_ascii_digit() { self.row(rest, profile)? } else { self.other(rest, profile)? };
+            rest = &rest[used..];
+        }
+        Ok(())
+    }
+
+    fn header_line(&mut self, line: &[u8], profile: &mut Option<Profile>) -> Step<()> {
+        if self.stage == Stage::Command {
+            if let Some(text) = value(line, b"desc:") {
+                self.header.desc.push(text.to_vec());
+            } else {
+                let text = value(line, b"cmd:").ok_or(ReadErrorKind::NoCommand)?;
+                self.header.cmd = text.to_vec();
+                self.stage = Stage::Events;
+            }
+            return Ok(());
+        }
+        let text = value(line, b"events:").ok_or(ReadErrorKind::NoEvents)?;
+        for name in text.split(|byte| is_blank(*byte)).filter(|name| !name.is_empty()) {
+            let bad = || ReadErrorKind::BadEvent(shown(name));
+            let name = std::str::from_utf8(name).map_err(|_| bad())?;
+            if self.header.events.iter().any(|other| other == name) {
+                return Err(bad());
+            }
+            self.header.events.push(name.to_owned());
+        }
+        if self.header.events.is_empty() {
+            return Err(ReadErrorKind::NoEvents);
+        }
+        self.scratch = vec![0; self.header.events.len()];
+        self.total = vec![0; self.header.events.len()];
+        self.stage = Stage::Body;
+        match profile {
+            Some(profile) if profile.header.events != self.header.events => return Err(ReadErrorKind::EventsDiffer),
+            Some(_) => {}
+            None => *profile = Some(Profile::with_header(self.header.clone())),
+        }
+        Ok(())
+    }
+
+    /// A row of counts; returns the length of its line.
+    #[inline]
+    fn row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
+        let (number, mut at) = digits(text, 0);
+        if at > 18 {
+            return self.wide_row(text, profile);
+        }
+        let width = self.scratch.len();
+        let mut column = 0;
+        loop {
+            match text.get(at) {
+                Some(b' ' | b'\r') => at += 1,
+                Some(b'\n') => break,
+                Some(byte) => {
+                    let negative = *byte == b'-';
+                    let start = at + usize::from(negative);
+                    let (value, end) = digits(text, start);
+                    // Anything unusual takes the careful way: tabs, `+`, large numbers, faults.
+                    if end == start || end - start > 18 || column == width || text[at - 1] != b' ' {
+                        return self.wide_row(text, profile);
+                    }
+                    self.scratch[column] = if negative { -(value as i64) } else { value as i64 };
+                    column += 1;
+                    at = end;
+                }
+                None => return self.wide_row(text, profile),
+            }
+        }
+        self.scratch[column..].fill(0);
+        let place = (self.file.ok_or(ReadErrorKind::NoFile)?, self.function);
+        let line = if self.detail == Detail::Lines { number } else { 0 };
+        let rows = profile.rows_mut(place);
+        if self.detail == Detail::Functions {
+            rows.rewind();
+        }
+        rows.add_narrow(line, &self.scratch).map_err(|_| ReadErrorKind::TooLarge)?;
+        for (total, count) in self.total.iter_mut().zip(&self.scratch) {
+            // Cannot overflow: each is below 10^18 here, and wide rows check the limit.
+            *total += i128::from(*count);
+        }
+        Ok(at + 1)
+    }
+
+    #[cold]
+    fn wide_row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
+        let line = first_line(text);
+        let mut words = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
+        let number = words.next().unwrap_or_default();
+        if !number.iter().all(u8::is_ascii_digit) {
+            return Err(ReadErrorKind::BadCounts);
+        }
+        let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
+        let number = number.ok_or(ReadErrorKind::BadLineNumber)?;
+        let counts = self.counts(words)?;
+        let place = (self.file.ok_or(ReadErrorKind::NoFile)?, self.function);
+        let row = if self.detail == Detail::Lines { number } else { 0 };
+        let narrow: Result<Vec<i64>, _> = counts.iter().map(|count| i64::try_from(*count)).collect();
+        let rows = profile.rows_mut(place);
+        match narrow {
+            Ok(narrow) => rows.add_narrow(row, &narrow),
+            Err(_) => rows.add_wide(row, &counts),
+        }
+        .map_err(|_| ReadErrorKind::TooLarge)?;
+        for (total, count) in self.total.iter_mut().zip(&counts) {
+            *total = sum(*total, *count).map_err(|_| ReadErrorKind::TooLarge)?;
+        }
+        Ok(line.len() + 1)
+    }
+
+    fn counts<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> Step<Vec<i128>> {
+        let mut counts = Vec::with_capacity(self.total.len());
+        for word in words {
+            if counts.len() == self.total.len() {
+                return Err(ReadErrorKind::BadCounts);
+            }
+            counts.push(parse(word).map_err(|error| match error {
+                ParseCountError::NotANumber => ReadErrorKind::BadCounts,
+                ParseCountError::TooLarge => ReadErrorKind::TooLarge,
+            })?);
+        }
+        counts.resize(self.total.len(), 0);
+        Ok(counts)
+    }
+
+    /// A line that is no row; returns its length.
+    fn other(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
+        let whole = first_line(text);
+        let line = without_cr(whole);
+        if let Some(name) = line.strip_prefix(b"fn=") {
+            let file = self.file.ok_or(ReadErrorKind::NoFile)?;
+            self.function = profile.function(file, name);
+        } else if let Some(name) = line.strip_prefix(b"fl=") {
+            let file = profile.file(name);
+            self.file = Some(file);
+            self.function = profile.function(file, UNSPECIFIED);
+        } else if let Some(text) = value(line, b"summary:") {
+            let words = text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
+            self.summary = Some((self.line, self.counts(words)?));
+        } else if !line.is_empty() && line[0] != b'#' {
+            return Err(ReadErrorKind::Malformed(shown(line)));
+        }
+        Ok(whole.len() + 1)
+    }
+}
+
+/// The number that starts at `at` and where its digits end; the number is meaningless beyond 19 digits.
+#[inline]
+fn digits(text: &[u8], mut at: usize) -> (u64, usize) {
+    let mut value: u64 = 0;
+    while let Some(byte) = text.get(at) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (value, at)
+}
+
+/// The first line of `text`, without its end.
+fn first_line(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    &text[..end]
+}
+
+fn without_cr(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// What follows `key` and at least one blank or the end of the line.
+fn value<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(key)?;
+    if rest.first().is_some_and(|byte| !is_blank(*byte)) {
+        return None;
+    }
+    let start = rest.iter().position(|byte| !is_blank(*byte)).unwrap_or(rest.len());
+    Some(&rest[start..])
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+/// The beginning of a line, fit for a message.
+fn shown(line: &[u8]) -> String {
+    const MOST: usize = 200;
+    let cut = &line[..line.len().min(MOST)];
+    let mut text: String = String::from_utf8_lossy(cut)
+        .chars()
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    if line.len() > MOST {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! Writes cachegrind profiles.
+//!
+//! The output depends on the profile alone, not on the order of insertion when it is sorted, nor on addresses or hash
+//! seeds. What is written can always be read back: a line break inside a name, which the format cannot hold, is written
+//! as `\n`.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::profile::{FileEntry, FunctionEntry, Profile};
+
+/// Why a profile was not written.
+pub type WriteError = io::Error;
+
+/// Writes a profile the way a run of the tool does: files, functions and lines in ascending order of their bytes and
+/// numbers, all counts of every row, also those of rows that are all zero.
+///
+/// As in the reference's files, the `events:` line of a run with the cache simulation and without the branch simulation
+/// ends with a blank.
+///
+/// # Errors
+/// Whatever `out` answers.
+///
+/// # Example
+/// ```
+/// let mut profile = cg_format::cachegrind::Profile::new(["Ir"]);
+/// profile.header.cmd = b"true".to_vec();
+/// profile.add(b"b.c", b"g", 2, &[1]).unwrap();
+/// profile.add(b"a.c", b"f", 9, &[5]).unwrap();
+/// let mut out = Vec::new();
+/// cg_format::cachegrind::write(&mut out, &profile).unwrap();
+/// assert_eq!(out, b"cmd: true\nevents: Ir\nfl=a.c\nfn=f\n9 5\nfl=b.c\nfn=g\n2 1\nsummary: 6\n");
+/// ```
+pub fn write(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
+    let mut writer = Writer::new(out);
+    writer.header(profile, profile.header.events.last().is_some_and(|last| last == crate::events::DLMW.name))?;
+    let mut files: Vec<&FileEntry> = profile.files().iter().collect();
+    files.sort_by(|a, b| a.name().cmp(b.name()));
+    for file in files {
+        let mut functions: Vec<&FunctionEntry> = file.functions().iter().collect();
+        functions.sort_by(|a, b| a.name().cmp(b.name()));
+        writer.file(file, &functions, |function| {
+            let lines = function.rows().lines();
+            let mut order: Vec<usize> = (0..lines.len()).collect();
+            order.sort_by_key(|row| lines[*row]);
+            order
+        })?;
+    }
+    writer.summary(profile)
+}
+
+/// Writes a profile in the order in which its files, functions and lines first came.
+///
+/// # Errors
+/// Whatever `out` answers.
+pub fn write_stored(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
+    let mut writer = Writer::new(out);
+    writer.header(profile, false)?;
+    for file in profile.files() {
+        let functions: Vec<&FunctionEntry> = file.functions().iter().collect();
+        writer.file(file, &functions, |function| (0..function.rows().lines().len()).collect())?;
+    }
+    writer.summary(profile)
+}
+
+/// Gathers output in large pieces; numbers are formatted here because they are most of the work.
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    buffer: Vec<u8>,
+}
+
+const PIECE: usize = 1 << 16;
+
+impl<'a> Writer<'a> {
+    fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, buffer: Vec::with_capacity(PIECE + 4096) }
+    }
+
+    fn header(&mut self, profile: &Profile, trailing_blank: bool) -> io::Result<()> {
+        for desc in &profile.header.desc {
+            self.text(b"desc: ", desc)?;
+        }
+        self.text(b"cmd: ", &profile.header.cmd)?;
+        let mut events = profile.header.events.join(" ");
+        if trailing_blank {
+            events.push(' ');
+        }
+        self.text(b"events: ", events.as_bytes())
+    }
+
+    fn file(
+        &mut self,
+        file: &FileEntry,
+        functions: &[&FunctionEntry],
+        order: impl Fn(&FunctionEntry) -> Vec<usize>,
+    ) -> io::Result<()> {
+        let mut named = false;
+        for function in functions.iter().filter(|function| !function.rows().lines().is_empty()) {
+            if !named {
+                self.text(b"fl=", file.name())?;
+                named = true;
+            }
+            self.text(b"fn=", function.name())?;
+            let (lines, counts) = (function.rows().lines(), function.rows().counts());
+            for row in order(function) {
+                self.number(i128::from(lines[row]));
+                for column in 0..counts.width() {
+                    self.buffer.push(b' ');
+                    self.number(counts.get(row, column));
+                }
+                self.end_line()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, profile: &Profile) -> io::Result<()> {
+        self.buffer.extend_from_slice(b"summary:");
+        for count in profile.total() {
+            self.buffer.push(b' ');
+            self.number(*count);
+        }
+        self.end_line()?;
+        self.out.write_all(&self.buffer)
+    }
+
+    fn text(&mut self, key: &[u8], text: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(key);
+        for byte in text {
+            match byte {
+                b'\n' => self.buffer.extend_from_slice(b"\\n"),
+                b'\r' => self.buffer.extend_from_slice(b"\\r"),
+                _ => self.buffer.push(*byte),
+            }
+        }
+        self.end_line()
+    }
+
+    fn number(&mut self, value: i128) {
+        let Ok(narrow) = u64::try_from(value.unsigned_abs()) else {
+            let _ = fmt::Write::write_fmt(&mut Text(&mut self.buffer), format_args!("{value}"));
+            return;
+        };
+        if value < 0 {
+            self.buffer.push(b'-');
+        }
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        let mut rest = narrow;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.buffer.extend_from_slice(&digits[at..]);
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.buffer.push(b'\n');
+        if self.buffer.len() >= PIECE {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! The memory layout that emitted code and grind share: per-thread slots, the system-call table, the table of indirect
+//! branches. Emitted code has these offsets as immediates, so nothing here may be computed differently elsewhere.
+//!
+//! A *slot* is what `gs` points to: a header page with scratch space, then 64-bit cells (block counters and counters of
+//! single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
+//! one thread at a time runs on a slot.
+
+/// Bytes of a slot: header and cells. Only touched pages take memory.
+pub(crate) const SLOT_SIZE: u64 = 64 << 20;
+
+/// Bytes of a slot's header; the cells follow.
+pub(crate) const SLOT_HEADER: u64 = 4096;
+
+/// Cells in a slot.
+pub(crate) const MAX_CELLS: u32 = ((SLOT_SIZE - SLOT_HEADER) / 8) as u32;
+
+/// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
+pub(crate) const SLOT_COUNTS: [u32; 4] = [1024, 128, 16, 4];
+
+/// Where the slots are put, when that is free: away from everything that the kernel and the sanitizers use.
+pub(crate) const SLOTS_HINT: u64 = 0x6800_0000_0000;
+
+/// Scratch words in a slot's header, by offset from `gs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Scratch {
+    /// Guest rax while an indirect branch is looked up, or a counter is bumped.
+    Rax = 0,
+    /// Guest rcx while an indirect branch is looked up.
+    Rcx = 8,
+    /// A register that stands in for an address (1st).
+    T1 = 16,
+    /// A register that stands in for an address (2nd).
+    T2 = 24,
+    /// The gs base that the guest believes to have.
+    GuestGs = 32,
+}
+
+/// Offset of a scratch word from `gs`.
+pub(crate) const fn scratch(s: Scratch) -> u32 {
+    s as u32
+}
+
+/// Offset of a cell from `gs`.
+pub(crate) const fn cell_offset(cell: u32) -> u32 {
+    SLOT_HEADER as u32 + cell * 8
+}
+
+/// One byte for each value of the low 16 bits of rax at a system call: 0 runs it, 1 stops first.
+pub(crate) const SYSCALL_TABLE: u64 = 0;
+/// Bytes of the system-call table.
+pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
+/// Offset of the indirect-branch table in the tables' mapping: a landing's address for each value of the low bits of a
+/// target.
+pub(crate) const IBL_TABLE: u64 = SYSCALL_TABLE_SIZE;
+/// Entries in the indirect-branch table.
+pub(crate) const IBL_ENTRIES: u64 = 1 << 16;
+/// Bytes of both tables.
+pub(crate) const TABLES_SIZE: u64 = IBL_TABLE + IBL_ENTRIES * 8;
+
+/// Bytes of a code-cache chunk.
+pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
+
+const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
+const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

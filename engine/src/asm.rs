@@ -1,0 +1,275 @@
+//! A few instructions, as bytes: all that emitted code adds to the guest's own. Nothing here touches the guest's flags or
+//! memory, except where a name says so. Every method appends to the buffer.
+
+use crate::arena::Scratch;
+
+/// General registers by their hardware numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gpr(pub(crate) u8);
+
+impl Gpr {
+    pub(crate) const RAX: Self = Self(0);
+    pub(crate) const RCX: Self = Self(1);
+    pub(crate) const RDX: Self = Self(2);
+    pub(crate) const RSP: Self = Self(4);
+
+    fn low(self) -> u8 {
+        self.0 & 7
+    }
+
+    fn high(self) -> u8 {
+        self.0 >> 3
+    }
+}
+
+/// A buffer of code whose first byte will stand at `base`.
+#[derive(Debug, Default)]
+pub(crate) struct Asm {
+    /// The bytes so far.
+    pub(crate) buf: Vec<u8>,
+    /// Where the first of them will be.
+    pub(crate) base: u64,
+}
+
+impl Asm {
+    /// The address of the next byte.
+    pub(crate) fn here(&self) -> u64 {
+        self.base + self.buf.len() as u64
+    }
+
+    /// The offset of the next byte.
+    pub(crate) fn pos(&self) -> usize {
+        self.buf.len()
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.buf.extend_from_slice(bytes);
+    }
+
+    fn imm32(&mut self, v: u32) {
+        self.bytes(&v.to_le_bytes());
+    }
+
+    /// Overwrites the 32-bit field at `pos`, so that it leads from its own end to `target`.
+    ///
+    /// The caller has made sure that the distance fits.
+    pub(crate) fn patch_rel32(&mut self, pos: usize, target: u64) {
+        let from = self.base + pos as u64 + 4;
+        let rel = target.wrapping_sub(from) as i64;
+        debug_assert!(i32::try_from(rel).is_ok(), "distance {rel:#x} does not fit");
+        self.buf[pos..pos + 4].copy_from_slice(&(rel as i32).to_le_bytes());
+    }
+
+    fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
+        self.bytes(&[0x65, 0x48 | reg.high() << 2, opcode, reg.low() << 3 | 4, 0x25]);
+        self.imm32(offset);
+    }
+
+    /// `mov gs:[offset], reg`
+    pub(crate) fn store_gs(&mut self, offset: u32, reg: Gpr) {
+        self.gs_op(0x89, reg, offset);
+    }
+
+    /// `mov reg, gs:[offset]`
+    pub(crate) fn load_gs(&mut self, reg: Gpr, offset: u32) {
+        self.gs_op(0x8b, reg, offset);
+    }
+
+    /// Saves `reg` to its scratch word.
+    pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
+        self.store_gs(slot as u32, reg);
+    }
+
+    /// Takes `reg` back from its scratch word.
+    pub(crate) fn reload(&mut self, reg: Gpr, slot: Scratch) {
+        self.load_gs(reg, slot as u32);
+    }
+
+    /// `inc qword gs:[offset]`: changes OF, SF, ZF, AF and PF.
+    pub(crate) fn inc_gs(&mut self, offset: u32) {
+        self.gs_op(0xff, Gpr(0), offset);
+    }
+
+    /// `lea reg, [base + disp]`
+    pub(crate) fn lea_disp(&mut self, reg: Gpr, base: Gpr, disp: i32) {
+        let rex = 0x48 | reg.high() << 2 | base.high();
+        let short = i8::try_from(disp);
+        let mode = if short.is_ok() { 0x40 } else { 0x80 };
+        self.bytes(&[rex, 0x8d, mode | reg.low() << 3 | base.low()]);
+        if base.low() == 4 {
+            self.bytes(&[0x24]);
+        }
+        match short {
+            Ok(d) => self.bytes(&[d as u8]),
+            Err(_) => self.imm32(disp as u32),
+        }
+    }
+
+    /// `lea reg, [reg + index]`
+    pub(crate) fn lea_sum(&mut self, reg: Gpr, index: Gpr) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x48 | reg.high() << 2 | index.high() << 1 | reg.high();
+        // With an 8-bit displacement of 0: without one, rbp and r13 could not be the base.
+        self.bytes(&[rex, 0x8d, 0x44 | reg.low() << 3, index.low() << 3 | reg.low(), 0]);
+    }
+
+    /// `mov reg, imm64`, in its shortest form.
+    pub(crate) fn mov_imm(&mut self, reg: Gpr, v: u64) {
+        if let Ok(v) = u32::try_from(v) {
+            if reg.high() != 0 {
+                self.bytes(&[0x41]);
+            }
+            self.bytes(&[0xb8 | reg.low()]);
+            self.imm32(v);
+        } else {
+            self.bytes(&[0x48 | reg.high(), 0xb8 | reg.low()]);
+            self.bytes(&v.to_le_bytes());
+        }
+    }
+
+    /// `mov reg, value` where `value` may be near: `lea reg, [rip + d]` then.
+    pub(crate) fn mov_address(&mut self, reg: Gpr, value: u64) {
+        let rel = value.wrapping_sub(self.here() + 7) as i64;
+        match i32::try_from(rel) {
+            Ok(rel) if value > u64::from(u32::MAX) => {
+                self.bytes(&[0x48 | reg.high() << 2, 0x8d, 5 | reg.low() << 3]);
+                self.imm32(rel as u32);
+            }
+            _ => self.mov_imm(reg, value),
+        }
+    }
+
+    /// `mov reg, from`
+    pub(crate) fn mov_reg(&mut self, reg: Gpr, from: Gpr) {
+        self.bytes(&[0x48 | from.high() << 2 | reg.high(), 0x89, 0xc0 | from.low() << 3 | reg.low()]);
+    }
+
+    /// `mov reg32, from32` (clears the upper half)
+    pub(crate) fn mov_reg32(&mut self, reg: Gpr, from: Gpr) {
+        self.bytes(&[0x40 | from.high() << 2 | reg.high(), 0x89, 0xc0 | from.low() << 3 | reg.low()]);
+    }
+
+    /// `mov reg, [reg]`
+    pub(crate) fn load_through(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.high() << 2 | reg.high(), 0x8b, 0x40 | reg.low() << 3 | reg.low()]);
+        if reg.low() == 4 {
+            self.bytes(&[0x24]);
+        }
+        self.bytes(&[0]);
+    }
+
+    /// Fills up with `n` bytes (at most 3) that do nothing.
+    pub(crate) fn nop(&mut self, n: usize) {
+        self.bytes(match n {
+            0 => &[],
+            1 => &[0x90],
+            2 => &[0x66, 0x90],
+            _ => &[0x0f, 0x1f, 0x00],
+        });
+    }
+
+    /// Makes sure that a 32-bit field `ahead` bytes further on does not cross a cache line, so that it can be patched by
+    /// one store while other threads run the code.
+    pub(crate) fn align_field(&mut self, ahead: usize) {
+        let at = (self.here() + ahead as u64) & 63;
+        if at > 60 {
+            self.nop((64 - at) as usize);
+        }
+    }
+
+    /// `jmp rel32` with a field to be patched; returns the field's offset.
+    pub(crate) fn jmp(&mut self) -> usize {
+        self.align_field(1);
+        self.bytes(&[0xe9, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
+    /// `jcc rel32` with a field to be patched; returns the field's offset. `condition` is the low nibble of the opcode.
+    pub(crate) fn jcc(&mut self, condition: u8) -> usize {
+        self.align_field(2);
+        self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
+    /// `jrcxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
+    pub(crate) fn jrcxz(&mut self) -> usize {
+        self.bytes(&[0xe3, 0]);
+        self.pos() - 1
+    }
+
+    /// `jmp rel8`, to be patched by [`Asm::patch_short`].
+    pub(crate) fn jmp_short(&mut self) -> usize {
+        self.bytes(&[0xeb, 0]);
+        self.pos() - 1
+    }
+
+    /// Lets the 8-bit distance at `pos` lead here.
+    pub(crate) fn patch_short(&mut self, pos: usize) {
+        let d = self.pos() - pos - 1;
+        debug_assert!(d < 128);
+        self.buf[pos] = d as u8;
+    }
+
+    /// `int3` with the number of its stub behind it.
+    pub(crate) fn stop(&mut self, stub: u32) {
+        self.bytes(&[0xcc]);
+        self.imm32(stub);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+
+    fn listing(asm: &Asm) -> Vec<String> {
+        let mut f = IntelFormatter::new();
+        Decoder::with_ip(64, &asm.buf, asm.base, DecoderOptions::NONE)
+            .iter()
+            .map(|i| {
+                let mut s = String::new();
+                f.format(&i, &mut s);
+                s
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_form_reads_as_its_name_says() {
+        let mut a = Asm { buf: vec![], base: 0x7000_0000_0000 };
+        for r in [0u8, 3, 4, 5, 8, 12, 13, 15].map(Gpr) {
+            a.store_gs(0x1008, r);
+            a.load_gs(r, 0x1008);
+            a.lea_disp(r, r, 1);
+            a.lea_disp(r, r, 0x1234);
+            if r != Gpr::RSP {
+                a.lea_sum(r, Gpr::RCX);
+                a.lea_sum(Gpr::RDX, r);
+            }
+            a.mov_imm(r, 7);
+            a.mov_imm(r, 0x1234_5678_9abc_def0);
+            a.mov_address(r, 0x7000_0000_1000);
+            a.mov_reg(r, Gpr::RCX);
+            a.mov_reg32(Gpr::RDX, r);
+            a.load_through(r);
+        }
+        a.inc_gs(0x2000);
+        let text = listing(&a).join("\n");
+        let want = |s: &str| assert!(text.contains(s), "{s:?} is missing in\n{text}");
+        want("mov gs:[1008h],r12\n");
+        want("mov r13,gs:[1008h]\n");
+        want("lea rsp,[rsp+1]\n");
+        want("lea r13,[r13+1234h]\n");
+        want("lea r12,[r12+rcx]\n");
+        want("lea rdx,[rdx+r15]\n");
+        want("lea rbp,[rbp+rcx]\n");
+        want("mov r8d,7\n");
+        want("mov r15,123456789ABCDEF0h\n");
+        want("lea rbx,[7000_0000_1000h]".replace('_', "").as_str());
+        want("mov edx,r9d".replace("r9d", "r8d").as_str());
+        want("mov r12,[r12]\n");
+        want("mov r13,[r13]\n");
+        want("inc qword ptr gs:[2000h]");
+        assert!(!text.contains("bad"), "{text}");
+    }
+}

@@ -1,0 +1,371 @@
+//! Guest bytes to instructions, and what kind of work each of them makes for the emitter. A block ends at every transfer
+//! of control, at system calls and at whatever stops the guest; its instructions lie one behind the other. Nothing is
+//! refused here: bytes that are no instruction become one of class [`Class::InPlace`], which faults as it would natively.
+
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+
+use crate::tracee::Memory;
+
+/// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
+/// (Valgrind's documented sequence; the 3 bytes that follow tell which service.)
+const REQUEST_PREAMBLE: [u8; 16] =
+    [0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d, 0x48, 0xc1, 0xc7, 0x3d, 0x48, 0xc1, 0xc7, 0x33];
+/// Bytes of the whole sequence.
+const REQUEST_LEN: usize = 19;
+
+/// The most instructions in a block.
+const MAX_INSNS: usize = 200;
+
+/// The longest instruction, in bytes.
+const MAX_INSN_LEN: usize = 15;
+
+/// What an instruction asks of the emitter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    /// To be copied; only a RIP-relative displacement changes.
+    Plain,
+    /// To be copied, but its memory operand must be expressed through a scratch register (gs).
+    GsMemory,
+    /// `jcc`
+    Jcc,
+    /// `loop`, `loope`, `loopne`, `jrcxz`, `jecxz`
+    Loop,
+    /// Direct `jmp`
+    Jmp,
+    /// Direct `call`
+    Call,
+    /// `call` through a register or memory
+    CallIndirect,
+    /// The call through rax that the client-request sequence encodes
+    CallNoRedirect,
+    /// `jmp` through a register or memory
+    JmpIndirect,
+    /// `ret`, `ret imm16`
+    Ret,
+    /// `syscall`
+    Syscall,
+    /// REP-prefixed `movs`, `stos`, `lods`: one execution an iteration, and one more for the final test
+    RepMove,
+    /// REPE- or REPNE-prefixed `cmps`, `scas`: the final test only if the count ran out
+    RepCompare,
+    /// XSAVE, XRSTOR and kin where the guest sees fewer components than the host has
+    XsaveMasked,
+    /// `cpuid`, emulated
+    Cpuid,
+    /// `xgetbv`, emulated
+    Xgetbv,
+    /// A client request
+    ClientRequest,
+    /// Asks for the address of the original function behind a wrapper: there is none
+    ClientGetNr,
+    /// `int3` of the guest's own
+    Int3,
+    /// To be run in its original place, for this one step: what the decoder does not know, far transfers, `int 0x80`,
+    /// whatever changes or uses gs in an unusual way. If it is no instruction, it faults as it would natively.
+    InPlace,
+}
+
+impl Class {
+    /// Whether a block ends with it.
+    pub(crate) fn ends_block(self) -> bool {
+        !matches!(self, Self::Plain | Self::GsMemory | Self::RepMove | Self::RepCompare | Self::XsaveMasked)
+    }
+
+    /// Whether control can reach the next instruction in memory from it (for calls: by returning).
+    pub(crate) fn goes_on(self) -> bool {
+        !matches!(self, Self::Jmp | Self::JmpIndirect | Self::Ret | Self::InPlace | Self::Int3)
+    }
+}
+
+/// A decoded instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Insn {
+    /// Its operands.
+    pub(crate) ins: Instruction,
+    /// What it asks for.
+    pub(crate) class: Class,
+    /// The status flags that are read later on before they are written, seen from just before it (`RflagsBits`).
+    pub(crate) live: u8,
+    /// Offset of a RIP-relative displacement, else 0.
+    pub(crate) displacement_at: u8,
+    raw: [u8; MAX_INSN_LEN],
+}
+
+impl Insn {
+    /// Its address.
+    pub(crate) fn pc(&self) -> u64 {
+        self.ins.ip()
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.ins.len()
+    }
+
+    /// The address behind it.
+    pub(crate) fn next(&self) -> u64 {
+        self.ins.next_ip()
+    }
+
+    /// Its bytes, as they stand in the guest (a client request: only the first 15).
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.raw[..self.len().min(MAX_INSN_LEN)]
+    }
+
+    /// Where a direct branch leads.
+    pub(crate) fn target(&self) -> u64 {
+        self.ins.near_branch_target()
+    }
+}
+
+/// The status flags that `inc` writes.
+pub(crate) const OSZAP: u8 =
+    (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
+
+/// The status flags that `ins` reads.
+pub(crate) fn flags_read(ins: &Instruction) -> u8 {
+    ins.rflags_read() as u8 & OSZAP
+}
+
+/// The status flags that `ins` writes for certain, whatever its operands are.
+pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
+    use Mnemonic as M;
+    let modified = ins.rflags_modified() as u8 & OSZAP;
+    if modified == 0 {
+        return 0;
+    }
+    match ins.mnemonic() {
+        // By CL, the count may be 0 and all flags stay; the rest of this line is too rare to be worth a proof.
+        M::Shl | M::Sal | M::Shr | M::Sar | M::Rol | M::Ror | M::Rcl | M::Rcr | M::Shld | M::Shrd => {
+            let by_cl = (0..ins.op_count()).any(|n| ins.op_kind(n) == OpKind::Register && ins.op_register(n) == Register::CL);
+            if by_cl { 0 } else { modified & !(ins.rflags_undefined() as u8) }
+        }
+        // With a count of 0, nothing is compared.
+        M::Cmpsb | M::Cmpsw | M::Cmpsd | M::Cmpsq | M::Scasb | M::Scasw | M::Scasd | M::Scasq
+            if ins.has_rep_prefix() || ins.has_repne_prefix() =>
+        {
+            0
+        }
+        // AF is undefined on paper, but these always write it.
+        M::And | M::Or | M::Xor | M::Test => modified,
+        _ => modified & !(ins.rflags_undefined() as u8),
+    }
+}
+
+/// Reads guest code with few system calls: a window of some pages, refilled when it is left.
+#[derive(Debug)]
+pub(crate) struct CodeReader<'a> {
+    memory: &'a Memory,
+    window: Vec<u8>,
+    base: u64,
+}
+
+const WINDOW: usize = 8 * 4096;
+
+/// The page of the legacy system calls, and its code at offsets 0, 0x400 and 0x800: gettimeofday, time, getcpu.
+pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+
+impl<'a> CodeReader<'a> {
+    pub(crate) fn new(memory: &'a Memory) -> Self {
+        Self { memory, window: Vec::new(), base: 0 }
+    }
+
+    /// The bytes from `pc` on: at least 15, or all up to the end of the mapping. Empty: nothing is mapped there.
+    pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
+        let inside = |base: u64, len: usize| pc >= base && pc - base < len as u64;
+        if !inside(self.base, self.window.len()) || self.base + (self.window.len() as u64) - pc < 32 {
+            self.fill(pc);
+        }
+        if inside(self.base, self.window.len()) { &self.window[(pc - self.base) as usize..] } else { &[] }
+    }
+
+    fn fill(&mut self, pc: u64) {
+        self.base = pc & !0xfff;
+        self.window.resize(WINDOW, 0);
+        if self.base == VSYSCALL_PAGE {
+            self.window.truncate(4096);
+            self.window.fill(0xcc);
+            for (offset, nr) in [(0usize, 96u8), (0x400, 201), (0x800, 309u16 as u8)] {
+                // mov eax, nr; syscall; ret: what the kernel's own page holds.
+                self.window[offset..offset + 8].copy_from_slice(&[0xb8, nr, 0, 0, 0, 0x0f, 0x05, 0xc3]);
+            }
+            self.window[0x802] = (309u16 >> 8) as u8;
+            return;
+        }
+        let want = WINDOW.min((0u64.wrapping_sub(self.base)) as usize);
+        let n = if want == 0 { 0 } else { self.memory.read(self.base, &mut self.window[..want]) };
+        self.window.truncate(n);
+    }
+}
+
+/// Decides what `ins` asks for. `masked`: the guest sees the baseline processor.
+fn classify(ins: &Instruction, masked: bool) -> Class {
+    use Mnemonic as M;
+    match ins.flow_control() {
+        FlowControl::Next => {}
+        FlowControl::ConditionalBranch => {
+            return match ins.mnemonic() {
+                M::Loop | M::Loope | M::Loopne | M::Jrcxz | M::Jecxz => Class::Loop,
+                M::Jcxz => Class::InPlace,
+                _ if ins.is_jcc_short_or_near() => Class::Jcc,
+                _ => Class::InPlace,
+            };
+        }
+        FlowControl::UnconditionalBranch => {
+            return if ins.is_jmp_short_or_near() { Class::Jmp } else { Class::InPlace };
+        }
+        FlowControl::IndirectBranch => {
+            return if ins.is_jmp_near_indirect() && plain_target(ins) { Class::JmpIndirect } else { Class::InPlace };
+        }
+        FlowControl::Return => {
+            return match ins.code() {
+                Code::Retnq | Code::Retnq_imm16 => Class::Ret,
+                _ => Class::InPlace,
+            };
+        }
+        FlowControl::Call => {
+            return match ins.mnemonic() {
+                M::Call if ins.is_call_near() => Class::Call,
+                M::Syscall => Class::Syscall,
+                _ => Class::InPlace,
+            };
+        }
+        FlowControl::IndirectCall => {
+            return if ins.is_call_near_indirect() && plain_target(ins) { Class::CallIndirect } else { Class::InPlace };
+        }
+        FlowControl::Interrupt => {
+            return match ins.mnemonic() {
+                M::Int3 => Class::Int3,
+                M::Int if ins.immediate8() == 0x80 => Class::InPlace,
+                // Faults natively (SIGSEGV; SIGTRAP for int1): copied, to do just that.
+                M::Int | M::Int1 => Class::Plain,
+                _ => Class::InPlace,
+            };
+        }
+        // Transactions are not offered (CPUID hides them): the fallback would be an original address.
+        FlowControl::XbeginXabortXend | FlowControl::Exception => return Class::InPlace,
+    }
+    let rep = ins.has_rep_prefix() || ins.has_repne_prefix();
+    let class = match ins.mnemonic() {
+        M::Cpuid if masked => Class::Cpuid,
+        M::Xgetbv if masked => Class::Xgetbv,
+        M::Xsave | M::Xsave64 | M::Xsaveopt | M::Xsaveopt64 | M::Xsavec | M::Xsavec64 | M::Xrstor | M::Xrstor64
+            if masked =>
+        {
+            Class::XsaveMasked
+        }
+        M::Movsb | M::Movsw | M::Movsd | M::Movsq | M::Stosb | M::Stosw | M::Stosd | M::Stosq | M::Lodsb | M::Lodsw
+        | M::Lodsd | M::Lodsq
+            if rep && ins.is_string_instruction() =>
+        {
+            Class::RepMove
+        }
+        M::Cmpsb | M::Cmpsw | M::Cmpsd | M::Cmpsq | M::Scasb | M::Scasw | M::Scasd | M::Scasq
+            if rep && ins.is_string_instruction() =>
+        {
+            Class::RepCompare
+        }
+        M::Rdgsbase | M::Wrgsbase | M::Swapgs | M::Lgs => Class::InPlace,
+        M::Mov | M::Pop if ins.op0_kind() == OpKind::Register && ins.op0_register() == Register::GS => Class::InPlace,
+        M::INVALID => Class::InPlace,
+        _ => Class::Plain,
+    };
+    let uses_gs = ins.segment_prefix() == Register::GS
+        && (0..ins.op_count()).any(|n| {
+            matches!(
+                ins.op_kind(n),
+                OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI
+                    | OpKind::MemorySegEDI | OpKind::MemorySegRDI
+            )
+        })
+        && ins.mnemonic() != M::Lea;
+    match class {
+        Class::Plain if uses_gs && ins.is_vsib() => Class::InPlace,
+        Class::Plain if uses_gs && ins.op_kind_has_only_memory() => Class::GsMemory,
+        Class::Plain | Class::RepMove | Class::RepCompare | Class::XsaveMasked if uses_gs => Class::InPlace,
+        c => c,
+    }
+}
+
+/// An operand of a jump or call that the emitter has a sequence for; the others are too odd to deserve one.
+fn plain_target(ins: &Instruction) -> bool {
+    let fs = ins.segment_prefix() == Register::FS;
+    let word = ins.op0_kind() != OpKind::Register || ins.op0_register().is_gpr64();
+    let wide = matches!(ins.code(), Code::Jmp_rm64 | Code::Call_rm64);
+    word && wide && ins.memory_base() != Register::EIP && !(fs && ins.is_ip_rel_memory_operand())
+}
+
+trait OperandKinds {
+    fn op_kind_has_only_memory(&self) -> bool;
+}
+
+impl OperandKinds for Instruction {
+    /// Its memory operand is an ordinary one, not implied by a string instruction.
+    fn op_kind_has_only_memory(&self) -> bool {
+        (0..self.op_count()).any(|n| self.op_kind(n) == OpKind::Memory)
+    }
+}
+
+/// Decodes the block at `pc` into `out` (appended). `stop(a)` says whether a block that is already there begins at `a`:
+/// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
+pub(crate) fn decode_block(
+    reader: &mut CodeReader<'_>,
+    pc: u64,
+    masked: bool,
+    mut stop: impl FnMut(u64) -> bool,
+    out: &mut Vec<Insn>,
+) -> usize {
+    let first = out.len();
+    let mut at = pc;
+    loop {
+        let bytes = reader.at(at);
+        if bytes.is_empty() {
+            break;
+        }
+        // One decoder for as many instructions as this window holds; then the next window.
+        let whole_window = bytes.len() > 2 * MAX_INSN_LEN;
+        let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::MPX);
+        loop {
+            at = decoder.ip();
+            let full = out.len() - first == MAX_INSNS;
+            if full || (at != pc && stop(at)) {
+                return out.len() - first;
+            }
+            let here = &bytes[decoder.position()..];
+            if here.len() < 2 * MAX_INSN_LEN && whole_window {
+                break;
+            }
+            if here.is_empty() {
+                return out.len() - first;
+            }
+            let mut ins = decoder.decode();
+            let mut class = classify(&ins, masked);
+            if here.len() >= REQUEST_LEN && here[..16] == REQUEST_PREAMBLE {
+                let service = match here[16..REQUEST_LEN] {
+                    [0x48, 0x87, 0xdb] => Some(Class::ClientRequest),
+                    [0x48, 0x87, 0xc9] => Some(Class::ClientGetNr),
+                    [0x48, 0x87, 0xd2] => Some(Class::CallNoRedirect),
+                    _ => None,
+                };
+                if let Some(service) = service {
+                    class = service;
+                    ins.set_len(REQUEST_LEN);
+                    ins.set_ip(at);
+                }
+            }
+            let mut raw = [0; MAX_INSN_LEN];
+            let n = ins.len().min(MAX_INSN_LEN).min(here.len());
+            raw[..n].copy_from_slice(&here[..n]);
+            let displacement_at = if ins.is_ip_rel_memory_operand() {
+                decoder.get_constant_offsets(&ins).displacement_offset() as u8
+            } else {
+                0
+            };
+            out.push(Insn { ins, class, live: OSZAP, displacement_at, raw });
+            if class.ends_block() {
+                return out.len() - first;
+            }
+        }
+    }
+    out.len() - first
+}

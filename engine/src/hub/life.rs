@@ -1,0 +1,352 @@
+//! Births and deaths: new threads and processes, new images, exits. Every thread's counts are folded into its process when
+//! its end begins (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when
+//! its last thread ends, before anybody can see that it is gone.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::{Hub, counted_slot};
+use crate::api::{Exit, Notice, ProcessReport};
+use crate::image::{self, Remote};
+use crate::launch;
+use crate::process::{Corrections, Process, State, Thread, instruction_counts};
+use crate::recreate::{self, Spot};
+use crate::tracee::{Ended, Gadget, How, Memory, Stop, Stopped};
+
+impl Hub<'_> {
+    /// `t` has just created a thread or process.
+    pub(super) fn created(&mut self, t: Stopped, event: i32) {
+        let tid = t.tid();
+        let (Ok(child), Ok(regs)) = (t.event_message(), t.regs()) else { return };
+        let child = child as i32;
+        let Some(th) = self.threads.get(&tid) else {
+            let _ = t.resume(How::Continue, 0);
+            return;
+        };
+        let pid = th.pid;
+        let flags = match regs.orig_rax as i64 {
+            libc::SYS_clone => regs.rdi,
+            libc::SYS_clone3 => self.processes.get(&pid).and_then(|p| p.memory.word(regs.rdi)).unwrap_or(0),
+            libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            _ if event == libc::PTRACE_EVENT_VFORK => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            _ => 0,
+        };
+        let has = |flag: i32| flags & flag as u64 != 0;
+        let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        if child_pid == child {
+            self.fork_process(pid, child, has(libc::CLONE_VM));
+        }
+        let Some(p) = self.processes.get_mut(&child_pid) else {
+            let _ = t.resume(How::Continue, 0);
+            return;
+        };
+        let Some(slot) = p.pool.borrow_mut().take() else {
+            self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            let _ = t.resume(How::Continue, 0);
+            return;
+        };
+        p.threads.push(child);
+        let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        self.threads.insert(
+            child,
+            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
+        );
+        if let Some(first) = self.early.remove(&child) {
+            self.begin(first);
+        }
+        let _ = t.resume(How::Continue, 0);
+    }
+
+    /// The books of a process that has just been forked from `parent`.
+    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool) {
+        let Some(p) = self.processes.get(&parent) else { return };
+        let Ok(memory) = Memory::open(child) else { return };
+        let mm = if same_memory {
+            p.mm.clone()
+        } else {
+            p.space.borrow_mut().users += 1;
+            Rc::new(())
+        };
+        let folded = self.sum(p);
+        let process = Process {
+            pid: child,
+            parent,
+            space: p.space.clone(),
+            mm,
+            pool: p.pool.clone(),
+            memory,
+            threads: Vec::new(),
+            folded,
+            corrections: p.corrections.clone(),
+            counting: p.counting,
+            exe: p.exe.clone(),
+            args: p.args.clone(),
+            reported: false,
+        };
+        self.processes.insert(child, process);
+        self.session.forked(parent, child);
+    }
+
+    /// First stop of a thread that its creator has told of.
+    fn begin(&mut self, t: Stopped) {
+        let tid = t.tid();
+        self.set_state(tid, State::Cache);
+        let gs = self.gs(tid);
+        let Ok(mut regs) = t.regs() else { return };
+        regs.gs_base = gs;
+        if t.set_regs(&regs).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
+    pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        match self.threads.get(&tid).map(|th| (th.state, th.switch)) {
+            None if tid == self.main && self.processes.is_empty() => {
+                let _ = t.resume(How::Continue, 0);
+            }
+            None => {
+                self.early.insert(tid, t);
+            }
+            Some((State::New, _)) => self.begin(t),
+            Some((_, switch)) => {
+                if switch {
+                    self.switch_slot(&t);
+                }
+                let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                let how = if stopping { How::Listen } else { How::Continue };
+                let _ = t.resume(how, 0);
+            }
+        }
+    }
+
+    /// A new image is in place, its first instruction still to come.
+    pub(super) fn executed(&mut self, t: Stopped) {
+        let tid = t.tid();
+        let former = t.event_message().map_or(tid, |m| m as i32);
+        let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
+        let follow = match known {
+            None => tid == self.main,
+            Some(State::Exec { follow }) => follow,
+            Some(_) => false,
+        };
+        let (parent, counting) = self
+            .processes
+            .get(&tid)
+            .map_or((0, self.settings.count_at_start), |p| (p.parent, p.counting || self.settings.count_at_start));
+        self.forget_process(tid);
+        if !follow {
+            let _ = t.detach(0);
+            return;
+        }
+        // The exit from execve still has to write its result.
+        let t = match t.resume_and_wait(How::Syscall, 0) {
+            Ok((t, Stop::Syscall)) => t,
+            Ok((t, _)) => {
+                let _ = t.resume(How::Continue, 0);
+                return;
+            }
+            Err(e) => return self.note_end(tid, e),
+        };
+        self.new_image(t, parent, counting);
+    }
+
+    fn note_end(&mut self, tid: i32, e: Ended) {
+        match e {
+            Ended::Exited(code) => self.ended(tid, Exit::Code(code)),
+            Ended::Killed(signal) => self.ended(tid, Exit::Signal(signal)),
+            Ended::Unseen => {}
+        }
+    }
+
+    fn new_image(&mut self, t: Stopped, parent: i32, _counting: bool) {
+        let tid = t.tid();
+        let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
+        let args = command_line(tid);
+        let Ok(memory) = Memory::open(tid) else { return };
+        let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
+        let prepared = image::prepare(&mut remote, tid, self.masked());
+        let thread = remote.thread.take();
+        let (space, mut pool) = match prepared {
+            Ok(p) => p,
+            Err(e) => {
+                self.give_up(thread, e);
+                return;
+            }
+        };
+        let Some(t) = thread else { return };
+        let Some(slot) = pool.take() else { return };
+        let gs = pool.gs(slot);
+        let counting = self.settings.count_at_start;
+        let process = Process {
+            pid: tid,
+            parent,
+            space: Rc::new(RefCell::new(space)),
+            mm: Rc::new(()),
+            pool: Rc::new(RefCell::new(pool)),
+            memory,
+            threads: vec![tid],
+            folded: Vec::new(),
+            corrections: Corrections::default(),
+            counting,
+            exe: exe.clone(),
+            args: args.clone(),
+            reported: false,
+        };
+        self.processes.insert(tid, process);
+        self.threads
+            .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.session.image_started(tid, parent, &exe, &args);
+        let Ok(mut regs) = t.regs() else { return };
+        regs.gs_base = gs;
+        // Not in a system call any more, as far as restarting is concerned.
+        regs.orig_rax = u64::MAX;
+        let entry = regs.rip;
+        if t.set_regs(&regs).is_ok() {
+            self.enter(t, entry);
+        }
+    }
+
+    /// The image of `pid` has been replaced: its books are closed without a report.
+    fn forget_process(&mut self, pid: i32) {
+        let Some(p) = self.processes.remove(&pid) else { return };
+        for tid in &p.threads {
+            if let Some(th) = self.threads.remove(tid) {
+                let mut pool = p.pool.borrow_mut();
+                if !th.folded {
+                    pool.give_back(th.slot);
+                    if let Some(o) = th.other {
+                        pool.give_back(o);
+                    }
+                }
+            }
+        }
+        release(&p);
+    }
+
+    /// A thread is about to end; its registers and memory are still there.
+    pub(super) fn exiting(&mut self, t: Stopped) {
+        let tid = t.tid();
+        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs()) {
+            if matches!(state, State::Cache | State::Call { .. } | State::Exec { .. }) {
+                let spot = recreate::spot(&space.borrow(), regs.rip);
+                let boundary = match spot {
+                    Spot::Boundary(b) => Some(b),
+                    Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
+                    Spot::Stub(_) | Spot::Elsewhere => None,
+                };
+                if let Some(b) = boundary {
+                    self.correct(tid, &b, &regs);
+                }
+            }
+        }
+        self.fold(tid);
+        let _ = t.resume(How::Continue, 0);
+    }
+
+    /// Adds a thread's counts to its process; the last one's end is the process's.
+    fn fold(&mut self, tid: i32) {
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        if th.folded {
+            return;
+        }
+        th.folded = true;
+        let pid = th.pid;
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let cells = p.space.borrow().trans.cells();
+        let counted = counted_slot(th, p.counting);
+        let mut pool = p.pool.borrow_mut();
+        if let Some(slot) = counted {
+            pool.add_cells(slot, cells, &mut p.folded);
+        }
+        pool.give_back(th.slot);
+        if let Some(o) = th.other {
+            pool.give_back(o);
+        }
+        drop(pool);
+        p.threads.retain(|&x| x != tid);
+        if p.threads.is_empty() {
+            self.report(pid);
+        }
+    }
+
+    /// All counts of a process so far.
+    fn sum(&self, p: &Process) -> Vec<u64> {
+        let mut sum = p.folded.clone();
+        let cells = p.space.borrow().trans.cells();
+        for th in p.threads.iter().filter_map(|t| self.threads.get(t)).filter(|th| !th.folded) {
+            if let Some(slot) = counted_slot(th, p.counting) {
+                p.pool.borrow().add_cells(slot, cells, &mut sum);
+            }
+        }
+        sum
+    }
+
+    fn report(&mut self, pid: i32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        if std::mem::replace(&mut p.reported, true) {
+            return;
+        }
+        let space = p.space.borrow();
+        let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
+        self.session.process_ends(&ProcessReport {
+            pid,
+            parent: p.parent,
+            exe: p.exe.clone(),
+            args: p.args.clone(),
+            modules: &space.modules,
+            counts: &counts,
+        });
+    }
+
+    /// The end of a thread, or of a process whose first thread this is, has been reported.
+    pub(super) fn ended(&mut self, tid: i32, how: Exit) {
+        self.early.remove(&tid);
+        self.fold(tid);
+        if let Some(th) = self.threads.remove(&tid) {
+            let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
+            if gone && let Some(p) = self.processes.remove(&th.pid) {
+                release(&p);
+            }
+        }
+        if tid == self.main {
+            self.exit = Some(how);
+        }
+    }
+}
+
+/// An address space less uses the translations, if this was its last process.
+fn release(p: &Process) {
+    if Rc::strong_count(&p.mm) == 1 {
+        p.space.borrow_mut().users -= 1;
+    }
+}
+
+fn command_line(pid: i32) -> Vec<OsString> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let body = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    body.split(|&b| b == 0).map(|a| OsString::from_vec(a.to_vec())).collect()
+}
+
+/// The executable that a path given to `execve` by `pid` names: relative paths are relative to its own folder.
+pub(super) fn resolve(pid: i32, path: &std::path::Path) -> PathBuf {
+    if path.is_absolute() {
+        return path.to_path_buf();
+    }
+    std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default().join(path)
+}
+
+/// What `execve` by a process that is, or is not, followed afterwards must have as its personality.
+pub(super) fn personality(follow: bool) -> u64 {
+    if follow { launch::guest_personality() } else { launch::original_personality() }
+}

@@ -1,0 +1,466 @@
+//! The hub: waits for stops, finds out what each means, does it, and lets the thread go on. It is the only place that
+//! resumes a guest. Guest code runs in parallel; the hub handles one stop at a time.
+//!
+//! Invariants: a thread in [`State::Cache`] runs nothing but translated code; a thread's gs base is its slot's address
+//! whenever it runs translated code; every thread's counts are added to its process exactly once.
+
+mod clientreq;
+mod life;
+mod signal;
+mod syscall;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nix::libc;
+
+use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
+use crate::arena::Scratch;
+use crate::cpuid::{self, CpuModel};
+use crate::error::EngineError;
+use crate::hash::Map;
+use crate::image::{self, Remote};
+use crate::launch;
+use crate::maps;
+use crate::process::{Process, State, Thread};
+use crate::slots::SlotId;
+use crate::space::Space;
+use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
+use crate::transtab::{BlockId, Emulate, StubKind};
+
+/// Bytes of a stub: `int3` and its number.
+const STUB_LEN: u64 = 5;
+
+/// Everything about a run.
+pub(crate) struct Hub<'s> {
+    session: &'s mut dyn Session,
+    settings: &'s Settings,
+    processes: Map<i32, Process>,
+    threads: Map<i32, Thread>,
+    /// First stops of threads whose creator has not told of them yet.
+    early: Map<i32, Stopped>,
+    /// The first process.
+    main: i32,
+    exit: Option<Exit>,
+    failure: Option<EngineError>,
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
+    let launched = launch::launch(program)?;
+    let mut hub = Hub {
+        session,
+        settings,
+        processes: Map::default(),
+        threads: Map::default(),
+        early: Map::default(),
+        main: launched.pid,
+        exit: None,
+        failure: None,
+    };
+    hub.until_everything_ended()?;
+    if let Some(e) = hub.failure {
+        return Err(e);
+    }
+    if let Some(source) = launched.failure() {
+        return Err(EngineError::Exec { path: program.path.clone(), source });
+    }
+    hub.exit.ok_or_else(|| EngineError::Os {
+        what: "waiting for the program",
+        source: std::io::Error::from_raw_os_error(libc::ECHILD),
+    })
+}
+
+impl Hub<'_> {
+    fn until_everything_ended(&mut self) -> Result<(), EngineError> {
+        loop {
+            match tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })? {
+                Wait::Nothing => return Ok(()),
+                Wait::Stopped(t, stop) => self.stopped(t, stop),
+                Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
+                Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+            }
+        }
+    }
+
+    fn stopped(&mut self, t: Stopped, stop: Stop) {
+        let tid = t.tid();
+        match stop {
+            Stop::Event(event, signal) => self.event(t, event, signal),
+            Stop::Syscall => {
+                // Only asked for while an image is being prepared, and dealt with there.
+                let _ = t.resume(How::Continue, 0);
+            }
+            Stop::Signal(signal) => {
+                let Some(thread) = self.threads.get(&tid) else {
+                    // Before the program has begun.
+                    let _ = t.resume(How::Continue, signal);
+                    return;
+                };
+                match thread.state {
+                    State::Cache | State::Exec { .. } if signal == libc::SIGTRAP => self.trap(t),
+                    state => self.signal(t, signal, state),
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, t: Stopped, event: i32, signal: i32) {
+        match event {
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.created(t, event),
+            libc::PTRACE_EVENT_EXEC => self.executed(t),
+            libc::PTRACE_EVENT_EXIT => self.exiting(t),
+            libc::PTRACE_EVENT_STOP => self.event_stop(t, signal),
+            _ => {
+                let _ = t.resume(How::Continue, 0);
+            }
+        }
+    }
+
+    /// An `int3` of ours, a step that is done, or the guest's own SIGTRAP.
+    fn trap(&mut self, t: Stopped) {
+        let Ok(rip) = t.rip() else { return };
+        let tid = t.tid();
+        let Some((space, state)) = self.space_and_state(tid) else { return };
+        let at = rip.wrapping_sub(1);
+        let stub = space.borrow().stub_at(at);
+        if let Some(kind) = stub {
+            return self.stub(t, kind, at + STUB_LEN);
+        }
+        let dead = {
+            let s = space.borrow();
+            (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
+        };
+        if let Some(dead) = dead {
+            return self.dead_block(t, dead);
+        }
+        self.signal(t, libc::SIGTRAP, state);
+    }
+
+    fn space_and_state(&self, tid: i32) -> Option<(Rc<RefCell<Space>>, State)> {
+        let th = self.threads.get(&tid)?;
+        let p = self.processes.get(&th.pid)?;
+        Some((p.space.clone(), th.state))
+    }
+
+    fn process_of(&self, tid: i32) -> Option<&Process> {
+        self.processes.get(&self.threads.get(&tid)?.pid)
+    }
+
+    fn process_of_mut(&mut self, tid: i32) -> Option<&mut Process> {
+        self.processes.get_mut(&self.threads.get(&tid)?.pid)
+    }
+
+    fn set_state(&mut self, tid: i32, state: State) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.state = state;
+        }
+    }
+
+    fn scratch(&self, tid: i32, word: Scratch) -> u64 {
+        self.threads
+            .get(&tid)
+            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().scratch(th.slot, word)))
+            .unwrap_or(0)
+    }
+
+    /// What gs must be while `tid` runs translated code.
+    fn gs(&self, tid: i32) -> u64 {
+        self.threads
+            .get(&tid)
+            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot)))
+            .unwrap_or(0)
+    }
+
+    /// A stop at a stub; `rip` is the address behind the stub.
+    fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
+        match kind {
+            StubKind::Exit { target, site } => {
+                let (t, id) = self.translation(t, target);
+                match (t, id) {
+                    (Some(t), Some(id)) => {
+                        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+                        let body = space.borrow().trans.block(id).cache;
+                        space.borrow_mut().link(site, body);
+                        if t.set_rip(body).is_ok() {
+                            let _ = t.resume(How::Continue, 0);
+                        }
+                    }
+                    (Some(t), None) => self.run_off(t, target),
+                    (None, _) => {}
+                }
+            }
+            StubKind::IblMiss { key } => {
+                let Ok(mut regs) = t.regs() else { return };
+                let target = regs.rcx.wrapping_add(key);
+                regs.rcx = self.scratch(t.tid(), Scratch::Rcx);
+                regs.rax = self.scratch(t.tid(), Scratch::Rax);
+                let (t, id) = self.translation(t, target);
+                let Some(t) = t else { return };
+                if let Some(id) = id {
+                    let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+                    space.borrow_mut().add_landing(id);
+                    regs.rip = space.borrow().trans.block(id).cache;
+                    if t.set_regs(&regs).is_ok() {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                } else {
+                    if t.set_regs(&regs).is_ok() {
+                        self.run_off(t, target);
+                    }
+                }
+            }
+            StubKind::Syscall { next, go } => self.syscall(t, next, go),
+            StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+        }
+    }
+
+    /// The thread got to a block whose guest code has changed or gone.
+    fn dead_block(&mut self, t: Stopped, dead: BlockId) {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let pc = space.borrow().trans.block(dead).pc;
+        let (t, id) = self.translation(t, pc);
+        let Some(t) = t else { return };
+        let Some(id) = id else { return self.run_off(t, pc) };
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
+            && space.borrow().users == 1;
+        if alone {
+            space.borrow_mut().forward(dead, id);
+        }
+        let body = space.borrow().trans.block(id).cache;
+        if t.set_rip(body).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// Goes on at guest address `pc`; all other registers are the guest's already.
+    fn enter(&mut self, t: Stopped, pc: u64) {
+        let (t, id) = self.translation(t, pc);
+        let Some(t) = t else { return };
+        let Some(id) = id else { return self.run_off(t, pc) };
+        self.set_state(t.tid(), State::Cache);
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let body = space.borrow().trans.block(id).cache;
+        if t.set_rip(body).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// Goes to guest address `pc`, where no code is: the fault that follows is the one that the guest would get.
+    fn run_off(&mut self, t: Stopped, pc: u64) {
+        self.set_state(t.tid(), State::Guest);
+        if t.set_rip(pc).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
+    /// died over that; `None` for the block if no code is there.
+    fn translation(&mut self, t: Stopped, pc: u64) -> (Option<Stopped>, Option<BlockId>) {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
+        if let Some(id) = space.borrow().trans.lookup(pc) {
+            return (Some(t), Some(id));
+        }
+        let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
+        if !space.borrow().executable(pc) {
+            self.learn_map(pid, &space);
+            if !space.borrow().executable(pc) {
+                return (Some(t), None);
+            }
+        }
+        let mut t = t;
+        let anonymous = space.borrow().writable_code(pc);
+        let mut space = space;
+        if !space.borrow().has_chunk_for(pc) || anonymous && space.borrow().users > 1 {
+            // Neither can be done for another process that shares the translations.
+            match self.own_space(t) {
+                Some(thread) => t = thread,
+                None => return (None, None),
+            }
+            let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
+            space = own;
+            if !space.borrow().has_chunk_for(pc) {
+                let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
+                let gadget = space.borrow().gadget;
+                let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+                let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
+                let thread = remote.thread.take();
+                if let Err(e) = r {
+                    return (self.give_up(thread, e), None);
+                }
+                match thread {
+                    Some(thread) => t = thread,
+                    None => return (None, None),
+                }
+            }
+        }
+        let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
+        let id = space.borrow_mut().translate(pc, &p.memory);
+        if id.is_some() && space.borrow().writable_code(pc) {
+            return (self.protect_code(t, pid, &space, pc), id);
+        }
+        (Some(t), id)
+    }
+
+    /// Takes over the process's memory map.
+    fn learn_map(&self, pid: i32, space: &Rc<RefCell<Space>>) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        let Ok(regions) = maps::read(pid) else { return };
+        let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
+        let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
+        space.borrow_mut().learn_map(&regions, |start, end| {
+            let mut image = vec![0; (end - start) as usize];
+            (p.memory.read(start, &mut image) == image.len()).then_some(image)
+        });
+    }
+
+    /// Makes sure that no other address space uses this process's translations.
+    fn own_space(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let Some((space, _)) = self.space_and_state(tid) else { return Some(t) };
+        if space.borrow().users == 1 {
+            return Some(t);
+        }
+        let Some(p) = self.process_of(tid) else { return Some(t) };
+        let pid = p.pid;
+        let mm = p.mm.clone();
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let own = image::diverge(&mut remote, &space.borrow());
+        let thread = remote.thread.take();
+        match own {
+            Ok(own) => {
+                space.borrow_mut().users -= 1;
+                let own = Rc::new(RefCell::new(own));
+                for p in self.processes.values_mut().filter(|p| Rc::ptr_eq(&p.mm, &mm)) {
+                    p.space = own.clone();
+                }
+                let _ = pid;
+                thread
+            }
+            Err(e) => self.give_up(thread, e),
+        }
+    }
+
+    /// The engine cannot go on with this process: it is killed, and the run fails.
+    fn give_up(&mut self, t: Option<Stopped>, e: EngineError) -> Option<Stopped> {
+        if let Some(t) = t {
+            let pid = self.threads.get(&t.tid()).map_or(t.tid(), |th| th.pid);
+            self.session.notice(pid, Notice::Warning(e.to_string()));
+            self.failure.get_or_insert(e);
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            let _ = t.resume(How::Continue, 0);
+        }
+        None
+    }
+
+    /// An instruction that grind carries out. `rip` is behind the stub.
+    fn emulate(&mut self, t: Stopped, what: Emulate, pc: u64, next: u64, block: BlockId, rip: u64) {
+        let Ok(mut regs) = t.regs() else { return };
+        match what {
+            Emulate::Cpuid => {
+                let [a, b, c, d] = cpuid::baseline(regs.rax as u32, regs.rcx as u32);
+                [regs.rax, regs.rbx, regs.rcx, regs.rdx] = [a.into(), b.into(), c.into(), d.into()];
+                go_on(t, regs, rip);
+            }
+            Emulate::Xgetbv => {
+                // Others than XCR0 do not exist: a general protection fault, which running it in place gives.
+                if regs.rcx as u32 != 0 {
+                    return self.in_place(t, regs, pc, block);
+                }
+                regs.rax = cpuid::BASELINE_XCR0 & 0xffff_ffff;
+                regs.rdx = cpuid::BASELINE_XCR0 >> 32;
+                go_on(t, regs, rip);
+            }
+            Emulate::ClientGetNr => {
+                regs.rax = 0;
+                go_on(t, regs, rip);
+            }
+            Emulate::ClientRequest => self.client_request(t, regs, rip),
+            Emulate::Int3 => {
+                // The guest's own breakpoint: the same signal, as if it had been executed in its place.
+                regs.rip = next;
+                if t.set_regs(&regs).is_ok() {
+                    self.deliver(t, libc::SIGTRAP);
+                }
+            }
+            Emulate::InPlace => self.in_place(t, regs, pc, block),
+        }
+    }
+
+    /// Lets one instruction run where the program has it.
+    fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId) {
+        let tid = t.tid();
+        regs.rip = pc;
+        regs.gs_base = self.scratch(tid, Scratch::GuestGs);
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
+            self.set_state(tid, State::InPlace { pc, block, mask });
+            let _ = t.resume(How::Step, 0);
+        }
+    }
+
+    /// Starts or stops counting for the process of `t`, which is at a stub.
+    fn instrument(&mut self, t: &Stopped, on: bool) {
+        let tid = t.tid();
+        let Some(p) = self.process_of_mut(tid) else { return };
+        let pid = p.pid;
+        if p.counting == on {
+            let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
+            self.session.redundant_instrumentation(pid, request);
+            return;
+        }
+        p.counting = on;
+        let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
+        self.switch_slot(t);
+        for other in others {
+            if let Some(th) = self.threads.get_mut(&other) {
+                th.switch = true;
+                tracee::interrupt(other);
+            }
+        }
+    }
+
+    /// Changes over to the slot that fits its process's state of instrumentation.
+    fn switch_slot(&mut self, t: &Stopped) {
+        let tid = t.tid();
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        th.switch = false;
+        let Some(p) = self.processes.get(&th.pid) else { return };
+        let mut pool = p.pool.borrow_mut();
+        let to = match th.other {
+            Some(s) => s,
+            None => match pool.take() {
+                Some(s) => s,
+                None => return,
+            },
+        };
+        if pool.copy_scratch(th.slot, to).is_err() {
+            return;
+        }
+        th.other = Some(th.slot);
+        th.slot = to;
+        if let Ok(mut regs) = t.regs() {
+            regs.gs_base = pool.gs(to);
+            let _ = t.set_regs(&regs);
+        }
+    }
+
+    fn masked(&self) -> bool {
+        self.settings.cpu == CpuModel::Baseline
+    }
+}
+
+fn go_on(t: Stopped, mut regs: Regs, rip: u64) {
+    regs.rip = rip;
+    if t.set_regs(&regs).is_ok() {
+        let _ = t.resume(How::Continue, 0);
+    }
+}
+
+/// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
+pub(crate) fn counted_slot(th: &Thread, counting: bool) -> Option<SlotId> {
+    // While a switch is pending, the thread is still on the slot of the former state.
+    if counting != th.switch { Some(th.slot) } else { th.other }
+}

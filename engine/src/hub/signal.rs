@@ -1,0 +1,318 @@
+//! Signals. A signal that the guest does not catch is the kernel's business: nothing is touched, so an interrupted system
+//! call restarts where it was. For a caught one, the thread is brought to an instruction's boundary, gets the guest's own
+//! registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
+//! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
+
+use nix::libc;
+
+use super::Hub;
+use crate::arena::Scratch;
+use crate::process::State;
+use crate::recreate::{self, Boundary, Spot};
+use crate::tracee::{How, Regs, Stop, Stopped};
+use crate::transtab::StubKind;
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The signals that an instruction causes.
+const FAULTS: u64 =
+    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+
+/// All others: held back while the engine steps a thread.
+pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
+
+impl Hub<'_> {
+    /// A signal is about to be delivered to `t`.
+    pub(super) fn signal(&mut self, t: Stopped, signal: i32, state: State) {
+        let tid = t.tid();
+        match state {
+            State::New => {
+                let _ = t.resume(How::Continue, signal);
+            }
+            State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
+            State::SigReturn if signal == libc::SIGTRAP => {
+                let Ok(rip) = t.rip() else { return };
+                self.enter(t, rip);
+            }
+            State::InPlace { pc, block, mask } => {
+                let Ok(mut regs) = t.regs() else { return };
+                self.keep_guest_gs(tid, &regs);
+                regs.gs_base = self.gs(tid);
+                if t.set_regs(&regs).is_err() || t.set_sigmask(mask).is_err() {
+                    return;
+                }
+                let stepped = signal == libc::SIGTRAP && regs.rip != pc;
+                if stepped {
+                    return self.enter(t, regs.rip);
+                }
+                if signal == libc::SIGTRAP {
+                    // A step that went nowhere (a jump to itself, a repeated instruction): go on from there.
+                    return self.enter(t, pc);
+                }
+                // It faulted: it has not been executed.
+                self.uncount_last(tid, block);
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            State::Guest | State::Handler => self.deliver(t, signal),
+            State::SigReturn => {
+                // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            State::Call { nr, args, next } if signal == libc::SIGTRAP => {
+                let Some((space, _)) = self.space_and_state(tid) else { return };
+                if t.rip() == Ok(space.borrow().gadget.0 + 3) {
+                    self.after_call(t, nr, args, next);
+                } else {
+                    let _ = t.resume(How::Continue, signal);
+                }
+            }
+            State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
+            State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
+        }
+    }
+
+    fn keep_guest_gs(&self, tid: i32, regs: &Regs) {
+        if let Some(th) = self.threads.get(&tid)
+            && let Some(p) = self.processes.get(&th.pid)
+        {
+            let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, regs.gs_base);
+        }
+    }
+
+    fn uncount_last(&mut self, tid: i32, block: crate::transtab::BlockId) {
+        let Some(p) = self.process_of_mut(tid) else { return };
+        if !p.counting {
+            return;
+        }
+        let n = p.space.borrow().trans.block(block).n;
+        p.corrections.left(block, n - 1, n, true);
+    }
+
+    /// Books what has been executed of a block that was left at `b`.
+    pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
+        let Some(p) = self.process_of_mut(tid) else { return };
+        if !p.counting {
+            return;
+        }
+        let n = p.space.borrow().trans.block(b.block).n;
+        p.corrections.left(b.block, b.executed, n, b.bumped);
+        if let Some((cell, address32)) = b.rep {
+            let left = if address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            p.corrections.take_off(cell, left);
+        }
+    }
+
+    /// Gives the guest its registers at `b`; rip becomes the original address.
+    fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
+        self.correct(tid, b, regs);
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+        if b.after_call {
+            regs.rcx = regs.rip;
+        }
+    }
+
+    fn signal_in_cache(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        let (Ok(mut regs), Ok(info)) = (t.regs(), t.siginfo()) else { return };
+        // From the kernel, because of an instruction.
+        let fault = bit(signal) & FAULTS != 0 && info.si_code > 0;
+        if fault {
+            if std::env::var_os("GRIND_TRACE").is_some() { eprintln!("fault {signal} rip {:#x} addr {:#x} rax {:#x} rcx {:#x} rdx {:#x} rsp {:#x}", regs.rip, address_of(&info), regs.rax, regs.rcx, regs.rdx, regs.rsp); if let Some((s,_)) = self.space_and_state(tid) { let s=s.borrow(); if let Some(p)=s.trans.place(regs.rip){ eprintln!("place {p:?} pc {:#x} block {:x?}", s.trans.pc_of(p.block,p.index), s.trans.block(p.block)); let b=s.trans.block(p.block); let mut c=String::new(); for a in b.cache..b.cache+u64::from(b.len) { c+=&format!("{:02x}", s.cache_byte(a).unwrap_or(0)); } eprintln!("{c}"); } } }
+            if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
+                // The guest changes code: let it, and run it again.
+                return self.allow_write(t, &info);
+            }
+            let Some((space, _)) = self.space_and_state(tid) else { return };
+            let cache_rip = regs.rip;
+            let b = {
+                let slot = self.threads.get(&tid).map(|th| th.slot);
+                let pool = self.process_of(tid).map(|p| p.pool.clone());
+                let scratch = |offset| match (slot, &pool) {
+                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, offset),
+                    _ => 0,
+                };
+                recreate::at_fault(&space.borrow(), &mut regs, scratch)
+            };
+            if let Some(b) = b {
+                self.at_boundary(tid, &b, &mut regs);
+                let mut info = info;
+                if address_of(&info) == cache_rip {
+                    set_address(&mut info, regs.rip);
+                    let _ = t.set_siginfo(&info);
+                }
+            }
+            if t.set_regs(&regs).is_err() {
+                return;
+            }
+            self.set_state(tid, State::Guest);
+            return self.deliver(t, signal);
+        }
+        if !caught(tid, signal) {
+            let _ = t.resume(How::Continue, signal);
+            return;
+        }
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+            return;
+        }
+        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
+            self.set_state(tid, State::Guest);
+            self.deliver(t, signal);
+        }
+    }
+
+    /// Steps until the guest's state is whole; registers are then the guest's, rip included.
+    fn step_to_boundary(&mut self, t: Stopped, regs: Regs) -> Option<(Stopped, Regs)> {
+        let tid = t.tid();
+        let (mut t, mut regs) = (t, regs);
+        loop {
+            let (space, _) = self.space_and_state(tid)?;
+            let spot = recreate::spot(&space.borrow(), regs.rip);
+            match spot {
+                Spot::Boundary(b) => {
+                    self.at_boundary(tid, &b, &mut regs);
+                    return Some((t, regs));
+                }
+                Spot::Stub(StubKind::Exit { target, .. }) => {
+                    regs.rip = target;
+                    return Some((t, regs));
+                }
+                Spot::Stub(StubKind::IblMiss { key }) => {
+                    regs.rip = regs.rcx.wrapping_add(key);
+                    regs.rcx = self.scratch(tid, Scratch::Rcx);
+                    regs.rax = self.scratch(tid, Scratch::Rax);
+                    return Some((t, regs));
+                }
+                Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
+                Spot::Between => {}
+            }
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(libc::SIGTRAP))) => {
+                    t = next;
+                    regs = t.regs().ok()?;
+                }
+                Ok((next, Stop::Signal(_))) => {
+                    // The instruction faults: its beginning is the boundary, and it will fault again.
+                    regs = next.regs().ok()?;
+                    let slot = self.threads.get(&tid).map(|th| th.slot)?;
+                    let pool = self.process_of(tid)?.pool.clone();
+                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, o));
+                    if let Some(b) = b {
+                        self.at_boundary(tid, &b, &mut regs);
+                    }
+                    return Some((next, regs));
+                }
+                Ok((next, stop)) => {
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// A signal while the thread makes a system call that grind follows. None of them blocks: it is over, or has not begun.
+    fn signal_in_call(&mut self, t: Stopped, signal: i32, nr: i64, args: [u64; 6], next: u64) {
+        let tid = t.tid();
+        let Ok(info) = t.siginfo() else { return };
+        if !caught(tid, signal) {
+            let _ = t.resume(How::Continue, signal);
+            return;
+        }
+        let (Some((space, _)), Ok(mask), Ok(rip)) = (self.space_and_state(tid), t.sigmask(), t.rip()) else { return };
+        let mut t = t;
+        if rip == space.borrow().gadget.0 {
+            if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                return;
+            }
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, _)) => t = next,
+                Err(_) => return,
+            }
+        }
+        let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };
+        regs.rip = next;
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
+            self.set_state(tid, State::Guest);
+            self.deliver(t, signal);
+        }
+    }
+
+    /// Hands `signal` to a thread whose registers are the guest's.
+    pub(super) fn deliver(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        if caught(tid, signal) && !blocked_fault(&t, signal) {
+            self.set_state(tid, State::Handler);
+            let _ = t.resume(How::Step, signal);
+            return;
+        }
+        // Ignored, deadly or stopping. If the thread survives, it goes on as a guest.
+        let Ok(rip) = t.rip() else { return };
+        let deadly = bit(signal) & FAULTS != 0;
+        if deadly {
+            self.set_state(tid, State::Guest);
+            let _ = t.resume(How::Continue, signal);
+        } else {
+            let (t, id) = self.translation(t, rip);
+            let Some(t) = t else { return };
+            if let Some(id) = id {
+                let Some((space, _)) = self.space_and_state(tid) else { return };
+                let body = space.borrow().trans.block(id).cache;
+                self.set_state(tid, State::Cache);
+                if t.set_rip(body).is_err() {
+                    return;
+                }
+            }
+            let _ = t.resume(How::Continue, signal);
+        }
+    }
+
+    /// The kernel has built the frame; rip is the handler's.
+    fn handler_begins(&mut self, t: Stopped) {
+        let Ok(rip) = t.rip() else { return };
+        // Our stops are SIGTRAPs: a handler that blocks them would make the kernel reset the guest's own action for it.
+        if let Ok(mask) = t.sigmask()
+            && mask & bit(libc::SIGTRAP) != 0
+        {
+            let _ = t.set_sigmask(mask & !bit(libc::SIGTRAP));
+        }
+        self.enter(t, rip);
+    }
+}
+
+/// A fault whose signal is blocked kills, whatever its handler is.
+fn blocked_fault(t: &Stopped, signal: i32) -> bool {
+    bit(signal) & FAULTS != 0
+        && t.sigmask().is_ok_and(|m| m & bit(signal) != 0)
+        && t.siginfo().is_ok_and(|i| i.si_code > 0)
+}
+
+/// Whether the guest has a handler for `signal`.
+pub(super) fn caught(tid: i32, signal: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else { return false };
+    status
+        .lines()
+        .find_map(|l| l.strip_prefix("SigCgt:"))
+        .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
+        .is_some_and(|set| set & bit(signal) != 0)
+}
+
+/// The address in the siginfo of a fault.
+#[allow(unsafe_code)]
+pub(super) fn address_of(info: &libc::siginfo_t) -> u64 {
+    // SAFETY: only called for signals of the kernel's that carry an address; the field exists in every siginfo.
+    unsafe { info.si_addr() as u64 }
+}
+
+/// Changes the address in the siginfo of a fault.
+#[allow(unsafe_code)]
+fn set_address(info: &mut libc::siginfo_t, address: u64) {
+    // SAFETY: the kernel's siginfo_t has si_addr at byte 16 on x86-64 and is 128 bytes long.
+    unsafe { std::ptr::from_mut(info).cast::<u64>().add(2).write(address) };
+}

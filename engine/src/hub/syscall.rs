@@ -1,0 +1,246 @@
+//! System calls that stop before they run. Most only need something done before or after: those run from a gadget that
+//! stops again behind them. Calls that emitted code lets through never come here.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use nix::libc;
+
+use super::signal::address_of;
+use super::{Hub, life};
+use crate::arena::Scratch;
+use crate::image::Remote;
+use crate::process::State;
+use crate::tracee::{How, Regs, Stopped};
+
+/// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
+const MAX_ARGS: u64 = 1 << 20;
+
+impl Hub<'_> {
+    /// `t` is at the stop before a system call; `go` is its `syscall` instruction.
+    pub(super) fn syscall(&mut self, t: Stopped, next: u64, go: u64) {
+        let tid = t.tid();
+        let Ok(regs) = t.regs() else { return };
+        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+        // The kernel takes the number from eax.
+        let nr = i64::from(regs.rax as i32);
+        match nr {
+            libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
+            libc::SYS_rt_sigreturn => {
+                self.set_state(tid, State::SigReturn);
+                if t.set_rip(go).is_ok() {
+                    let _ = t.resume(How::Step, 0);
+                }
+            }
+            libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
+            libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),
+            libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_shmdt => {
+                if self.concerns_code(tid, nr, args) {
+                    self.follow(t, nr, args, next);
+                } else {
+                    run(t, go);
+                }
+            }
+            libc::SYS_mmap => {
+                let fixed = args[3] & libc::MAP_FIXED as u64 != 0;
+                if fixed && self.concerns_code(tid, nr, args) {
+                    self.follow(t, nr, args, next);
+                } else {
+                    run(t, go);
+                }
+            }
+            libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
+                // It would run our code without anybody to serve its stops.
+                let mut regs = regs;
+                regs.rdi &= !(libc::CLONE_UNTRACED as u64);
+                super::go_on(t, regs, go);
+            }
+            _ => run(t, go),
+        }
+    }
+
+    /// Whether the memory that the call changes holds code that has been translated.
+    fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
+        let Some((space, _)) = self.space_and_state(tid) else { return false };
+        let space = space.borrow();
+        let touches = |start: u64, len: u64| {
+            let end = start.saturating_add(len);
+            space.trans.touches(start, end)
+        };
+        match nr {
+            libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),
+            libc::SYS_shmdt => true,
+            _ => touches(args[0], args[1]),
+        }
+    }
+
+    /// Lets the call run with a stop behind it.
+    fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+        let Some(t) = self.own_space(t) else { return };
+        let tid = t.tid();
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let gadget = space.borrow().gadget.0;
+        // Before it runs: another thread may be translating what is about to vanish only after this stop.
+        self.set_state(tid, State::Call { nr, args, next });
+        run(t, gadget);
+    }
+
+    /// The call has returned.
+    pub(super) fn after_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+        let Some(regs) = self.finish_call(&t, nr, args, next) else { return };
+        if t.set_regs(&regs).is_ok() {
+            self.enter(t, next);
+        }
+    }
+
+    /// Follows what the call did; the registers are the guest's afterwards, but for rip.
+    pub(super) fn finish_call(&mut self, t: &Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<Regs> {
+        let mut regs = t.regs().ok()?;
+        let done = !(-4095..0).contains(&(regs.rax as i64));
+        if let (true, Some((space, _))) = (done, self.space_and_state(t.tid())) {
+            let mut space = space.borrow_mut();
+            let mut gone = |start: u64, len: u64| {
+                let end = start.saturating_add(len);
+                space.kill_range(start, end);
+                space.unprotect_range(start, end);
+            };
+            match nr {
+                libc::SYS_mremap => {
+                    gone(args[0], args[1]);
+                    gone(regs.rax, args[2]);
+                }
+                libc::SYS_shmdt => gone(args[0], 4096),
+                _ => gone(args[0], args[1]),
+            }
+            space.forget_map();
+        }
+        regs.rcx = next;
+        Some(regs)
+    }
+
+    fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64) {
+        let tid = t.tid();
+        let Some(p) = self.process_of(tid) else { return };
+        let pid = p.pid;
+        let (path_at, argv_at) = if nr == libc::SYS_execve { (args[0], args[1]) } else { (args[1], args[2]) };
+        let path = p.memory.c_string(path_at, 4096).unwrap_or_default();
+        let mut argv = Vec::new();
+        while (argv.len() as u64) < MAX_ARGS
+            && let Some(at) = p.memory.word(argv_at + 8 * argv.len() as u64).filter(|&a| a != 0)
+        {
+            let Some(arg) = p.memory.c_string(at, 128 << 10) else { break };
+            argv.push(OsString::from_vec(arg));
+        }
+        let mut path = PathBuf::from(OsString::from_vec(path));
+        if nr == libc::SYS_execveat && !path.is_absolute() {
+            let folder = if args[0] as i32 == libc::AT_FDCWD { "cwd".into() } else { format!("fd/{}", args[0] as i32) };
+            path = std::fs::read_link(format!("/proc/{pid}/{folder}")).unwrap_or_default().join(path);
+        } else {
+            path = life::resolve(pid, &path);
+        }
+        let follow = self.session.follow_exec(pid, &path, &argv);
+        let personality = life::personality(follow);
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let gadget = space.borrow().gadget;
+        let Some(p) = self.process_of(tid) else { return };
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        remote.raw(libc::SYS_personality, [personality, 0, 0, 0, 0, 0]);
+        let Some(t) = remote.thread.take() else { return };
+        self.set_state(tid, State::Exec { follow });
+        super::go_on(t, regs, go);
+    }
+
+    fn arch_prctl(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+        const ARCH_SET_GS: u64 = 0x1001;
+        const ARCH_GET_GS: u64 = 0x1004;
+        let tid = t.tid();
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let result = match args[0] {
+            ARCH_SET_GS if args[1] >= 1 << 47 => -i64::from(libc::EPERM),
+            ARCH_SET_GS => {
+                let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, args[1]);
+                0
+            }
+            ARCH_GET_GS => {
+                let v = p.pool.borrow().scratch(th.slot, Scratch::GuestGs);
+                match p.memory.write(args[1], &v.to_le_bytes()) {
+                    Ok(()) => 0,
+                    Err(_) => -i64::from(libc::EFAULT),
+                }
+            }
+            _ => return run(t, go),
+        };
+        answer(t, regs, go, next, result);
+    }
+
+    /// Whether a fault is a write to a page that was made read-only because its code has been translated.
+    pub(super) fn write_to_code(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
+        space.borrow().protected(address_of(info))
+    }
+
+    /// Makes the page that was written to writable again, forgets its translations, and runs the write again.
+    pub(super) fn allow_write(&mut self, t: Stopped, info: &libc::siginfo_t) {
+        let page = address_of(info) & !0xfff;
+        let Some(t) = self.own_space(t) else { return };
+        let tid = t.tid();
+        let (Some((space, _)), Ok(regs)) = (self.space_and_state(tid), t.regs()) else { return };
+        space.borrow_mut().kill_range(page, page + 4096);
+        space.borrow_mut().unprotect(page);
+        let prot = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
+        let Some(p) = self.process_of(tid) else { return };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        remote.raw(libc::SYS_mprotect, [page, 4096, prot, 0, 0, 0]);
+        let Some(t) = remote.thread.take() else { return };
+        // The block that writes may be one that has just been forgotten: its rest must not run from the old copy.
+        let spot = crate::recreate::spot(&space.borrow(), regs.rip);
+        let dead = matches!(spot, crate::recreate::Spot::Boundary(b) if space.borrow().trans.block(b.block).dead);
+        let mut regs = regs;
+        if dead && let crate::recreate::Spot::Boundary(b) = spot {
+            self.correct(tid, &b, &regs);
+            regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+            if t.set_regs(&regs).is_ok() {
+                let pc = regs.rip;
+                self.enter(t, pc);
+            }
+            return;
+        }
+        let _ = t.resume(How::Continue, 0);
+    }
+
+    /// Takes the right to write away from pages whose code has just been translated: a write will be noticed.
+    pub(super) fn protect_code(
+        &mut self,
+        t: Stopped,
+        pid: i32,
+        space: &std::rc::Rc<std::cell::RefCell<crate::space::Space>>,
+        _pc: u64,
+    ) -> Option<Stopped> {
+        let pages = space.borrow_mut().pages_to_protect();
+        let Some(p) = self.processes.get(&pid) else { return Some(t) };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        for page in pages {
+            let prot = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+            remote.raw(libc::SYS_mprotect, [page, 4096, prot, 0, 0, 0]);
+        }
+        remote.thread.take()
+    }
+}
+
+/// Runs the system call at `go`.
+fn run(t: Stopped, go: u64) {
+    if t.set_rip(go).is_ok() {
+        let _ = t.resume(How::Continue, 0);
+    }
+}
+
+/// Goes on as if the system call at `go` had returned `result`.
+fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
+    regs.rax = result as u64;
+    regs.rcx = next;
+    regs.r11 = regs.eflags;
+    super::go_on(t, regs, go + 2);
+}

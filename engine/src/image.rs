@@ -1,0 +1,330 @@
+//! Makes a fresh program image ready: maps counters, tables and a code cache into it before its first instruction, and
+//! takes away what would differ from run to run (AT_RANDOM) or from machine to machine (AT_HWCAP). The new mappings are put
+//! where neither the kernel nor the program's heap and stack are going to be.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+
+use nix::libc;
+
+use crate::arena;
+use crate::cpuid;
+use crate::error::EngineError;
+use crate::maps::{self, Region};
+use crate::shared_memory::SharedMemory;
+use crate::slots::SlotPool;
+use crate::space::{Chunk, Space};
+use crate::tracee::{Gadget, Memory, RemoteError, Stopped};
+
+const MIB: u64 = 1 << 20;
+
+/// Room kept free below the stack's present end, at least.
+const STACK_ROOM: u64 = 16 * MIB;
+
+/// A fixed pattern in place of the kernel's 16 random bytes: programs take stack guards and hash seeds from there.
+const RANDOM: [u8; 16] = *b"grind\x8f\x1b\xd4\x67\xa2\x39\xee\x50\xc3\x7d\x06";
+
+/// A thread that may be asked to make system calls; none if it died meanwhile.
+pub(crate) struct Remote<'m> {
+    pub(crate) thread: Option<Stopped>,
+    pub(crate) gadget: Gadget,
+    pub(crate) memory: &'m Memory,
+}
+
+impl Remote<'_> {
+    fn call(&mut self, what: &'static str, nr: i64, args: [u64; 6]) -> Result<u64, EngineError> {
+        let gone = || EngineError::Os { what, source: io::Error::from_raw_os_error(libc::ESRCH) };
+        let t = self.thread.take().ok_or_else(gone)?;
+        let (t, r) = self.gadget.call(t, nr, args);
+        self.thread = t;
+        r.map_err(|e| match e {
+            RemoteError::Errno(n) if n == libc::ENOMEM => {
+                EngineError::NoMemory { what, source: io::Error::from_raw_os_error(n) }
+            }
+            RemoteError::Errno(n) => EngineError::Os { what, source: io::Error::from_raw_os_error(n) },
+            RemoteError::Gone => gone(),
+        })
+    }
+
+    /// Any system call, for its result.
+    pub(crate) fn raw(&mut self, nr: i64, args: [u64; 6]) -> Option<u64> {
+        self.call("system call", nr, args).ok()
+    }
+
+    /// A memfd that the guest creates and grind opens; the guest's descriptor is returned too. `name_at` is an address in
+    /// the guest that holds a C string.
+    fn shared_file(&mut self, name_at: u64) -> Result<(File, u64), EngineError> {
+        let what = "creating shared memory in the program";
+        let fd = self.call(what, libc::SYS_memfd_create, [name_at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0])?;
+        let tid = self.thread.as_ref().map_or(0, Stopped::tid);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{tid}/fd/{fd}"))
+            .map_err(|source| EngineError::Os { what, source })?;
+        Ok((file, fd))
+    }
+
+    fn map(&mut self, what: &'static str, at: u64, len: u64, prot: i32, flags: i32, fd: u64, offset: u64) -> Result<u64, EngineError> {
+        let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | flags) as u64;
+        self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, offset])
+    }
+
+    fn close(&mut self, fd: u64) -> Result<(), EngineError> {
+        self.call("close", libc::SYS_close, [fd, 0, 0, 0, 0, 0]).map(drop)
+    }
+}
+
+/// Sets up a new image whose first instruction is about to run.
+pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(Space, SlotPool), EngineError> {
+    let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
+    let t = remote.thread.as_ref().ok_or_else(gone)?;
+    let regs = t.regs().map_err(|_| gone())?;
+    // The entry point lends its place to the first system calls.
+    let entry = regs.rip;
+    let os = |source| EngineError::Os { what: "writing to the program's memory", source };
+    let mut lent = [0; 16];
+    if remote.memory.read(entry, &mut lent) != lent.len() {
+        return Err(os(io::Error::from_raw_os_error(libc::EFAULT)));
+    }
+    let mut code = [0; 16];
+    code[..3].copy_from_slice(&Gadget::BYTES);
+    code[8..14].copy_from_slice(b"grind\0");
+    remote.memory.write(entry, &code).map_err(os)?;
+    remote.gadget = Gadget(entry);
+    let result = map_all(remote, pid, entry + 8, masked);
+    remote.memory.write(entry, &lent).map_err(os)?;
+    if masked {
+        steady_auxv(remote.memory, pid, regs.rsp);
+    }
+    result
+}
+
+fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Result<(Space, SlotPool), EngineError> {
+    let io_error = |what| move |source| EngineError::Os { what, source };
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
+    // Counters.
+    let (slots, fd) = remote.shared_file(name_at)?;
+    let mut pool = None;
+    for count in arena::SLOT_COUNTS {
+        let size = u64::from(count) * arena::SLOT_SIZE;
+        let at = if free(&regions, arena::SLOTS_HINT, size) { arena::SLOTS_HINT } else { 0 };
+        slots.set_len(size).map_err(io_error("sizing the counters"))?;
+        match remote.map("counters", at, size, rw, 0, fd, 0) {
+            Ok(base) => {
+                pool = Some((base, count));
+                break;
+            }
+            Err(EngineError::NoMemory { .. }) if count != arena::SLOT_COUNTS[3] => {}
+            Err(e) => return Err(e),
+        }
+    }
+    remote.close(fd)?;
+    let (base, count) = pool.unwrap_or_default();
+    let pool = SlotPool::new(slots, base, count);
+    // Tables and code.
+    let (file, fd) = remote.shared_file(name_at)?;
+    file.set_len(arena::TABLES_SIZE).map_err(io_error("sizing the tables"))?;
+    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
+    let tables_at = tables_place(&regions).ok_or_else(|| EngineError::NoMemory {
+        what: "tables",
+        source: io::Error::other("nothing is free below 2 GiB"),
+    })?;
+    remote.map("tables", tables_at, arena::TABLES_SIZE, libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd, 0)?;
+    remote.close(fd)?;
+    let tables = SharedMemory::map(&file, 0, arena::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
+    let mut space = Space::new(tables_at, tables, masked);
+    let entry = remote.gadget.0;
+    let chunk = map_chunk(remote, pid, entry, name_at)?;
+    space.add_chunk(chunk.0, chunk.1);
+    remote.gadget = space.gadget;
+    Ok((space, pool))
+}
+
+/// Maps one more chunk of code cache, near `pc`.
+pub(crate) fn add_chunk(remote: &mut Remote<'_>, pid: i32, space: &mut Space, pc: u64) -> Result<(), EngineError> {
+    let (guest, host) = map_chunk(remote, pid, pc, space.name_at())?;
+    space.add_chunk(guest, host);
+    Ok(())
+}
+
+fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result<(u64, SharedMemory), EngineError> {
+    let io_error = |what| move |source| EngineError::Os { what, source };
+    let (file, fd) = remote.shared_file(name_at)?;
+    file.set_len(arena::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
+    let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
+    let at = chunk_place(&regions, pc, stack_limit(pid));
+    let prot = libc::PROT_READ | libc::PROT_EXEC;
+    let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    let guest = remote.map("code cache", at, arena::CHUNK_SIZE, prot, fixed, fd, 0)?;
+    remote.close(fd)?;
+    let host = SharedMemory::map(&file, 0, arena::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
+    Ok((guest, host))
+}
+
+/// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
+pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, EngineError> {
+    let io_error = |what| move |source| EngineError::Os { what, source };
+    let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: u64| {
+        let (file, fd) = remote.shared_file(space.name_at())?;
+        file.set_len(size).map_err(io_error("sizing the code cache"))?;
+        let host = SharedMemory::map(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
+        from.copy_to(&host, used as usize);
+        remote.map("code cache", at, size, prot, libc::MAP_FIXED, fd, 0)?;
+        remote.close(fd)?;
+        Ok::<_, EngineError>(host)
+    };
+    let tables =
+        copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
+    let mut chunks = Vec::new();
+    for c in &space.chunks {
+        let prot = libc::PROT_READ | libc::PROT_EXEC;
+        let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, c.used)?;
+        chunks.push(Chunk { guest: c.guest, host, used: c.used });
+    }
+    Ok(space.copy_with(tables, chunks))
+}
+
+/// Whether nothing is mapped in `at..at + size`.
+fn free(regions: &[Region], at: u64, size: u64) -> bool {
+    regions.iter().all(|r| r.end <= at || r.start >= at + size)
+}
+
+/// A place below 2 GiB, as high as possible: a heap grows towards it from below, and low addresses shall go on faulting.
+fn tables_place(regions: &[Region]) -> Option<u64> {
+    let top = (1u64 << 31) - MIB - arena::TABLES_SIZE;
+    (0..1024).map(|n| (top - n * MIB) & !0xfff).find(|&at| free(regions, at, arena::TABLES_SIZE))
+}
+
+/// The limit of the main thread's stack, in bytes.
+fn stack_limit(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("Max stack size"));
+    line.and_then(|l| l.split_whitespace().next()).map_or(8 * MIB, |v| v.parse().unwrap_or(u64::MAX >> 1))
+}
+
+/// An address for a chunk near `pc`; 0 leaves it to the kernel.
+fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
+    let size = arena::CHUNK_SIZE;
+    let reach = (1u64 << 31) - (1 << 29);
+    let window = (pc.saturating_sub(reach).max(16 * MIB), pc.saturating_add(reach));
+    let mut best: Option<(u64, u64)> = None;
+    for (start, end) in maps::gaps(regions, 0x1_0000) {
+        let next = regions.iter().find(|r| r.start == end);
+        let previous = regions.iter().find(|r| r.end == start);
+        let below_stack = next.is_some_and(|r| r.name == b"[stack]");
+        let after_heap = previous.is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
+        // Where mappings grow down into this gap, or the heap up, stay away from that end.
+        let (low, high) = if below_stack {
+            (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))
+        } else if after_heap {
+            (start.saturating_add(1 << 30), end.saturating_sub(1 << 30))
+        } else if next.is_some_and(|n| n.start >= 0x7000_0000_0000) && end - start > 1 << 32 {
+            (start + MIB, end - (1 << 30))
+        } else {
+            (start.saturating_add(MIB), end.saturating_sub(MIB))
+        };
+        let (low, high) = (low.max(window.0), high.min(window.1));
+        if high < low || high - low < size {
+            continue;
+        }
+        // As near as possible.
+        let at = if low > pc { low } else { high - size } & !0xfff;
+        let at = if at < low { (low + 0xfff) & !0xfff } else { at };
+        let distance = at.abs_diff(pc);
+        if at + size <= high && best.is_none_or(|(d, _)| distance < d) {
+            best = Some((distance, at));
+        }
+    }
+    best.map_or(0, |(_, at)| at)
+}
+
+/// Gives the auxiliary vector the same contents everywhere: 16 fixed "random" bytes, and the baseline's features.
+fn steady_auxv(memory: &Memory, pid: i32, rsp: u64) {
+    let Some(auxv) = auxv_address(memory, pid, rsp) else { return };
+    let mut at = auxv;
+    while let (Some(key), Some(value)) = (memory.word(at), memory.word(at + 8)) {
+        match key {
+            libc::AT_NULL => break,
+            libc::AT_RANDOM => {
+                let _ = memory.write(value, &RANDOM);
+            }
+            libc::AT_HWCAP => {
+                let _ = memory.write(at + 8, &u64::from(cpuid::baseline(1, 0)[3]).to_le_bytes());
+            }
+            libc::AT_HWCAP2 => {
+                let _ = memory.write(at + 8, &[0; 8]);
+            }
+            _ => {}
+        }
+        at += 16;
+    }
+}
+
+/// Behind argc, argv and envp on the new stack.
+fn auxv_address(memory: &Memory, pid: i32, rsp: u64) -> Option<u64> {
+    let argc = memory.word(rsp)?;
+    let mut at = rsp + 8 * (argc.min(1 << 24) + 2);
+    let mut words = [0u8; 4096];
+    loop {
+        let n = memory.read(at, &mut words) & !7;
+        if n == 0 {
+            return None;
+        }
+        if let Some(i) = words[..n].as_chunks::<8>().0.iter().position(|w| *w == [0; 8]) {
+            let auxv = at + 8 * i as u64 + 8;
+            // Check against what the kernel shows.
+            let shown = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
+            let mut there = vec![0; shown.len()];
+            return (memory.read(auxv, &mut there) == shown.len() && there == shown).then_some(auxv);
+        }
+        at += n as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(start: u64, end: u64, name: &str) -> Region {
+        Region {
+            start,
+            end,
+            read: true,
+            write: false,
+            exec: true,
+            shared: false,
+            offset: 0,
+            inode: 0,
+            name: name.as_bytes().to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_chunk_for_libraries_lies_between_them_and_the_stack() {
+        let regions = [
+            region(0x5555_5555_4000, 0x5555_5556_0000, "/bin/true"),
+            region(0x7fff_f7fc_0000, 0x7fff_f7ff_f000, "/lib/ld.so"),
+            region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
+        ];
+        let at = chunk_place(&regions, 0x7fff_f7fd_0000, 8 * MIB);
+        assert!(at > 0x7fff_f7ff_f000 && at + arena::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
+        let at = chunk_place(&regions, 0x5555_5555_5000, 8 * MIB);
+        assert!(at < 0x5555_5555_4000 && at > 0x5555_0000_0000, "{at:#x}");
+        // A stack of 100 MiB leaves no room there: below the libraries, but not where the next ones go.
+        let at = chunk_place(&regions, 0x7fff_f7fd_0000, 100 * MIB);
+        assert!(at < 0x7fff_f7fc_0000 - (1 << 29) && at != 0, "{at:#x}");
+    }
+
+    #[test]
+    fn a_chunk_for_a_fixed_executable_leaves_its_heap_room() {
+        let regions = [
+            region(0x40_0000, 0x4c_0000, "/bin/static"),
+            region(0x4c_0000, 0x4e_0000, "[heap]"),
+            region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
+        ];
+        let at = chunk_place(&regions, 0x40_1000, 8 * MIB);
+        assert!(at >= 0x4e_0000 + (1 << 30) && at < 1 << 31, "{at:#x}");
+    }
+}

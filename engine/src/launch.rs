@@ -1,0 +1,98 @@
+//! Starts the program: a child that waits until it is attached to, then becomes the program, with address randomisation
+//! off. A failure of `execve` comes back as an errno. Between fork and exec only async-signal-safe calls are made.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+
+use nix::libc;
+
+use crate::api::Program;
+use crate::error::EngineError;
+use crate::tracee;
+
+fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// A child that has been attached to and told to go on to `execve`.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) pid: i32,
+    /// Gets the errno if `execve` fails, else is closed by it.
+    failure: io::PipeReader,
+}
+
+impl Launched {
+    /// Why `execve` failed; call after the child has ended without having become the program.
+    pub(crate) fn failure(mut self) -> Option<io::Error> {
+        let mut b = [0; 4];
+        self.failure.read_exact(&mut b).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_ne_bytes(b)))
+    }
+}
+
+/// Address randomisation off; everything else as grind itself has it.
+pub(crate) fn guest_personality() -> u64 {
+    original_personality() | libc::ADDR_NO_RANDOMIZE as u64
+}
+
+/// The personality that programs have which grind does not follow.
+pub(crate) fn original_personality() -> u64 {
+    // SAFETY: a query; it takes no pointers.
+    let now = unsafe { libc::personality(0xffff_ffff) };
+    u64::from(now.max(0) as u32)
+}
+
+/// Starts `program`.
+pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
+    let os = |what| move |source| EngineError::Os { what, source };
+    let path = c_string(program.path.as_os_str().as_bytes()).map_err(os("the program's path"))?;
+    let strings = |v: &[std::ffi::OsString], what| -> Result<Vec<CString>, EngineError> {
+        v.iter().map(|s| c_string(s.as_bytes())).collect::<io::Result<_>>().map_err(os(what))
+    };
+    let args = strings(&program.args, "the program's arguments")?;
+    let env = strings(&program.env, "the program's environment")?;
+    let pointers = |v: &[CString]| -> Vec<*const libc::c_char> {
+        v.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (argv, envp) = (pointers(&args), pointers(&env));
+    let (go_in, mut go_out) = io::pipe().map_err(os("pipe"))?;
+    let (failure, failure_in) = io::pipe().map_err(os("pipe"))?;
+    let personality = guest_personality();
+    // SAFETY: the child only makes system calls on data prepared above, then becomes the program or exits.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(EngineError::Os { what: "fork", source: io::Error::last_os_error() });
+    }
+    if pid == 0 {
+        // SAFETY: all pointers are to live, terminated arrays; read, personality, execve, write and _exit are
+        // async-signal-safe. Rust ignores SIGPIPE, which must not be inherited.
+        unsafe {
+            libc::close(go_out.as_raw_fd());
+            let mut b = 0u8;
+            if libc::read(go_in.as_raw_fd(), (&raw mut b).cast(), 1) != 1 {
+                libc::_exit(1);
+            }
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::personality(personality as libc::c_ulong);
+            libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
+            let e = *libc::__errno_location();
+            libc::write(failure_in.as_raw_fd(), (&raw const e).cast(), 4);
+            libc::_exit(127);
+        }
+    }
+    drop((go_in, failure_in));
+    if let Err(source) = tracee::seize(pid) {
+        // The child sees the end of the pipe and exits.
+        drop(go_out);
+        // SAFETY: no pointers are kept.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+        return Err(EngineError::PtraceForbidden { source });
+    }
+    go_out.write_all(&[1]).map_err(os("starting the program"))?;
+    Ok(Launched { pid, failure })
+}

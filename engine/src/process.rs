@@ -1,0 +1,155 @@
+//! Guest processes and threads as the hub sees them, and the sum of what each process has executed. Counts come from the
+//! cells of its threads' slots; what the cells cannot know (blocks that were left in the middle) is kept here as
+//! corrections.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::addr::GuestAddr;
+use crate::api::InstructionCount;
+use crate::hash::Map;
+use crate::slots::{SlotId, SlotPool};
+use crate::space::Space;
+use crate::tracee::Memory;
+use crate::transtab::{BlockId, TransTab};
+
+/// What a thread is doing, as far as its next stop is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has been announced by its creator, or has stopped for the first time, but not both.
+    New,
+    /// It runs translated code.
+    Cache,
+    /// Its registers are the guest's, rip included: a jump to where no code is, about to fault by itself.
+    Guest,
+    /// A signal was handed over; the next stop is at the first instruction of its handler.
+    Handler,
+    /// It executes rt_sigreturn; the next stop is where the frame says.
+    SigReturn,
+    /// It executes one instruction in its original place.
+    InPlace { pc: u64, block: BlockId, mask: u64 },
+    /// It executes a system call after which grind has work to do.
+    Call { nr: i64, args: [u64; 6], next: u64 },
+    /// It is about to execute, or in, execve.
+    Exec { follow: bool },
+}
+
+/// A thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) pid: i32,
+    pub(crate) state: State,
+    /// The slot that gs points to.
+    pub(crate) slot: SlotId,
+    /// The slot for the other state of instrumentation, once it was needed.
+    pub(crate) other: Option<SlotId>,
+    /// Change over to the other slot at the next stop.
+    pub(crate) switch: bool,
+    /// Its end has been seen, its counts are in the sum.
+    pub(crate) folded: bool,
+}
+
+/// Instructions that were executed without their block being counted, or the other way round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Corrections {
+    /// To be added to a block's count.
+    whole: Map<u32, i64>,
+    /// To be added to the count of the first `k` instructions of a block.
+    head: Map<u64, i64>,
+    /// To be added to a cell of its own.
+    cells: Map<u32, i64>,
+}
+
+impl Corrections {
+    /// A block was left after `executed` instructions; `bumped` tells whether its counter counts this time.
+    pub(crate) fn left(&mut self, block: BlockId, executed: u16, n: u16, bumped: bool) {
+        if bumped && executed == n {
+            return;
+        }
+        if bumped {
+            *self.whole.entry(block.0).or_default() -= 1;
+        }
+        if executed > 0 {
+            *self.head.entry(u64::from(block.0) << 16 | u64::from(executed)).or_default() += 1;
+        }
+    }
+
+    /// `n` too many have been counted in `cell`.
+    pub(crate) fn take_off(&mut self, cell: u32, n: u64) {
+        let c = self.cells.entry(cell).or_default();
+        *c = c.wrapping_sub(n as i64);
+    }
+}
+
+/// A process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) space: Rc<RefCell<Space>>,
+    /// One for each address space: processes after vfork have the same.
+    pub(crate) mm: Rc<()>,
+    pub(crate) pool: Rc<RefCell<SlotPool>>,
+    pub(crate) memory: Memory,
+    pub(crate) threads: Vec<i32>,
+    /// Counts of threads that have ended, and of the parent at fork.
+    pub(crate) folded: Vec<u64>,
+    pub(crate) corrections: Corrections,
+    /// Instructions are being counted.
+    pub(crate) counting: bool,
+    pub(crate) exe: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    /// Its profile has been handed over.
+    pub(crate) reported: bool,
+}
+
+/// The executions of every instruction, from sums of cells.
+pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
+    let mut out = Vec::new();
+    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
+    let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();
+    for (&key, &n) in &fix.head {
+        heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
+    }
+    for (i, b) in trans.blocks.iter().enumerate() {
+        let id = i as u32;
+        let whole = get(b.cell).wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
+        let head = heads.get(&id);
+        if whole == 0 && head.is_none() {
+            continue;
+        }
+        let mut addr = b.pc;
+        for (k, shape) in trans.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
+            if shape.in_block_count() {
+                let extra: i64 =
+                    head.map_or(0, |h| h.iter().filter(|(n, _)| usize::from(*n) > k).map(|(_, c)| c).sum());
+                let count = whole.wrapping_add_signed(extra);
+                if count != 0 {
+                    out.push(InstructionCount {
+                        module: b.module as usize,
+                        addr: GuestAddr(addr),
+                        len: shape.guest_len() as u8,
+                        count,
+                    });
+                }
+            }
+            addr += shape.guest_len();
+        }
+    }
+    for s in &trans.sites {
+        let count = get(s.cell).wrapping_add_signed(fix.cells.get(&s.cell).copied().unwrap_or(0));
+        if count != 0 {
+            let b = trans.block(s.block);
+            let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
+            out.push(InstructionCount {
+                module: b.module as usize,
+                addr: GuestAddr(trans.pc_of(s.block, s.index)),
+                len,
+                count,
+            });
+        }
+    }
+    out
+}

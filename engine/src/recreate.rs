@@ -1,0 +1,98 @@
+//! From a cache address and the registers there to the guest's state: where the guest is, which registers are elsewhere,
+//! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
+//! what it is told.
+
+use crate::space::Space;
+use crate::tracee::Regs;
+use crate::transtab::{BlockId, NO_REG, Point, StubKind};
+
+/// Where a thread is that stopped in translated code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// At an instruction's boundary.
+    Boundary(Boundary),
+    /// At a stub that has not been executed: its block is done, the guest is on its way to where the stub says.
+    Stub(StubKind),
+    /// Between boundaries.
+    Between,
+    /// Not in the code cache.
+    Elsewhere,
+}
+
+/// An instruction's boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Boundary {
+    pub(crate) block: BlockId,
+    /// Instructions of the block that have been executed.
+    pub(crate) executed: u16,
+    /// Whether the block's counter counts this time.
+    pub(crate) bumped: bool,
+    /// A system call has just returned: rcx is to show the next address.
+    pub(crate) after_call: bool,
+    /// In a repeated instruction: the cell has iterations that are still to come.
+    pub(crate) rep: Option<(u32, bool)>,
+}
+
+/// What stands at `rip`.
+pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
+    if let Some(p) = space.trans.place(rip) {
+        let at = |executed, after_call, rep| {
+            Spot::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep })
+        };
+        if p.at_start {
+            return at(p.index, false, None);
+        }
+        return match space.trans.point(rip) {
+            Some(Point::Before) => at(p.index, false, None),
+            Some(Point::After) => at(p.index + 1, true, None),
+            Some(Point::Rep { cell, address32 }) => at(p.index, false, Some((cell, address32))),
+            Some(Point::Spilled(_)) | None => Spot::Between,
+        };
+    }
+    if let Some(kind) = space.stub_at(rip) {
+        return Spot::Stub(kind);
+    }
+    if space.is_cache(rip) { Spot::Between } else { Spot::Elsewhere }
+}
+
+/// The state before the instruction that faulted at `rip`: registers that are in scratch words are put back. `None` if no
+/// guest instruction can fault there.
+pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u64) -> Option<Boundary> {
+    let rip = regs.rip;
+    let p = space.trans.place(rip)?;
+    let mut rep = None;
+    match space.trans.point(rip) {
+        Some(Point::Spilled(pairs)) => {
+            for (reg, slot) in pairs {
+                if reg != NO_REG {
+                    *register(regs, reg) = scratch(slot);
+                }
+            }
+        }
+        Some(Point::Rep { cell, address32 }) => rep = Some((cell, address32)),
+        _ => {}
+    }
+    Some(Boundary { block: p.block, executed: p.index, bumped: p.bumped, after_call: false, rep })
+}
+
+/// A general register by its hardware number.
+pub(crate) fn register(regs: &mut Regs, n: u8) -> &mut u64 {
+    match n {
+        0 => &mut regs.rax,
+        1 => &mut regs.rcx,
+        2 => &mut regs.rdx,
+        3 => &mut regs.rbx,
+        4 => &mut regs.rsp,
+        5 => &mut regs.rbp,
+        6 => &mut regs.rsi,
+        7 => &mut regs.rdi,
+        8 => &mut regs.r8,
+        9 => &mut regs.r9,
+        10 => &mut regs.r10,
+        11 => &mut regs.r11,
+        12 => &mut regs.r12,
+        13 => &mut regs.r13,
+        14 => &mut regs.r14,
+        _ => &mut regs.r15,
+    }
+}

@@ -1,0 +1,125 @@
+//! Memory that grind and the guest both map: a memfd that the guest created, seen from grind's side. Emitted code runs from
+//! it while grind changes it, so all writes to places that may be running go through the atomic methods. Offsets are
+//! checked; nothing here hands out references into the memory.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use nix::libc;
+
+/// A writable shared mapping of part of a file.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl SharedMemory {
+    /// Maps `len` bytes of `file` from `offset` on (a multiple of the page size).
+    pub(crate) fn map(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object.
+        let p = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        match NonNull::new(p.cast::<u8>()) {
+            Some(start) if p != libc::MAP_FAILED => Ok(Self { start, len }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn check(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "offset {offset:#x} is outside the mapping");
+        // SAFETY: just checked to be inside the mapping.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// Copies `bytes` to `offset`, where nothing runs yet.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
+        let to = self.check(offset, bytes.len());
+        // SAFETY: `to` is valid for that many bytes; `bytes` is a Rust object, so it is not part of the mapping.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+
+    /// Copies from `offset` to `bytes`.
+    pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
+        let from = self.check(offset, bytes.len());
+        // SAFETY: as in `write`.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Copies the first `n` bytes to another mapping.
+    pub(crate) fn copy_to(&self, to: &Self, n: usize) {
+        let (from, to) = (self.check(0, n), to.check(0, n));
+        // SAFETY: both are valid for `n` bytes; two mappings never overlap.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
+    }
+
+    /// Replaces one byte, visible to running code at once.
+    pub(crate) fn store_u8(&self, offset: usize, v: u8) {
+        // SAFETY: in bounds; a byte is always aligned; the guest only executes or reads it.
+        unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.store(v, Ordering::SeqCst);
+    }
+
+    /// Replaces 4 bytes that lie in one cache line.
+    ///
+    /// They need not be aligned: x86 stores within a line are indivisible (Intel SDM 3A, 9.1.1), but Rust's atomics ask
+    /// for alignment, so the store is written out.
+    pub(crate) fn store_u32(&self, offset: usize, v: u32) {
+        let p = self.check(offset, 4);
+        debug_assert!(p as usize & 63 <= 60, "a patched field crosses a cache line");
+        if p as usize & 3 == 0 {
+            // SAFETY: in bounds and aligned.
+            unsafe { AtomicU32::from_ptr(p.cast()) }.store(v, Ordering::SeqCst);
+        } else {
+            // SAFETY: in bounds; one `mov`, which is indivisible within a cache line.
+            unsafe { std::arch::asm!("mov dword ptr [{p}], {v:e}", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// Replaces 8 aligned bytes.
+    pub(crate) fn store_u64(&self, offset: usize, v: u64) {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: in bounds and aligned (the mapping starts on a page).
+        unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.store(v, Ordering::SeqCst);
+    }
+
+    /// Reads 4 bytes.
+    pub(crate) fn u32(&self, offset: usize) -> u32 {
+        let mut b = [0; 4];
+        self.read(offset, &mut b);
+        u32::from_le_bytes(b)
+    }
+
+    /// Reads one byte.
+    pub(crate) fn u8(&self, offset: usize) -> u8 {
+        let mut b = [0];
+        self.read(offset, &mut b);
+        b[0]
+    }
+
+    /// Reads 8 aligned bytes.
+    pub(crate) fn u64(&self, offset: usize) -> u64 {
+        let mut b = [0; 8];
+        self.read(offset, &mut b);
+        u64::from_le_bytes(b)
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,106 @@
+//! Slots: where a thread's counters live (see `arena`). One file a program image holds them all; forked processes use other
+//! slots of the same file, so neither threads nor forks need a system call in the guest to get one. A slot is handed out
+//! zeroed; whoever gives it back has read it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::{FallocateFlags, fallocate};
+
+use crate::arena::{self, Scratch};
+
+/// Number of a slot in its pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SlotId(pub(crate) u32);
+
+/// The slots of one image and its forks.
+#[derive(Debug)]
+pub(crate) struct SlotPool {
+    file: File,
+    base: u64,
+    free: Vec<u32>,
+    next: u32,
+    count: u32,
+}
+
+impl SlotPool {
+    /// Slots in `file`, which is mapped at `base` in the guest.
+    pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
+        Self { file, base, free: Vec::new(), next: 0, count }
+    }
+
+    /// A zeroed slot; `None` when all are in use.
+    pub(crate) fn take(&mut self) -> Option<SlotId> {
+        if let Some(id) = self.free.pop() {
+            return Some(SlotId(id));
+        }
+        (self.next < self.count).then(|| {
+            self.next += 1;
+            SlotId(self.next - 1)
+        })
+    }
+
+    /// Gives a slot back; its contents are lost.
+    pub(crate) fn give_back(&mut self, id: SlotId) {
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let offset = u64::from(id.0) * arena::SLOT_SIZE;
+        // Without holes in files (never seen on a memfd), the slot is simply not used again.
+        if fallocate(&self.file, flags, offset as i64, arena::SLOT_SIZE as i64).is_ok() {
+            self.free.push(id.0);
+        }
+    }
+
+    /// What gs must be for a thread to use the slot.
+    pub(crate) fn gs(&self, id: SlotId) -> u64 {
+        self.base + u64::from(id.0) * arena::SLOT_SIZE
+    }
+
+    /// Reads a scratch word.
+    pub(crate) fn scratch(&self, id: SlotId, word: Scratch) -> u64 {
+        self.scratch_at(id, word as u8)
+    }
+
+    /// Reads a scratch word by its offset.
+    pub(crate) fn scratch_at(&self, id: SlotId, offset: u8) -> u64 {
+        let mut b = [0; 8];
+        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(offset);
+        // A hole reads as zeros, which is what it means.
+        let _ = self.file.read_exact_at(&mut b, at);
+        u64::from_le_bytes(b)
+    }
+
+    /// Writes a scratch word.
+    pub(crate) fn set_scratch(&self, id: SlotId, word: Scratch, v: u64) -> io::Result<()> {
+        self.file.write_all_at(&v.to_le_bytes(), u64::from(id.0) * arena::SLOT_SIZE + word as u64)
+    }
+
+    /// Copies all scratch words: the thread goes on with another slot.
+    pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+        let mut words = [0; 64];
+        self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE)?;
+        self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
+    }
+
+    /// Adds the first `n` cells to `sum` (grown as needed).
+    pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
+        let n = n as usize;
+        if sum.len() < n {
+            sum.resize(n, 0);
+        }
+        let mut buf = vec![0; (n * 8).min(1 << 20)];
+        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
+        let mut done = 0;
+        while done < n {
+            let k = (n - done).min(buf.len() / 8);
+            let bytes = &mut buf[..k * 8];
+            if self.file.read_exact_at(bytes, start + done as u64 * 8).is_err() {
+                break;
+            }
+            for (s, b) in sum[done..done + k].iter_mut().zip(bytes.as_chunks::<8>().0) {
+                *s = s.wrapping_add(u64::from_le_bytes(*b));
+            }
+            done += k;
+        }
+    }
+}

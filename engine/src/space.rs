@@ -1,0 +1,447 @@
+//! The translations of one address space: code-cache chunks, the tables that emitted code reads, the book of blocks, and
+//! the modules that code comes from. Processes that forked share a space until one of them changes its executable
+//! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
+//! one indivisible store, since other threads may be running it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::addr::GuestAddr;
+use crate::api::Module;
+use crate::arena;
+use crate::batch::{Batch, Known};
+use crate::decode::{CodeReader, VSYSCALL_PAGE};
+use crate::emit::{self, Emitted, Emitter};
+use crate::hash::Map;
+use crate::maps::Region;
+use crate::shared_memory::SharedMemory;
+use crate::tracee::{Gadget, Memory};
+use crate::transtab::{BlockId, StubKind, TransTab};
+
+/// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
+const BATCH_ROOM: u64 = 4 << 20;
+
+/// Offset in the first chunk of the name that our memory has in the guest's maps.
+const NAME_OFFSET: u64 = 32;
+
+/// A stretch of code cache.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) guest: u64,
+    pub(crate) host: SharedMemory,
+    pub(crate) used: u64,
+}
+
+impl Chunk {
+    fn contains(&self, a: u64) -> bool {
+        a.wrapping_sub(self.guest) < arena::CHUNK_SIZE
+    }
+
+    /// Whether code in this chunk reaches `pc`, and what is around it, with 32-bit displacements.
+    fn reaches(&self, pc: u64) -> bool {
+        let margin = 1 << 28;
+        let low = (self.guest + arena::CHUNK_SIZE).wrapping_sub(pc) as i64;
+        let high = pc.wrapping_sub(self.guest) as i64;
+        low < (1 << 31) - margin && high < (1 << 31) - margin
+    }
+}
+
+/// The last landing of a chain.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    key: u64,
+    /// Cache address of the literal that leads on.
+    literal: u64,
+}
+
+/// An executable mapping.
+#[derive(Clone, Copy, Debug)]
+struct ExecRange {
+    start: u64,
+    end: u64,
+    module: u32,
+    write: bool,
+}
+
+/// Which bytes begin a translated block: a bit each, by page.
+#[derive(Clone, Debug, Default)]
+struct Starts(Map<u64, Box<[u64; 64]>>);
+
+impl Starts {
+    fn set(&mut self, pc: u64, on: bool) {
+        let page = self.0.entry(pc >> 12).or_insert_with(|| Box::new([0; 64]));
+        let bit = 1 << (pc & 63);
+        let word = &mut page[(pc as usize & 0xfff) >> 6];
+        *word = if on { *word | bit } else { *word & !bit };
+    }
+
+    fn get(&self, pc: u64) -> bool {
+        self.0.get(&(pc >> 12)).is_some_and(|p| p[(pc as usize & 0xfff) >> 6] >> (pc & 63) & 1 != 0)
+    }
+}
+
+struct Outside<'a> {
+    trans: &'a TransTab,
+    starts: &'a Starts,
+    ranges: &'a [ExecRange],
+}
+
+impl Known for Outside<'_> {
+    fn live_in(&self, pc: u64) -> Option<u8> {
+        self.trans.lookup(pc).map(|id| self.trans.block(id).live_in)
+    }
+
+    fn begins(&self, pc: u64) -> bool {
+        self.starts.get(pc)
+    }
+
+    fn may_look_ahead(&self, pc: u64) -> bool {
+        self.ranges.iter().any(|r| pc >= r.start && pc < r.end)
+    }
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) trans: TransTab,
+    pub(crate) modules: Vec<Module>,
+    ranges: Vec<ExecRange>,
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) tables_at: u64,
+    pub(crate) tables: SharedMemory,
+    chains: Map<u32, Tail>,
+    starts: Starts,
+    pub(crate) gadget: Gadget,
+    /// The guest sees the baseline processor.
+    pub(crate) masked: bool,
+    /// Address spaces that use it.
+    pub(crate) users: u32,
+    /// Pages of writable code that the guest may not write to at present, as their code has been translated.
+    protected: std::collections::BTreeSet<u64>,
+    batch: Batch,
+}
+
+/// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
+/// the engine must follow. Everything else goes straight to the kernel.
+const STOPPING_CALLS: [i64; 20] = {
+    use nix::libc as l;
+    [
+        l::SYS_mmap,
+        l::SYS_munmap,
+        l::SYS_mprotect,
+        l::SYS_mremap,
+        l::SYS_pkey_mprotect,
+        l::SYS_shmat,
+        l::SYS_shmdt,
+        l::SYS_rt_sigreturn,
+        l::SYS_rt_sigaction,
+        l::SYS_execve,
+        l::SYS_execveat,
+        l::SYS_clone,
+        l::SYS_arch_prctl,
+        l::SYS_rseq,
+        l::SYS_sched_setaffinity,
+        l::SYS_sched_getaffinity,
+        l::SYS_ptrace,
+        l::SYS_seccomp,
+        l::SYS_prctl,
+        l::SYS_modify_ldt,
+    ]
+};
+
+impl Space {
+    /// A space around freshly mapped tables, without chunks.
+    pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
+        for nr in STOPPING_CALLS {
+            tables.store_u8((arena::SYSCALL_TABLE as usize) + nr as usize, 1);
+        }
+        Self {
+            trans: TransTab::default(),
+            modules: Vec::new(),
+            ranges: Vec::new(),
+            chunks: Vec::new(),
+            tables_at,
+            tables,
+            chains: Map::default(),
+            starts: Starts::default(),
+            gadget: Gadget(0),
+            masked,
+            users: 1,
+            protected: std::collections::BTreeSet::new(),
+            batch: Batch::default(),
+        }
+    }
+
+    /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
+    /// system calls and the stub behind empty entries of the indirect-branch table.
+    pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
+        let chunk = Chunk { guest, host, used: 0 };
+        self.chunks.push(chunk);
+        if self.chunks.len() == 1 {
+            let chunk = &mut self.chunks[0];
+            chunk.host.write(0, &Gadget::BYTES);
+            self.gadget = Gadget(guest);
+            let id = self.trans.add_stub(StubKind::IblMiss { key: 0 });
+            self.trans.stubs[id as usize].addr = guest + 16;
+            let mut stop = vec![0xcc];
+            stop.extend_from_slice(&id.to_le_bytes());
+            chunk.host.write(16, &stop);
+            chunk.host.write(NAME_OFFSET as usize, b"grind\0");
+            chunk.used = 64;
+            let entry = (guest + 16).to_le_bytes();
+            let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
+            self.tables.write(arena::IBL_TABLE as usize, &table);
+        }
+    }
+
+    /// The same translations in other memory, for a process that no longer shares them.
+    pub(crate) fn copy_with(&self, tables: SharedMemory, chunks: Vec<Chunk>) -> Self {
+        Self {
+            trans: self.trans.clone(),
+            modules: self.modules.clone(),
+            ranges: self.ranges.clone(),
+            chunks,
+            tables_at: self.tables_at,
+            tables,
+            chains: self.chains.clone(),
+            starts: self.starts.clone(),
+            gadget: self.gadget,
+            masked: self.masked,
+            users: 1,
+            protected: self.protected.clone(),
+            batch: Batch::default(),
+        }
+    }
+
+    /// Where the guest finds a C string that names our files.
+    pub(crate) fn name_at(&self) -> u64 {
+        self.chunks.first().map_or(0, |c| c.guest + NAME_OFFSET)
+    }
+
+    fn chunk_for(&self, pc: u64) -> Option<usize> {
+        let room = |c: &Chunk| c.used + BATCH_ROOM <= arena::CHUNK_SIZE;
+        self.chunks.iter().position(|c| c.reaches(pc) && room(c))
+    }
+
+    /// Whether code at `pc` can be translated without another chunk.
+    pub(crate) fn has_chunk_for(&self, pc: u64) -> bool {
+        self.chunk_for(pc).is_some()
+    }
+
+    /// Whether `pc` is in executable memory, as far as is known.
+    pub(crate) fn executable(&self, pc: u64) -> bool {
+        pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
+    }
+
+    /// Whether `pc` is in memory that is writable as well as executable.
+    pub(crate) fn writable_code(&self, pc: u64) -> bool {
+        self.range_of(pc).is_some_and(|r| r.write)
+    }
+
+    /// Pages of writable memory that hold translated code and can still be written to; from now on they count as protected.
+    pub(crate) fn pages_to_protect(&mut self) -> Vec<u64> {
+        let mut pages = Vec::new();
+        for r in self.ranges.iter().filter(|r| r.write) {
+            pages.extend(self.trans.pages_in(r.start, r.end).filter(|p| !self.protected.contains(p)));
+        }
+        self.protected.extend(&pages);
+        pages
+    }
+
+    /// Whether the page of `address` has been protected against writes.
+    pub(crate) fn protected(&self, address: u64) -> bool {
+        self.protected.contains(&(address & !0xfff))
+    }
+
+    /// The page may be written to again.
+    pub(crate) fn unprotect(&mut self, page: u64) {
+        self.protected.remove(&page);
+    }
+
+    /// None of these pages counts as protected any more.
+    pub(crate) fn unprotect_range(&mut self, start: u64, end: u64) {
+        self.protected.retain(|&p| p < start & !0xfff || p >= end);
+    }
+
+    fn range_of(&self, pc: u64) -> Option<&ExecRange> {
+        self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
+    }
+
+    /// Takes over the guest's memory map. `image` reads the vDSO.
+    pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
+        self.ranges.clear();
+        for r in regions.iter().filter(|r| r.exec) {
+            let path = r.path();
+            let known = self.modules.iter().position(|m| {
+                m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path
+            });
+            let module = known.unwrap_or_else(|| {
+                let image = (r.name == b"[vdso]").then(|| image(r.start, r.end)).flatten().map(Arc::from);
+                self.modules.push(Module {
+                    path,
+                    image,
+                    start: GuestAddr(r.start),
+                    end: GuestAddr(r.end),
+                    offset: r.offset,
+                });
+                self.modules.len() - 1
+            });
+            self.ranges.push(ExecRange { start: r.start, end: r.end, module: module as u32, write: r.write });
+        }
+    }
+
+    /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.
+    fn module_for_vsyscall(&mut self) {
+        if self.range_of(VSYSCALL_PAGE).is_none() {
+            self.modules.push(Module {
+                path: None::<PathBuf>,
+                image: None,
+                start: GuestAddr(VSYSCALL_PAGE),
+                end: GuestAddr(VSYSCALL_PAGE + 4096),
+                offset: 0,
+            });
+            let module = (self.modules.len() - 1) as u32;
+            self.ranges.push(ExecRange { start: VSYSCALL_PAGE, end: VSYSCALL_PAGE + 4096, module, write: false });
+        }
+    }
+
+    /// Forgets what is known about executable mappings: the next translation asks again.
+    pub(crate) fn forget_map(&mut self) {
+        self.ranges.clear();
+    }
+
+    /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
+    /// there is a chunk. `None`: nothing can be read there.
+    pub(crate) fn translate(&mut self, pc: u64, memory: &Memory) -> Option<BlockId> {
+        if pc & !0xfff == VSYSCALL_PAGE {
+            self.module_for_vsyscall();
+        }
+        let chunk = self.chunk_for(pc)?;
+        let mut batch = std::mem::take(&mut self.batch);
+        let outside = Outside { trans: &self.trans, starts: &self.starts, ranges: &self.ranges };
+        batch.discover(pc, self.masked, &mut CodeReader::new(memory), &outside);
+        if !batch.blocks.is_empty() {
+            for b in &batch.blocks {
+                self.starts.set(b.pc, true);
+            }
+            let ranges = &self.ranges;
+            let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
+            let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).emit();
+            self.commit(chunk, emitted);
+        }
+        self.batch = batch;
+        self.trans.lookup(pc)
+    }
+
+    /// Makes sure that an indirect branch to the block finds it without a stop.
+    pub(crate) fn add_landing(&mut self, id: BlockId) {
+        let b = *self.trans.block(id);
+        let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
+        if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
+            return;
+        }
+        let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+        let emitted = emit::emit_landing(base, b.pc, b.cache, &mut self.trans);
+        self.commit(chunk, emitted);
+    }
+
+    /// Puts code in its place and makes its landings reachable.
+    fn commit(&mut self, chunk: usize, mut e: Emitted) {
+        let base = e.code.base;
+        let mut publish = Vec::with_capacity(e.landings.len());
+        for l in &e.landings {
+            let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
+            let literal = base + (e.literal_pos + 8 * l.literal) as u64;
+            let tail = self.chains.insert(slot, Tail { key: l.pc, literal });
+            let add = tail.map_or(0, |t| t.key).wrapping_sub(l.pc);
+            e.code.buf[l.imm..l.imm + 8].copy_from_slice(&add.to_le_bytes());
+            publish.push((tail, slot, base + l.pos as u64));
+        }
+        let c = &mut self.chunks[chunk];
+        c.host.write((base - c.guest) as usize, &e.code.buf);
+        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(64);
+        for (tail, slot, landing) in publish {
+            match tail {
+                Some(t) => self.store_u64(t.literal, landing),
+                None => self.tables.store_u64((arena::IBL_TABLE + u64::from(slot) * 8) as usize, landing),
+            }
+        }
+    }
+
+    fn host(&self, cache: u64) -> Option<(&Chunk, usize)> {
+        self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, (cache - c.guest) as usize))
+    }
+
+    fn store_u64(&self, cache: u64, v: u64) {
+        if let Some((c, at)) = self.host(cache) {
+            c.host.store_u64(at, v);
+        }
+    }
+
+    /// Whether `a` is in the code cache.
+    pub(crate) fn is_cache(&self, a: u64) -> bool {
+        self.chunks.iter().any(|c| c.contains(a))
+    }
+
+    /// The byte at a cache address.
+    pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
+        self.host(a).map(|(c, at)| c.host.u8(at))
+    }
+
+    /// The stub whose `int3` is at `a`.
+    pub(crate) fn stub_at(&self, a: u64) -> Option<StubKind> {
+        let (c, at) = self.host(a)?;
+        if c.host.u8(at) != 0xcc || at as u64 + 5 > arena::CHUNK_SIZE {
+            return None;
+        }
+        let stub = self.trans.stubs.get(c.host.u32(at + 1) as usize)?;
+        (stub.addr == a).then_some(stub.kind)
+    }
+
+    /// Lets the branch whose field is at `site` lead to `target` from now on.
+    pub(crate) fn link(&mut self, site: u64, target: u64) {
+        let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { return };
+        let mut to = target;
+        if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
+            // Too far for the field: over a jump through memory, in the branch's own chunk.
+            let c = &mut self.chunks[i];
+            if c.used + 64 > arena::CHUNK_SIZE {
+                return;
+            }
+            to = c.guest + c.used;
+            let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
+            code.extend_from_slice(&target.to_le_bytes());
+            c.host.write(c.used as usize, &code);
+            c.used += 64;
+        }
+        let c = &self.chunks[i];
+        c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
+    }
+
+    /// Marks translations of `start..end` as dead: whoever gets to one stops at its first byte. Returns how many there were.
+    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
+        let killed = self.trans.kill_range(start, end);
+        for &id in &killed {
+            let b = *self.trans.block(id);
+            self.starts.set(b.pc, false);
+            if let Some((c, at)) = self.host(b.cache) {
+                c.host.store_u8(at, 0xcc);
+            }
+        }
+        killed.len()
+    }
+
+    /// Lets what leads to a dead block lead to its successor. Only while no thread can be inside the dead block's first
+    /// bytes.
+    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
+        let from = *self.trans.block(dead);
+        let to = self.trans.block(to).cache;
+        let rel = to.wrapping_sub(from.cache + 5) as i64;
+        let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
+        if let Some((c, at)) = self.host(from.cache) {
+            c.host.write(at + 1, &rel.to_le_bytes());
+            c.host.store_u8(at, 0xe9);
+        }
+    }
+}

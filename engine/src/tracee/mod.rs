@@ -1,0 +1,248 @@
+//! The only user of ptrace. A [`Stopped`] value is the right to look into a thread and to change it; resuming consumes it,
+//! so nothing can be asked of a running thread. A value that is dropped without being resumed leaves the thread stopped:
+//! whoever does that keeps the thread on a list.
+//!
+//! All calls must come from the thread that attached.
+
+mod memory;
+mod remote;
+
+pub(crate) use memory::Memory;
+pub(crate) use remote::{Gadget, RemoteError};
+
+use std::io;
+
+use nix::libc;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+/// A thread's general registers, as ptrace names them.
+pub(crate) type Regs = libc::user_regs_struct;
+
+/// The thread is gone (killed from outside): nothing more can be done with it, its end will be reported by `wait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// What ptrace answers.
+pub(crate) type Result<T> = std::result::Result<T, Gone>;
+
+/// How a stopped thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Until the next stop.
+    Continue,
+    /// For one instruction, or to the first instruction of a signal handler.
+    Step,
+    /// To the next entry into, or exit from, a system call.
+    Syscall,
+    /// Stay stopped, but notice SIGCONT (group-stop).
+    Listen,
+}
+
+/// Why a thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// A signal is about to be delivered.
+    Signal(i32),
+    /// Entry to or exit from a system call.
+    Syscall,
+    /// One of the `PTRACE_EVENT_…`, with its signal (SIGTRAP, or the stopping signal for `PTRACE_EVENT_STOP`).
+    Event(i32, i32),
+}
+
+/// What `wait` tells.
+#[derive(Debug)]
+pub(crate) enum Wait {
+    /// It stopped.
+    Stopped(Stopped, Stop),
+    /// It has ended with this status.
+    Exited(i32, i32),
+    /// It was killed by this signal.
+    Killed(i32, i32),
+    /// No thread is left.
+    Nothing,
+}
+
+/// A thread in a ptrace stop.
+#[derive(Debug)]
+#[must_use = "a stopped thread stays stopped until it is resumed"]
+pub(crate) struct Stopped {
+    tid: i32,
+}
+
+fn gone<T>(r: nix::Result<T>) -> Result<T> {
+    r.map_err(|_| Gone)
+}
+
+/// Offset of rip in the kernel's `struct user`.
+const RIP_OFFSET: usize = std::mem::offset_of!(Regs, rip);
+
+impl Stopped {
+    /// The kernel's thread id.
+    pub(crate) fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.tid)
+    }
+
+    /// All general registers.
+    pub(crate) fn regs(&self) -> Result<Regs> {
+        gone(ptrace::getregs(self.pid()))
+    }
+
+    /// Sets all general registers.
+    pub(crate) fn set_regs(&self, regs: &Regs) -> Result<()> {
+        gone(ptrace::setregs(self.pid(), *regs))
+    }
+
+    /// The instruction pointer alone.
+    pub(crate) fn rip(&self) -> Result<u64> {
+        gone(ptrace::read_user(self.pid(), RIP_OFFSET as ptrace::AddressType)).map(|v| v as u64)
+    }
+
+    /// Sets the instruction pointer alone.
+    pub(crate) fn set_rip(&self, rip: u64) -> Result<()> {
+        gone(ptrace::write_user(self.pid(), RIP_OFFSET as ptrace::AddressType, rip as libc::c_long))
+    }
+
+    /// The signal that is about to be delivered.
+    pub(crate) fn siginfo(&self) -> Result<libc::siginfo_t> {
+        gone(ptrace::getsiginfo(self.pid()))
+    }
+
+    /// Changes the signal that is about to be delivered.
+    pub(crate) fn set_siginfo(&self, info: &libc::siginfo_t) -> Result<()> {
+        gone(ptrace::setsiginfo(self.pid(), info))
+    }
+
+    /// The number that came with an event: a new thread's id, the former id at exec, the exit status.
+    pub(crate) fn event_message(&self) -> Result<u64> {
+        gone(ptrace::getevent(self.pid())).map(|v| v as u64)
+    }
+
+    /// The set of blocked signals, bit n-1 for signal n.
+    #[allow(unsafe_code)]
+    pub(crate) fn sigmask(&self) -> Result<u64> {
+        let mut mask = 0u64;
+        // SAFETY: the kernel writes 8 bytes (the size given) to `mask`, which is 8 bytes long and outlives the call.
+        let r = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, self.tid, 8usize, &raw mut mask) };
+        if r < 0 { Err(Gone) } else { Ok(mask) }
+    }
+
+    /// Sets the blocked signals.
+    #[allow(unsafe_code)]
+    pub(crate) fn set_sigmask(&self, mask: u64) -> Result<()> {
+        // SAFETY: the kernel reads 8 bytes (the size given) from `mask`, which is 8 bytes long and outlives the call.
+        let r = unsafe { libc::ptrace(libc::PTRACE_SETSIGMASK, self.tid, 8usize, &raw const mask) };
+        if r < 0 { Err(Gone) } else { Ok(()) }
+    }
+
+    /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it.
+    #[allow(unsafe_code)]
+    pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
+        let request = match how {
+            How::Continue => libc::PTRACE_CONT,
+            How::Step => libc::PTRACE_SINGLESTEP,
+            How::Syscall => libc::PTRACE_SYSCALL,
+            How::Listen => libc::PTRACE_LISTEN,
+        };
+        // SAFETY: these requests take no pointers.
+        let r = unsafe { libc::ptrace(request, self.tid, 0usize, signal as usize) };
+        if r < 0 { Err(Gone) } else { Ok(()) }
+    }
+
+    /// Lets the thread go for good, untraced, delivering `signal` (0: none).
+    pub(crate) fn detach(self, signal: i32) -> Result<()> {
+        gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
+    }
+
+    /// Resumes and waits until this same thread stops again; other threads stay as they are.
+    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
+        let tid = self.tid;
+        if self.resume(how, signal).is_err() {
+            return Err(Ended::Unseen);
+        }
+        match wait_for(tid) {
+            Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
+            Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
+            Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
+            Ok(Wait::Nothing) | Err(_) => Err(Ended::Unseen),
+        }
+    }
+}
+
+/// How a thread ended while it was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// Its end has not been reported yet.
+    Unseen,
+}
+
+/// Waits for any traced thread.
+pub(crate) fn wait_any() -> io::Result<Wait> {
+    wait_for(-1)
+}
+
+#[allow(unsafe_code)]
+fn wait_for(tid: i32) -> io::Result<Wait> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one int to `status`.
+        let r = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) };
+        if r > 0 {
+            return Ok(classify(r, status));
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ECHILD) => return Ok(Wait::Nothing),
+            _ => return Err(e),
+        }
+    }
+}
+
+fn classify(tid: i32, status: i32) -> Wait {
+    if libc::WIFEXITED(status) {
+        Wait::Exited(tid, libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Wait::Killed(tid, libc::WTERMSIG(status))
+    } else {
+        let signal = libc::WSTOPSIG(status);
+        let event = status >> 16;
+        let stop = if event != 0 {
+            Stop::Event(event, signal)
+        } else if signal == libc::SIGTRAP | 0x80 {
+            Stop::Syscall
+        } else {
+            Stop::Signal(signal)
+        };
+        Wait::Stopped(Stopped { tid }, stop)
+    }
+}
+
+/// Attaches to `pid` without stopping it; everything that it starts is attached too, and killed if grind dies.
+pub(crate) fn seize(pid: i32) -> io::Result<()> {
+    use ptrace::Options as O;
+    let options = O::PTRACE_O_TRACESYSGOOD
+        | O::PTRACE_O_TRACEFORK
+        | O::PTRACE_O_TRACEVFORK
+        | O::PTRACE_O_TRACECLONE
+        | O::PTRACE_O_TRACEEXEC
+        | O::PTRACE_O_TRACEEXIT
+        | O::PTRACE_O_EXITKILL;
+    ptrace::seize(Pid::from_raw(pid), options).map_err(io::Error::from)
+}
+
+/// Asks a running thread to stop (`PTRACE_EVENT_STOP`).
+#[allow(unsafe_code)]
+pub(crate) fn interrupt(tid: i32) {
+    // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
+    unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
+}

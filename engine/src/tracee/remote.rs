@@ -1,0 +1,87 @@
+//! System calls that the guest makes on grind's behalf, at a stop. The thread must be at a point where its registers are
+//! known; they are put back afterwards. All signals but SIGTRAP are blocked meanwhile, so the guest notices nothing.
+
+use nix::libc;
+
+use super::{How, Regs, Stop, Stopped};
+
+/// An address in the guest that holds `syscall; int3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gadget(pub(crate) u64);
+
+/// The bytes of a [`Gadget`].
+pub(crate) const GADGET: [u8; 3] = [0x0f, 0x05, 0xcc];
+
+/// Why a remote system call gave no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteError {
+    /// The kernel's errno.
+    Errno(i32),
+    /// The thread died.
+    Gone,
+}
+
+impl Gadget {
+    /// Bytes to be put where the gadget is to be.
+    pub(crate) const BYTES: [u8; 3] = GADGET;
+
+    /// Lets `t` make system call `nr`. The registers are as before afterwards.
+    ///
+    /// The thread is handed back unless it died. A stop signal that comes in between is sent again.
+    pub(crate) fn call(self, t: Stopped, nr: i64, args: [u64; 6]) -> (Option<Stopped>, Result<u64, RemoteError>) {
+        match self.try_call(t, nr, args) {
+            Ok((t, value)) => {
+                let r = if value as i64 >= -4095 && (value as i64) < 0 {
+                    Err(RemoteError::Errno(-(value as i64) as i32))
+                } else {
+                    Ok(value)
+                };
+                (Some(t), r)
+            }
+            Err(()) => (None, Err(RemoteError::Gone)),
+        }
+    }
+
+    fn try_call(self, t: Stopped, nr: i64, args: [u64; 6]) -> Result<(Stopped, u64), ()> {
+        let saved: Regs = t.regs().map_err(drop)?;
+        let mask = t.sigmask().map_err(drop)?;
+        t.set_sigmask(!(1 << (libc::SIGTRAP - 1))).map_err(drop)?;
+        let mut regs = saved;
+        regs.rip = self.0;
+        regs.rax = nr as u64;
+        // Not in a system call: the kernel must not take the value of rax for one to be restarted.
+        regs.orig_rax = u64::MAX;
+        [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
+        t.set_regs(&regs).map_err(drop)?;
+        let mut t = t;
+        let mut again = 0;
+        loop {
+            let (next, stop) = t.resume_and_wait(How::Continue, 0).map_err(drop)?;
+            t = next;
+            match stop {
+                Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(self.0 + 3) => break,
+                // Only SIGSTOP can get here; it must not stop the call, and must not be lost.
+                Stop::Signal(signal) => again = signal,
+                Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
+                    // Killed in between. The end is reported once more by the hub's own wait.
+                    let _ = t.resume(How::Continue, 0);
+                    return Err(());
+                }
+                _ => {}
+            }
+        }
+        let value = t.regs().map_err(drop)?.rax;
+        t.set_regs(&saved).map_err(drop)?;
+        t.set_sigmask(mask).map_err(drop)?;
+        if again != 0 {
+            send(t.tid(), again);
+        }
+        Ok((t, value))
+    }
+}
+
+#[allow(unsafe_code)]
+fn send(tid: i32, signal: i32) {
+    // SAFETY: the call takes no pointers. tkill, as the thread's group is not known here.
+    unsafe { libc::syscall(libc::SYS_tkill, tid, signal) };
+}

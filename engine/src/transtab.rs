@@ -1,0 +1,275 @@
+//! The table of translations: which guest address has a fragment and where, which fragment a cache address belongs to, what
+//! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
+//! are never used twice, so counts can be attributed after a block is gone.
+
+use std::collections::BTreeMap;
+
+use crate::hash::Map;
+
+/// Number of a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct BlockId(pub(crate) u32);
+
+/// Guest length of an instruction (low 7 bits) and whether the block's counter counts it (bit 7 clear).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InsnShape {
+    pub(crate) guest: u8,
+    /// Bytes of translated code.
+    pub(crate) cache: u8,
+}
+
+impl InsnShape {
+    /// Set where a counter of its own counts all executions.
+    pub(crate) const COUNTED_ELSEWHERE: u8 = 0x80;
+
+    pub(crate) fn guest_len(self) -> u64 {
+        u64::from(self.guest & 0x7f)
+    }
+
+    pub(crate) fn in_block_count(self) -> bool {
+        self.guest & Self::COUNTED_ELSEWHERE == 0
+    }
+}
+
+/// A translated block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    /// Its guest address.
+    pub(crate) pc: u64,
+    /// The address of its translation (the body: behind a landing).
+    pub(crate) cache: u64,
+    /// Bytes of the body.
+    pub(crate) len: u32,
+    /// Its execution counter.
+    pub(crate) cell: u32,
+    /// First of its instructions in [`TransTab::shapes`].
+    pub(crate) shapes: u32,
+    /// Instructions.
+    pub(crate) n: u16,
+    /// Offset into the body from which on the counter has been bumped.
+    pub(crate) bump_end: u16,
+    /// Index of its module.
+    pub(crate) module: u32,
+    /// Bytes of guest code.
+    pub(crate) guest_len: u16,
+    /// The status flags (of those that `inc` writes) that may be read before they are written.
+    pub(crate) live_in: u8,
+    /// Its guest code has gone or changed: not to be entered any more.
+    pub(crate) dead: bool,
+}
+
+/// What a stop in the cache means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StubKind {
+    /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
+    Exit { target: u64, site: u64 },
+    /// An indirect branch that this landing, the last one of its chain, is not for. rcx is target minus `key`.
+    IblMiss { key: u64 },
+    /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
+    Syscall { next: u64, go: u64 },
+    /// An instruction that grind carries out; execution goes on behind the stub.
+    Emulate { what: Emulate, pc: u64, next: u64, block: BlockId },
+}
+
+/// Instructions that grind carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emulate {
+    Cpuid,
+    Xgetbv,
+    ClientRequest,
+    ClientGetNr,
+    Int3,
+    InPlace,
+}
+
+/// A stub: an `int3` and the stub's number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stub {
+    /// Address of the `int3`.
+    pub(crate) addr: u64,
+    pub(crate) kind: StubKind,
+}
+
+/// How the guest's state follows from the registers at a certain address of translated code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// Registers are in scratch words: up to three pairs of register number and offset.
+    Spilled([(u8, u8); 3]),
+    /// As if the instruction had not begun.
+    Before,
+    /// As if the instruction had ended (a system call has returned).
+    After,
+    /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
+    Rep { cell: u32, address32: bool },
+}
+
+/// No register.
+pub(crate) const NO_REG: u8 = 0xff;
+
+/// A counter of one instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    pub(crate) cell: u32,
+    pub(crate) block: BlockId,
+    /// Index of the instruction in its block.
+    pub(crate) index: u16,
+}
+
+/// What is at a cache address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) block: BlockId,
+    /// Index of the instruction whose translation it is in; the block's count if behind the last.
+    pub(crate) index: u16,
+    /// Whether it is that translation's first byte.
+    pub(crate) at_start: bool,
+    /// Whether the block's counter has been bumped.
+    pub(crate) bumped: bool,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TransTab {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) shapes: Vec<InsnShape>,
+    pub(crate) stubs: Vec<Stub>,
+    pub(crate) sites: Vec<Site>,
+    live: Map<u64, BlockId>,
+    /// Blocks by the guest page that they begin or end on.
+    pages: BTreeMap<u64, Vec<BlockId>>,
+    /// Body address -> block, to find the block of a cache address.
+    by_cache: BTreeMap<u64, BlockId>,
+    points: Map<u64, Point>,
+    /// Bodies of dead blocks, which begin with a bare `int3`.
+    dead: Map<u64, BlockId>,
+    cells: u32,
+}
+
+impl TransTab {
+    /// The live fragment for `pc`.
+    pub(crate) fn lookup(&self, pc: u64) -> Option<BlockId> {
+        self.live.get(&pc).copied()
+    }
+
+    pub(crate) fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.0 as usize]
+    }
+
+    /// Counters in use.
+    pub(crate) fn cells(&self) -> u32 {
+        self.cells
+    }
+
+    /// A new counter.
+    pub(crate) fn new_cell(&mut self) -> u32 {
+        self.cells += 1;
+        self.cells - 1
+    }
+
+    /// The number that the next block gets.
+    pub(crate) fn next_block(&self) -> BlockId {
+        BlockId(self.blocks.len() as u32)
+    }
+
+    /// Adds a block.
+    pub(crate) fn add_block(&mut self, block: Block) -> BlockId {
+        let id = self.next_block();
+        self.live.insert(block.pc, id);
+        self.by_cache.insert(block.cache, id);
+        let first = block.pc >> 12;
+        let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
+        for page in first..=last {
+            self.pages.entry(page).or_default().push(id);
+        }
+        self.blocks.push(block);
+        id
+    }
+
+    /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
+    pub(crate) fn add_stub(&mut self, kind: StubKind) -> u32 {
+        self.stubs.push(Stub { addr: 0, kind });
+        (self.stubs.len() - 1) as u32
+    }
+
+    pub(crate) fn add_point(&mut self, cache: u64, point: Point) {
+        self.points.insert(cache, point);
+    }
+
+    pub(crate) fn point(&self, cache: u64) -> Option<Point> {
+        self.points.get(&cache).copied()
+    }
+
+    /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
+    pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
+        self.pages.range(start >> 12..end.div_ceil(4096)).any(|(_, v)| !v.is_empty())
+    }
+
+    /// Addresses of the pages in `start..end` that hold translated code.
+    pub(crate) fn pages_in(&self, start: u64, end: u64) -> impl Iterator<Item = u64> {
+        self.pages.range(start >> 12..end.div_ceil(4096)).map(|(p, _)| p << 12)
+    }
+
+    /// Marks every block that has a byte in `start..end` as dead; returns them.
+    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
+        let mut killed = Vec::new();
+        let last = if end > start { (end - 1) >> 12 } else { return killed };
+        let pages: Vec<u64> = self.pages.range(start >> 12..=last).map(|(&p, _)| p).collect();
+        for page in pages {
+            let Some(ids) = self.pages.get_mut(&page) else { continue };
+            let blocks = &mut self.blocks;
+            ids.retain(|id| {
+                let b = &mut blocks[id.0 as usize];
+                if b.dead {
+                    return false;
+                }
+                if b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                    b.dead = true;
+                    killed.push(*id);
+                    return false;
+                }
+                true
+            });
+            if ids.is_empty() {
+                self.pages.remove(&page);
+            }
+        }
+        for &id in &killed {
+            let b = self.blocks[id.0 as usize];
+            if self.live.get(&b.pc) == Some(&id) {
+                self.live.remove(&b.pc);
+            }
+            self.dead.insert(b.cache, id);
+        }
+        killed
+    }
+
+    /// The dead block whose body begins at `cache`.
+    pub(crate) fn dead_at(&self, cache: u64) -> Option<BlockId> {
+        self.dead.get(&cache).copied()
+    }
+
+    /// What the translated code at `cache` belongs to. `None` for stubs, landings and what is no code of ours.
+    pub(crate) fn place(&self, cache: u64) -> Option<Place> {
+        let (_, &id) = self.by_cache.range(..=cache).next_back()?;
+        let b = self.block(id);
+        let offset = cache - b.cache;
+        if offset >= u64::from(b.len) {
+            return None;
+        }
+        let bumped = offset >= u64::from(b.bump_end);
+        let mut at = 0;
+        for (i, s) in self.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
+            if offset < at + u64::from(s.cache) {
+                return Some(Place { block: id, index: i as u16, at_start: offset == at, bumped });
+            }
+            at += u64::from(s.cache);
+        }
+        Some(Place { block: id, index: b.n, at_start: offset == at, bumped })
+    }
+
+    /// The guest address of instruction `index` of a block (the block's end for its count).
+    pub(crate) fn pc_of(&self, id: BlockId, index: u16) -> u64 {
+        let b = self.block(id);
+        b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()
+    }
+}

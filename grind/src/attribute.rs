@@ -1,0 +1,57 @@
+//! The boundary to debug information: from code in a file to the source lines that it was made from.
+//!
+//! The runner asks after the run, once for each object, for all addresses at once. Whatever the object looks like, each
+//! address gets an answer; `???` and line 0 stand for what is not known.
+
+use std::path::Path;
+
+/// The name of an unknown file or function.
+pub const UNKNOWN: &[u8] = b"???";
+
+/// Where code came from.
+#[derive(Clone, Copy, Debug)]
+pub enum Code<'a> {
+    /// A file, under the name by which the kernel shows it.
+    File(&'a Path),
+    /// An image that no file has, such as the vDSO.
+    Image(&'a [u8]),
+    /// Memory that a program filled itself.
+    Anonymous,
+}
+
+/// A place in the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The file, or [`UNKNOWN`].
+    pub file: &'a [u8],
+    /// The function, or [`UNKNOWN`].
+    pub function: &'a [u8],
+    /// The line, from 1; 0: unknown.
+    pub line: u32,
+}
+
+impl Place<'_> {
+    /// Nothing is known.
+    pub const UNKNOWN: Place<'static> = Place { file: UNKNOWN, function: UNKNOWN, line: 0 };
+}
+
+/// Tells places in the source. Implementations keep what they have read: the same objects are asked for again for every
+/// process.
+pub trait Attribute {
+    /// Calls `tell(i, place)` exactly once for each of `offsets`, in any order.
+    ///
+    /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
+    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>));
+}
+
+/// Knows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Attribute for Nothing {
+    fn places(&mut self, _code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
+        for index in 0..offsets.len() {
+            tell(index, Place::UNKNOWN);
+        }
+    }
+}

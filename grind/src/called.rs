@@ -1,0 +1,104 @@
+//! The name that grind was called by. Under the name `valgrind` it takes Valgrind's place: wrappers find the version line,
+//! the option files and the message prefix that they expect.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::options::sources::Names;
+
+/// Grind's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The Valgrind version whose behaviour grind follows and that wrappers are shown. Three numbers and nothing else:
+/// wrappers parse exactly that.
+pub const AS_VALGRIND: &str = "3.28.0";
+
+/// A name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// `grind`, or any name but the following.
+    Grind,
+    /// `valgrind`.
+    Valgrind,
+}
+
+impl Called {
+    /// The name in `argv[0]`.
+    #[must_use]
+    pub fn from_argv0(argv0: Option<&OsStr>) -> Self {
+        let name = argv0.map(Path::new).and_then(Path::file_name);
+        if name == Some(OsStr::new("valgrind")) { Self::Valgrind } else { Self::Grind }
+    }
+
+    /// The name as messages show it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grind => "grind",
+            Self::Valgrind => "valgrind",
+        }
+    }
+
+    /// Where options are kept.
+    #[must_use]
+    pub fn option_names(self) -> Names {
+        match self {
+            Self::Grind => Names { file: ".grindrc", variable: "GRIND_OPTS" },
+            Self::Valgrind => Names { file: ".valgrindrc", variable: "VALGRIND_OPTS" },
+        }
+    }
+
+    /// What `--version` prints.
+    #[must_use]
+    pub fn version(self, verbose: bool) -> String {
+        match (self, verbose) {
+            (Self::Grind, false) => format!("grind-{VERSION}"),
+            (Self::Grind, true) => format!("grind-{VERSION}, in the manner of valgrind-{AS_VALGRIND}"),
+            (Self::Valgrind, false) => format!("valgrind-{AS_VALGRIND}"),
+            (Self::Valgrind, true) => format!("valgrind-{AS_VALGRIND}-grind-{VERSION}"),
+        }
+    }
+
+    /// The first lines of a log.
+    #[must_use]
+    pub fn banner(self) -> String {
+        let using = match self {
+            Self::Grind => format!("grind-{VERSION}"),
+            Self::Valgrind => format!("grind-{VERSION} in place of Valgrind-{AS_VALGRIND}"),
+        };
+        format!(
+            "Cachegrind, an exact instruction profiler\n\
+             Copyright (C) 2026, and MIT or Apache-2.0 licensed, by the grind authors\n\
+             Using {using}; rerun with -h for more"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_decides() {
+        for (argv0, called) in [
+            (Some("grind"), Called::Grind),
+            (Some("/opt/bin/valgrind"), Called::Valgrind),
+            (Some("valgrind"), Called::Valgrind),
+            (Some("valgrind.bin"), Called::Grind),
+            (Some("/"), Called::Grind),
+            (None, Called::Grind),
+        ] {
+            assert_eq!(Called::from_argv0(argv0.map(OsStr::new)), called, "{argv0:?}");
+        }
+    }
+
+    #[test]
+    fn wrappers_can_read_the_version() {
+        // `valgrind-` and exactly three numbers.
+        let version = Called::Valgrind.version(false);
+        let numbers: Vec<u32> =
+            version.strip_prefix("valgrind-").unwrap().split('.').map(|n| n.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 3);
+        assert!(numbers[0] == 3 && numbers[1] >= 22, "instr-at-start came with 3.22");
+    }
+}

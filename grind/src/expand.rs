@@ -1,0 +1,208 @@
+//! File names with `%p`, `%n`, `%q{VAR}` and `%%`.
+//!
+//! A template is checked once, when the options are read; expanding it later cannot fail. Environment variables are those
+//! of grind itself at that time. Nothing here touches the file system.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Pid,
+    Sequence,
+}
+
+/// A checked file name that may differ from process to process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+/// Counts the uses of `%n` per process: each stands for the next number, from 1 on in every process.
+#[derive(Debug, Default)]
+pub struct Sequence(HashMap<i32, u64>);
+
+impl Sequence {
+    fn next(&mut self, pid: i32) -> u64 {
+        let n = self.0.entry(pid).or_default();
+        *n += 1;
+        *n
+    }
+}
+
+impl Template {
+    /// Reads `format`, looking variables up with `env`.
+    ///
+    /// # Errors
+    /// The lines to show, without prefix, where the name cannot be used.
+    pub fn parse(format: &OsStr, env: impl Fn(&OsStr) -> Option<OsString>) -> Result<Self, Vec<String>> {
+        let one = |line: &str| Err(vec![line.to_owned()]);
+        let bytes = format.as_bytes();
+        if bytes.is_empty() {
+            return one("No filename given");
+        }
+        if bytes[0] == b'~' {
+            return Err(vec![
+                "Filename begins with '~'".to_owned(),
+                "The shell was to replace it, but shells differ in where they do;".to_owned(),
+                "write $HOME instead.".to_owned(),
+            ]);
+        }
+        if bytes.contains(&0) {
+            return one("Filename contains a NUL byte");
+        }
+        let mut pieces = Vec::new();
+        let mut text = Vec::new();
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            if byte != b'%' {
+                text.push(byte);
+                continue;
+            }
+            let Some((&what, after)) = rest.split_first() else {
+                return one("Expected 'p', 'n', 'q' or '%' after '%'");
+            };
+            rest = after;
+            match what {
+                b'%' => text.push(b'%'),
+                b'p' | b'n' => {
+                    if !text.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    }
+                    pieces.push(if what == b'p' { Piece::Pid } else { Piece::Sequence });
+                }
+                b'q' => {
+                    let Some(name) = rest.strip_prefix(b"{") else {
+                        return one("Expected '{' after '%q'");
+                    };
+                    let Some(end) = name.iter().position(|&b| b == b'}') else {
+                        return one("Missing '}' in %q specifier");
+                    };
+                    let variable = OsStr::from_bytes(&name[..end]);
+                    let Some(value) = env(variable) else {
+                        return one(&format!("Environment variable '{}' is not set", variable.to_string_lossy()));
+                    };
+                    text.extend_from_slice(value.as_bytes());
+                    rest = &name[end + 1..];
+                }
+                _ => return one("Expected 'p', 'n', 'q' or '%' after '%'"),
+            }
+        }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+        if pieces.is_empty() {
+            return one("No filename given");
+        }
+        Ok(Self(pieces))
+    }
+
+    /// The file name for process `pid`; `sequence` advances where the template contains `%n`.
+    pub fn expand(&self, pid: i32, sequence: &mut Sequence) -> PathBuf {
+        let mut name = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => name.extend_from_slice(text),
+                Piece::Pid => name.extend_from_slice(pid.to_string().as_bytes()),
+                Piece::Sequence => name.extend_from_slice(sequence.next(pid).to_string().as_bytes()),
+            }
+        }
+        PathBuf::from(OsString::from_vec(name))
+    }
+
+    /// Whether the name contains the process ID, so that every process has a file of its own.
+    #[must_use]
+    pub fn has_pid(&self) -> bool {
+        self.0.contains(&Piece::Pid)
+    }
+
+    /// The folder that the files go to, if it is the same for every process.
+    #[must_use]
+    pub fn fixed_folder(&self) -> Option<PathBuf> {
+        let last_slash = self.0.iter().rposition(|p| matches!(p, Piece::Text(t) if t.contains(&b'/')));
+        let Some(last) = last_slash else {
+            return Some(PathBuf::from("."));
+        };
+        let mut folder = Vec::new();
+        for (index, piece) in self.0[..=last].iter().enumerate() {
+            let Piece::Text(text) = piece else { return None };
+            match text.iter().rposition(|&b| b == b'/') {
+                Some(slash) if index == last => folder.extend_from_slice(&text[..=slash]),
+                _ => folder.extend_from_slice(text),
+            }
+        }
+        Some(PathBuf::from(OsString::from_vec(folder)))
+    }
+
+    /// The file name, if it is the same for every process.
+    #[must_use]
+    pub fn fixed_name(&self) -> Option<PathBuf> {
+        let mut name = Vec::new();
+        for piece in &self.0 {
+            let Piece::Text(text) = piece else { return None };
+            name.extend_from_slice(text);
+        }
+        Some(PathBuf::from(OsString::from_vec(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(name: &OsStr) -> Option<OsString> {
+        (name == "HERE").then(|| OsString::from("a/b"))
+    }
+
+    fn parse(format: &str) -> Result<Template, String> {
+        Template::parse(OsStr::new(format), env).map_err(|lines| lines.join("\n"))
+    }
+
+    fn expand(format: &str) -> String {
+        parse(format).unwrap().expand(42, &mut Sequence::default()).to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn specifiers_are_replaced() {
+        assert_eq!(expand("cachegrind.out.%p"), "cachegrind.out.42");
+        assert_eq!(expand("%q{HERE}/x%%%n"), "a/b/x%1");
+        assert_eq!(expand("%p%p.%n.%n"), "4242.1.2");
+    }
+
+    #[test]
+    fn numbers_run_per_process() {
+        let mut sequence = Sequence::default();
+        let template = parse("f.%n").unwrap();
+        let mut name = |pid| template.expand(pid, &mut sequence).to_string_lossy().into_owned();
+        assert_eq!([name(1), name(1), name(2), name(1)], ["f.1", "f.2", "f.1", "f.3"]);
+    }
+
+    #[test]
+    fn wrong_names_are_refused() {
+        for (format, message) in [
+            ("", "No filename given"),
+            ("%q{EMPTY", "Missing '}' in %q specifier"),
+            ("%qX", "Expected '{' after '%q'"),
+            ("%q{NOPE}", "Environment variable 'NOPE' is not set"),
+            ("%x", "Expected 'p', 'n', 'q' or '%' after '%'"),
+            ("x%", "Expected 'p', 'n', 'q' or '%' after '%'"),
+        ] {
+            assert_eq!(parse(format).unwrap_err(), message, "{format}");
+        }
+        assert!(parse("~/x").unwrap_err().starts_with("Filename begins with '~'"));
+    }
+
+    #[test]
+    fn the_folder_is_known_beforehand_unless_it_depends_on_the_process() {
+        let folder = |f| parse(f).unwrap().fixed_folder().map(|p| p.to_string_lossy().into_owned());
+        assert_eq!(folder("out.%p").as_deref(), Some("."));
+        assert_eq!(folder("/x/y/out.%p").as_deref(), Some("/x/y/"));
+        assert_eq!(folder("%q{HERE}").as_deref(), Some("a/"));
+        assert_eq!(folder("x.%p/out"), None);
+        assert_eq!(folder("a/%p.%n").as_deref(), Some("a/"));
+        assert_eq!(parse("x%%").unwrap().fixed_name(), Some(PathBuf::from("x%")));
+        assert_eq!(parse("x%p").unwrap().fixed_name(), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! The runner: takes a command line, has the engine run the program, and writes the profile.
+//!
+//! The engine knows nothing of options, logs, debug information or file formats; all of that is here. Nothing here may
+//! change what is counted or what the program does.
+
+pub mod attribute;
+pub mod called;
+pub mod dump;
+pub mod expand;
+pub mod glob;
+pub mod log;
+pub mod manual;
+pub mod options;
+pub mod os;
+pub mod outfile;
+pub mod resolve;
+pub mod run;
+pub mod session;

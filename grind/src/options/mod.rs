@@ -1,0 +1,313 @@
+//! The command line: from the arguments, option files and the environment to [`Options`].
+//!
+//! The manner is Valgrind's: `--option=value`, yes|no booleans, options end at the first word that is none or at `--`.
+//! Every word is either understood or refused; nothing is skipped. Nothing here runs a program or writes a file.
+
+pub mod sources;
+pub mod table;
+pub mod value;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use grind_engine::CpuModel;
+
+use crate::expand::Template;
+use crate::glob::Pattern;
+use sources::Source;
+use table::{Opt, Role};
+use value::Value;
+
+/// Where the log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// An open file descriptor.
+    Fd(i32),
+    /// A file, or one for each process.
+    File(Template),
+}
+
+/// The variables that option values may refer to.
+pub type Environment = fn(&OsStr) -> Option<OsString>;
+
+/// All settings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// 1 by default; 0 and less: quiet; 2 and more: verbose.
+    pub verbosity: i32,
+    /// Whether to follow `execve`.
+    pub trace_children: bool,
+    /// Programs not to follow, by path.
+    pub skip: Vec<Pattern>,
+    /// Programs not to follow, by argument.
+    pub skip_by_arg: Vec<Pattern>,
+    /// Whether forked children log nothing.
+    pub child_silent_after_fork: bool,
+    /// The processor that the program sees.
+    pub cpu: CpuModel,
+    /// Whether log lines carry the time.
+    pub time_stamp: bool,
+    /// Where the log goes.
+    pub log: LogTarget,
+    /// Whether function names are demangled.
+    pub demangle: bool,
+    /// Whether the functions below `main` keep their names.
+    pub show_below_main: bool,
+    /// The profile.
+    pub out_file: Template,
+    /// Whether to count from the start.
+    pub instr_at_start: bool,
+    /// Every option word, in the order of reading (for `-v`).
+    pub words: Vec<OsString>,
+    environment: Environment,
+}
+
+impl Options {
+    fn new(environment: Environment) -> Self {
+        // The default is a well-formed template; a test parses it.
+        let out_file = Template::parse(OsStr::new("cachegrind.out.%p"), |_| None);
+        Self {
+            verbosity: 1,
+            trace_children: false,
+            skip: Vec::new(),
+            skip_by_arg: Vec::new(),
+            child_silent_after_fork: false,
+            cpu: CpuModel::default(),
+            time_stamp: false,
+            log: LogTarget::Fd(2),
+            demangle: true,
+            show_below_main: false,
+            out_file: out_file.expect("the default name is a template"),
+            instr_at_start: true,
+            words: Vec::new(),
+            environment,
+        }
+    }
+
+    /// The value of an environment variable.
+    pub(crate) fn variable(&self, name: &OsStr) -> Option<OsString> {
+        (self.environment)(name)
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// Run a program: the settings, the program and its arguments, and warnings to show first.
+    Run(Box<Options>, Vec<OsString>, Vec<String>),
+    /// Print the help; with the rarely needed options.
+    Help {
+        /// Whether `--help-debug` asked.
+        debug: bool,
+    },
+    /// Say which options can be changed while the program runs.
+    HelpDynamic,
+    /// Print the version.
+    Version {
+        /// Whether `-v` was given too.
+        verbose: bool,
+    },
+}
+
+/// A command line that cannot be followed. Exit code 1.
+#[derive(Debug, PartialEq, Eq)]
+pub enum UsageError {
+    /// There is no program to run.
+    NoProgram,
+    /// `--tool=` names one that does not exist.
+    NoTool(String),
+    /// No option of this name exists.
+    Unknown {
+        /// The word.
+        word: String,
+        /// The same with the nearest name that exists.
+        nearest: Option<String>,
+    },
+    /// The option exists, but not this value.
+    Bad {
+        /// The word.
+        word: String,
+        /// What is wrong with it.
+        why: Vec<String>,
+    },
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MORE: &str = "Use --help for more information or consult the user manual.";
+        match self {
+            Self::NoProgram => write!(f, "no program specified\nUse --help for more information."),
+            Self::NoTool(tool) => {
+                write!(f, "failed to start tool '{tool}': this version has {} only\n{MORE}", table::TOOLS.join(", "))
+            }
+            Self::Unknown { word, nearest } => {
+                writeln!(f, "Unknown option: {word}")?;
+                if let Some(nearest) = nearest {
+                    writeln!(f, "Did you mean '{nearest}'?")?;
+                }
+                write!(f, "{MORE}")
+            }
+            Self::Bad { word, why } => write!(f, "Bad option: {word}\n{}\n{MORE}", why.join("\n")),
+        }
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// A word split at its `=`, with the option that it names.
+struct Word<'a> {
+    text: &'a OsStr,
+    name: String,
+    value: Option<&'a OsStr>,
+}
+
+impl<'a> Word<'a> {
+    fn new(text: &'a OsStr) -> Self {
+        let bytes = text.as_bytes();
+        let (name, value) = match bytes.iter().position(|&b| b == b'=') {
+            Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]))),
+            None => (bytes, None),
+        };
+        Self { text, name: String::from_utf8_lossy(name).into_owned(), value }
+    }
+
+    fn bad(&self, why: Vec<String>) -> UsageError {
+        UsageError::Bad { word: self.text.to_string_lossy().into_owned(), why }
+    }
+
+    fn unknown(&self) -> UsageError {
+        let nearest = nearest(&self.name).map(|name| match self.value {
+            Some(value) => format!("{name}={}", value.to_string_lossy()),
+            None => name.to_owned(),
+        });
+        UsageError::Unknown { word: self.text.to_string_lossy().into_owned(), nearest }
+    }
+
+    fn checked(&self, option: &Opt) -> Result<Value<'a>, UsageError> {
+        option.kind.check(&self.name, self.value).map_err(|why| self.bad(why))
+    }
+}
+
+/// Reads the command line (without the program's own name) and the sources of further options.
+///
+/// `sources` is asked for the further words only if the command line does not forbid it.
+///
+/// # Errors
+/// When a word is not understood or there is no program.
+pub fn parse(
+    args: &[OsString],
+    environment: Environment,
+    sources: impl FnOnce() -> (Vec<Source>, Vec<String>),
+) -> Result<Request, UsageError> {
+    let is_option = |a: &&OsString| a.as_bytes().first() == Some(&b'-') && *a != "--";
+    let given: Vec<&OsString> = args.iter().take_while(is_option).collect();
+    let mut program = &args[given.len()..];
+    if program.first().is_some_and(|w| w == "--") {
+        program = &program[1..];
+    }
+
+    let only = given.iter().rev().find_map(|w| w.as_bytes().strip_prefix(b"--command-line-only="));
+    let (further, warnings) = if only == Some(b"yes") { (Vec::new(), Vec::new()) } else { sources() };
+    let words: Vec<OsString> =
+        further.into_iter().flat_map(|s| s.words).chain(given.into_iter().cloned()).filter_map(for_this_tool).collect();
+
+    if let Some(request) = early(&words)? {
+        return Ok(request);
+    }
+    let mut options = Options::new(environment);
+    for text in &words {
+        let word = Word::new(text);
+        let option = table::find(&word.name).ok_or_else(|| word.unknown())?;
+        let value = word.checked(option)?;
+        match option.role {
+            Role::Core(apply) | Role::Tool(apply) => apply(&mut options, value).map_err(|why| word.bad(why))?,
+            Role::Early | Role::Debug | Role::Ignored(_) => {}
+            Role::Lacking(accepted, why) => {
+                let harmless = word.value.is_some_and(|v| accepted.iter().any(|a| *a == v));
+                if !harmless {
+                    return Err(word.bad(vec![format!("Not supported: {why}")]));
+                }
+            }
+        }
+    }
+    if program.is_empty() {
+        return Err(UsageError::NoProgram);
+    }
+    options.words = words;
+    Ok(Request::Run(Box::new(options), program.to_vec(), warnings))
+}
+
+/// What takes precedence over everything else, even over wrong options: the tool's name, help and version.
+fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
+    let verbose = words.iter().any(|w| w == "-v" || w == "--verbose");
+    let mut request = None;
+    for text in words {
+        let word = Word::new(text);
+        match (word.name.as_str(), word.value) {
+            ("--tool", Some(tool)) if !table::TOOLS.iter().any(|t| *t == tool) => {
+                return Err(UsageError::NoTool(tool.to_string_lossy().into_owned()));
+            }
+            ("-h" | "--help", None) => request = Some(Request::Help { debug: false }),
+            ("--help-debug", None) => request = Some(Request::Help { debug: true }),
+            ("--help-dyn-options", None) => request = Some(Request::HelpDynamic),
+            ("--version", None) => request = Some(Request::Version { verbose }),
+            _ => {}
+        }
+    }
+    Ok(request)
+}
+
+/// The word without its `--TOOL:` prefix; nothing if it is for another tool.
+fn for_this_tool(word: OsString) -> Option<OsString> {
+    const OTHERS: &[&str] =
+        &["memcheck", "callgrind", "helgrind", "drd", "massif", "dhat", "lackey", "none", "exp-bbv", "nulgrind"];
+    let bytes = word.as_bytes();
+    let Some(colon) = bytes.windows(3).position(|w| w == b":--") else { return Some(word) };
+    let Some(tool) = bytes[..colon].strip_prefix(b"--") else { return Some(word) };
+    if table::TOOLS.iter().any(|t| t.as_bytes() == tool) {
+        Some(OsString::from_vec(bytes[colon + 1..].to_vec()))
+    } else if OTHERS.iter().any(|t| t.as_bytes() == tool) {
+        None
+    } else {
+        Some(word)
+    }
+}
+
+/// The name of an option that is easily mistyped as `name`.
+fn nearest(name: &str) -> Option<&'static str> {
+    let limit = (name.len() / 3).max(1);
+    table::OPTIONS
+        .iter()
+        .flat_map(|o| o.names)
+        .filter(|n| n.starts_with("--"))
+        .map(|n| (distance(name, n), *n))
+        .filter(|(d, _)| *d <= limit)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, n)| n)
+}
+
+/// Letters to insert, remove, replace or swap with their neighbour to get from `a` to `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 16 {
+        return usize::MAX;
+    }
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests;

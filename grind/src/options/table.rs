@@ -1,0 +1,467 @@
+//! Every option that grind knows, in one table: parser, `--help`, manual page and completions are all made from it.
+//!
+//! An option is either applied, or accepted because it has no meaning here, or refused because it has one that grind does
+//! not provide. Nothing is ever parsed and then forgotten silently: an ignored option says why in the manual.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use grind_engine::CpuModel;
+
+use super::value::{Kind, Value};
+use super::{LogTarget, Options};
+use crate::expand::Template;
+use crate::glob::Pattern;
+
+/// Changes the options as a value says; the error is the lines to show.
+pub type Apply = fn(&mut Options, Value<'_>) -> Result<(), Vec<String>>;
+
+/// What becomes of an option.
+#[derive(Clone, Copy)]
+pub enum Role {
+    /// A setting of grind itself.
+    Core(Apply),
+    /// A setting of the cachegrind tool.
+    Tool(Apply),
+    /// Acted on before all others (`--help`, `--version`, …), in [`super::parse`].
+    Early,
+    /// The same, but rarely needed: only shown by `--help-debug`.
+    Debug,
+    /// Accepted for the sake of scripts; why it has no effect.
+    Ignored(&'static str),
+    /// Accepted with one of these values, which ask for nothing; refused with any other, with this reason.
+    Lacking(&'static [&'static str], &'static str),
+}
+
+/// One option.
+pub struct Opt {
+    /// Its spellings; the first is the one that is shown.
+    pub names: &'static [&'static str],
+    /// The form of its value.
+    pub kind: Kind,
+    /// What becomes of it.
+    pub role: Role,
+    /// The default, as the help shows it; empty: none.
+    pub default: &'static str,
+    /// What it does (for options that grind acts on).
+    pub help: &'static str,
+}
+
+const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
+const FD: Kind = Kind::Int { min: 0, max: i32::MAX as i64 };
+
+const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'static str, help: &'static str) -> Opt {
+    Opt { names, kind, role, default, help }
+}
+
+const fn ignored(names: &'static [&'static str], kind: Kind, why: &'static str) -> Opt {
+    Opt { names, kind, role: Role::Ignored(why), default: "", help: "" }
+}
+
+const fn lacking(
+    names: &'static [&'static str],
+    kind: Kind,
+    accepted: &'static [&'static str],
+    why: &'static str,
+) -> Opt {
+    Opt { names, kind, role: Role::Lacking(accepted, why), default: "", help: "" }
+}
+
+const NO_ERRORS: &str = "a profiler reports no errors";
+const NO_TRACES: &str = "grind prints no stack traces";
+const NO_TRANSLATION: &str = "it tunes Valgrind's own translator; grind's counts depend on no such setting";
+const NO_GDB: &str = "grind has no gdb server";
+const NO_XML: &str = "it only matters with --xml=yes";
+const PTRACE_TRACE: &str = "grind does not print its inner workings; use strace or gdb on grind itself";
+const COUNTS_ONLY: &str = "this version of grind counts instructions only: caches and branches are not simulated";
+
+/// The processors that `--cpu=` knows. `haswell` is the baseline by its own name.
+pub const CPUS: &[(&str, CpuModel)] =
+    &[("baseline", CpuModel::Baseline), ("host", CpuModel::Host), ("haswell", CpuModel::Baseline)];
+const CPU_NAMES: &[&str] = &["baseline", "host", "haswell"];
+
+/// The tools that exist.
+pub const TOOLS: &[&str] = &["cachegrind"];
+
+/// All options, in the order in which the help shows them.
+pub static OPTIONS: &[Opt] = &[
+    // Settings of grind itself.
+    opt(&["--tool"], Kind::Text("name"), Role::Early, "cachegrind", "the tool to run"),
+    opt(&["--help", "-h"], Kind::Flag, Role::Early, "", "show this message"),
+    opt(&["--help-debug"], Kind::Flag, Role::Early, "", "show this message and the rarely needed options"),
+    opt(
+        &["--help-dyn-options"],
+        Kind::Flag,
+        Role::Early,
+        "",
+        "show the options that can be changed while the program runs (none)",
+    ),
+    opt(&["--version"], Kind::Flag, Role::Early, "", "show the version; with -v, in more detail"),
+    opt(
+        &["--quiet", "-q"],
+        Kind::Flag,
+        Role::Core(|o, _| {
+            o.verbosity -= 1;
+            Ok(())
+        }),
+        "",
+        "no banner and no summary; only errors and what the program prints through client requests",
+    ),
+    opt(
+        &["--verbose", "-v"],
+        Kind::Flag,
+        Role::Core(|o, _| {
+            o.verbosity += 1;
+            Ok(())
+        }),
+        "",
+        "tell more about the run; may be repeated",
+    ),
+    opt(
+        &["--trace-children"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.trace_children = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "profile the programs that the program starts (execve) too; forked children always are",
+    ),
+    opt(
+        &["--trace-children-skip"],
+        Kind::Text("pattern,pattern,..."),
+        Role::Core(|o, v| {
+            o.skip = patterns(v);
+            Ok(())
+        }),
+        "",
+        "programs that --trace-children=yes leaves alone, by the path they are started with; * and ? are wildcards",
+    ),
+    opt(
+        &["--trace-children-skip-by-arg"],
+        Kind::Text("pattern,pattern,..."),
+        Role::Core(|o, v| {
+            o.skip_by_arg = patterns(v);
+            Ok(())
+        }),
+        "",
+        "the same, by any of their arguments",
+    ),
+    opt(
+        &["--child-silent-after-fork"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.child_silent_after_fork = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "forked children log nothing until they start another program; their profiles are written all the same",
+    ),
+    opt(
+        &["--cpu"],
+        Kind::Choice(CPU_NAMES),
+        Role::Core(|o, v| {
+            if let Value::Text(name) = v {
+                o.cpu = CPUS.iter().find(|(n, _)| *n == name).map(|(_, m)| *m).unwrap_or_default();
+            }
+            Ok(())
+        }),
+        "baseline",
+        "the processor that the program sees: a fixed Haswell-class model (baseline, haswell), so that it takes the same \
+         code paths everywhere, or the one that is there (host)",
+    ),
+    opt(
+        &["--time-stamp"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.time_stamp = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "put the time since the start in front of every log line",
+    ),
+    opt(
+        &["--log-fd"],
+        FD,
+        Role::Core(|o, v| {
+            if let Value::Int(n) = v {
+                o.log = LogTarget::Fd(i32::try_from(n).map_err(|_| vec![format!("Invalid integer value '{n}'")])?);
+            }
+            Ok(())
+        }),
+        "2",
+        "log to this file descriptor (2: standard error)",
+    ),
+    opt(
+        &["--log-file"],
+        Kind::Text("file"),
+        Role::Core(|o, v| {
+            o.log = LogTarget::File(template(o, v)?);
+            Ok(())
+        }),
+        "",
+        "log to this file; %p stands for the process ID, %n for a running number, %q{VAR} for an environment variable, \
+         %% for %",
+    ),
+    opt(
+        &["--demangle"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.demangle = v.is_yes();
+            Ok(())
+        }),
+        "yes",
+        "show the names of C++ and Rust functions as they are written in the source",
+    ),
+    opt(
+        &["--show-below-main"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.show_below_main = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "show the functions that call main() by name instead of as (below main)",
+    ),
+    // The tool.
+    opt(
+        &["--cachegrind-out-file"],
+        Kind::Text("file"),
+        Role::Tool(|o, v| {
+            o.out_file = template(o, v)?;
+            Ok(())
+        }),
+        "cachegrind.out.%p",
+        "the profile to write; %p, %n, %q{VAR} and %% as in --log-file",
+    ),
+    opt(
+        &["--instr-at-start"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.instr_at_start = v.is_yes();
+            Ok(())
+        }),
+        "yes",
+        "count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on",
+    ),
+    // Rarely needed.
+    opt(
+        &["--command-line-only"],
+        Kind::Bool,
+        Role::Debug,
+        "no",
+        "take options from the command line alone, not from files or the environment",
+    ),
+    // What the tool lacks as yet.
+    lacking(&["--cache-sim"], Kind::Bool, &["no"], COUNTS_ONLY),
+    lacking(&["--branch-sim"], Kind::Bool, &["no"], COUNTS_ONLY),
+    lacking(&["--I1"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
+    lacking(&["--D1"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
+    lacking(&["--LL", "--L2"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
+    // What Valgrind's core has and grind does not.
+    lacking(
+        &["--log-socket"],
+        Kind::Text("ip:port"),
+        &[],
+        "grind does not log to sockets: use --log-file=, or --log-fd= with a connection made by the shell",
+    ),
+    lacking(&["--xml"], Kind::Bool, &["no"], "the profile's format is not XML; it is read with cg_annotate"),
+    ignored(&["--xml-fd"], ANY_INT, NO_XML),
+    ignored(&["--xml-file"], Kind::Text("file"), NO_XML),
+    ignored(&["--xml-socket"], Kind::Text("ip:port"), NO_XML),
+    ignored(&["--xml-user-comment"], Kind::Text("text"), NO_XML),
+    lacking(&["--vgdb"], Kind::Choice(&["no", "yes", "full"]), &["no"], NO_GDB),
+    lacking(&["--vgdb-error"], ANY_INT, &["999999999"], NO_GDB),
+    lacking(&["--vgdb-stop-at"], Kind::Set(&["startup", "exit", "abexit", "valgrindabexit", "all"]), &["none"], NO_GDB),
+    ignored(&["--vgdb-poll"], ANY_INT, NO_GDB),
+    ignored(&["--vgdb-prefix"], Kind::Text("prefix"), NO_GDB),
+    ignored(&["--vgdb-shadow-registers"], Kind::Bool, NO_GDB),
+    lacking(&["--wait-for-gdb"], Kind::Bool, &["no"], NO_GDB),
+    lacking(
+        &["--track-fds"],
+        Kind::Choice(&["yes", "all", "bad", "no"]),
+        &["no"],
+        "grind does not follow file descriptors",
+    ),
+    ignored(&["--modify-fds"], Kind::Choice(&["no", "high", "yes"]), "grind does not touch file descriptors"),
+    ignored(&["--num-callers"], Kind::Int { min: 1, max: 500 }, NO_TRACES),
+    ignored(&["--merge-recursive-frames"], Kind::Int { min: 0, max: 500 }, NO_TRACES),
+    ignored(&["--unw-stack-scan-thresh"], Kind::Int { min: 0, max: 100 }, NO_TRACES),
+    ignored(&["--unw-stack-scan-frames"], Kind::Int { min: 0, max: 32 }, NO_TRACES),
+    ignored(&["--fullpath-after"], Kind::Text("text"), NO_TRACES),
+    ignored(&["--sym-offsets"], Kind::Bool, NO_TRACES),
+    ignored(&["--keep-debuginfo"], Kind::Bool, "the profile keeps the names of unloaded code in any case"),
+    ignored(&["--read-inline-info"], Kind::Bool, "costs belong to the function whose code is executed"),
+    ignored(&["--read-var-info"], Kind::Bool, "variables do not appear in a profile"),
+    ignored(&["--error-limit"], Kind::Bool, NO_ERRORS),
+    ignored(&["--error-exitcode"], ANY_INT, NO_ERRORS),
+    ignored(&["--exit-on-first-error"], Kind::Bool, NO_ERRORS),
+    ignored(&["--error-markers"], Kind::Text("begin,end"), NO_ERRORS),
+    ignored(&["--show-error-list"], Kind::Choice(&["no", "yes", "all"]), NO_ERRORS),
+    ignored(&["-s"], Kind::Flag, NO_ERRORS),
+    ignored(&["--default-suppressions"], Kind::Bool, NO_ERRORS),
+    ignored(&["--suppressions"], Kind::Text("file"), NO_ERRORS),
+    lacking(&["--gen-suppressions"], Kind::Choice(&["no", "yes", "all"]), &["no"], NO_ERRORS),
+    ignored(&["--dump-error"], ANY_INT, NO_ERRORS),
+    ignored(&["--input-fd"], ANY_INT, "grind asks no questions"),
+    ignored(&["--dsymutil"], Kind::Bool, "it concerns macOS"),
+    ignored(&["--resync-filter"], Kind::Choice(&["no", "yes", "verbose"]), "it concerns macOS"),
+    ignored(&["--max-stackframe"], ANY_INT, "grind does not guess at stack switches"),
+    ignored(&["--main-stacksize"], ANY_INT, "the kernel makes the program's stack, as large as `ulimit -s` says"),
+    ignored(&["--valgrind-stacksize"], ANY_INT, "grind runs in a process of its own"),
+    ignored(&["--max-threads"], Kind::Int { min: 1, max: i64::MAX }, "grind has no limit of its own"),
+    ignored(&["--redzone-size"], Kind::Int { min: 0, max: 4096 }, "grind leaves the program's malloc alone"),
+    ignored(&["--core-redzone-size"], Kind::Int { min: 0, max: 4096 }, "grind leaves the program's malloc alone"),
+    ignored(&["--run-libc-freeres"], Kind::Bool, "no memory of the C library is freed for the tool's sake"),
+    ignored(&["--run-cxx-freeres"], Kind::Bool, "no memory of the C++ library is freed for the tool's sake"),
+    ignored(
+        &["--smc-check"],
+        Kind::Choice(&["none", "stack", "all", "all-non-file"]),
+        "code that changes is always noticed",
+    ),
+    ignored(
+        &["--sim-hints"],
+        Kind::Set(&[
+            "lax-ioctls",
+            "lax-doors",
+            "fuse-compatible",
+            "enable-outer",
+            "no-inner-prefix",
+            "no-nptl-pthread-stackcache",
+            "fallback-llsc",
+        ]),
+        "system calls run natively",
+    ),
+    ignored(&["--fair-sched"], Kind::Choice(&["yes", "try", "no"]), "threads run in parallel, scheduled by the kernel"),
+    ignored(&["--scheduling-quantum"], Kind::Int { min: 1, max: i64::MAX }, "threads are scheduled by the kernel"),
+    ignored(
+        &["--kernel-variant"],
+        Kind::Set(&["bproc", "android-no-hw-tls", "android-gpu-sgx5xx", "android-gpu-adreno3xx"]),
+        "system calls run natively",
+    ),
+    ignored(&["--show-emwarns"], Kind::Bool, "nothing is emulated"),
+    ignored(
+        &["--sigill-diagnostics"],
+        Kind::Bool,
+        "an instruction that the processor lacks raises SIGILL as it does natively",
+    ),
+    ignored(&["--aspace-minaddr"], Kind::Hex, "the kernel lays out the program's memory"),
+    ignored(&["--num-transtab-sectors"], ANY_INT, NO_TRANSLATION),
+    ignored(&["--avg-transtab-entry-size"], ANY_INT, NO_TRANSLATION),
+    ignored(&["--soname-synonyms"], Kind::Text("synonyms"), "no library function is replaced"),
+    lacking(
+        &["--require-text-symbol"],
+        Kind::Text(":soname:symbol"),
+        &[],
+        "grind does not look for symbols before the run",
+    ),
+    lacking(
+        &["--extra-debuginfo-path"],
+        Kind::Text("folder"),
+        &[],
+        "debug information is looked for beside the program, in .debug folders and under /usr/lib/debug only",
+    ),
+    lacking(&["--debuginfo-server"], Kind::Text("ip:port"), &[], "debug information is read from files only"),
+    ignored(&["--enable-debuginfod"], Kind::Bool, "debug information is read from files only"),
+    lacking(
+        &["--allow-mismatched-debuginfo"],
+        Kind::Bool,
+        &["no"],
+        "debug information that belongs to another build would give wrong lines",
+    ),
+    lacking(&["--stats"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--progress-interval"], ANY_INT, &["0"], "grind reports nothing while the program runs"),
+    ignored(&["-d"], Kind::Flag, PTRACE_TRACE),
+    ignored(&["--sanity-level"], ANY_INT, NO_TRANSLATION),
+    lacking(&["--trace-flags"], Kind::Text("bits"), &["00000000"], PTRACE_TRACE),
+    lacking(&["--profile-flags"], Kind::Text("bits"), &["00000000"], PTRACE_TRACE),
+    ignored(&["--profile-interval"], ANY_INT, NO_TRANSLATION),
+    ignored(&["--trace-notbelow"], ANY_INT, NO_TRANSLATION),
+    ignored(&["--trace-notabove"], ANY_INT, NO_TRANSLATION),
+    lacking(&["--trace-syscalls"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--trace-signals"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--trace-symtab"], Kind::Bool, &["no"], PTRACE_TRACE),
+    ignored(&["--trace-symtab-patt"], Kind::Text("pattern"), "it only matters with --trace-symtab=yes"),
+    lacking(&["--trace-cfi"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--trace-redir"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--trace-sched"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--trace-malloc"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--profile-heap"], Kind::Bool, &["no"], PTRACE_TRACE),
+    lacking(&["--debug-dump"], Kind::Choice(&["syms", "line", "frames"]), &[], PTRACE_TRACE),
+    ignored(&["--vex-iropt-verbosity"], Kind::Int { min: 0, max: 9 }, NO_TRANSLATION),
+    ignored(&["--vex-iropt-level"], Kind::Int { min: 0, max: 2 }, NO_TRANSLATION),
+    ignored(&["--vex-iropt-unroll-thresh"], Kind::Int { min: 0, max: 400 }, NO_TRANSLATION),
+    ignored(&["--vex-guest-max-insns"], Kind::Int { min: 1, max: 100 }, NO_TRANSLATION),
+    ignored(&["--vex-guest-chase"], Kind::Bool, NO_TRANSLATION),
+    ignored(&["--vex-regalloc-version"], Kind::Int { min: 2, max: 3 }, NO_TRANSLATION),
+    ignored(&["--vex-iropt-register-updates", "--px-default"], PX, NO_TRANSLATION),
+    ignored(&["--px-file-backed"], PX, NO_TRANSLATION),
+];
+
+const PX: Kind =
+    Kind::Choice(&["sp-at-mem-access", "unwindregs-at-mem-access", "allregs-at-mem-access", "allregs-at-each-insn"]);
+
+/// The option of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|o| o.names.contains(&name))
+}
+
+fn template(options: &Options, value: Value<'_>) -> Result<Template, Vec<String>> {
+    match value {
+        Value::Text(text) => Template::parse(text, |name| options.variable(name)),
+        _ => Err(vec!["No filename given".to_owned()]),
+    }
+}
+
+fn patterns(value: Value<'_>) -> Vec<Pattern> {
+    let Value::Text(text) = value else { return Vec::new() };
+    text.as_bytes()
+        .split(|&b| b == b',')
+        .filter(|p| !p.is_empty())
+        .map(|p| Pattern::new(OsStr::from_bytes(p)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct() {
+        let mut seen = HashSet::new();
+        for name in OPTIONS.iter().flat_map(|o| o.names) {
+            assert!(seen.insert(*name), "{name} is listed twice");
+        }
+    }
+
+    #[test]
+    fn every_option_that_acts_is_explained_and_every_other_says_why() {
+        for o in OPTIONS {
+            match o.role {
+                Role::Core(_) | Role::Tool(_) | Role::Debug | Role::Early => {
+                    assert!(!o.help.is_empty(), "{:?}", o.names)
+                }
+                Role::Ignored(why) | Role::Lacking(_, why) => assert!(!why.is_empty(), "{:?}", o.names),
+            }
+            if let Role::Lacking(accepted, _) = o.role {
+                for value in accepted {
+                    assert!(
+                        o.kind.check(o.names[0], Some(OsStr::new(value))).is_ok(),
+                        "{} does not accept {value}",
+                        o.names[0]
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_cpu_name_is_known() {
+        for name in CPU_NAMES {
+            assert!(CPUS.iter().any(|(n, _)| n == name));
+        }
+        assert_eq!(CPU_NAMES.len(), CPUS.len());
+    }
+}

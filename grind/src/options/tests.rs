@@ -1,0 +1,163 @@
+use super::*;
+
+fn environment(name: &OsStr) -> Option<OsString> {
+    (name == "HERE").then(|| OsString::from("here"))
+}
+
+fn parse_with(args: &[&str], further: &[&str]) -> Result<Request, UsageError> {
+    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    let words = further.iter().map(OsString::from).collect();
+    parse(&args, environment, || (vec![Source { name: "test".into(), words }], vec![]))
+}
+
+fn run(args: &[&str]) -> (Options, Vec<OsString>) {
+    match parse_with(args, &[]) {
+        Ok(Request::Run(options, program, _)) => (*options, program),
+        other => panic!("{args:?} gave {other:?}"),
+    }
+}
+
+fn error(args: &[&str]) -> String {
+    parse_with(args, &[]).unwrap_err().to_string()
+}
+
+const MORE: &str = "\nUse --help for more information or consult the user manual.";
+
+#[test]
+fn options_end_at_the_program() {
+    let (options, program) = run(&["-q", "ls", "-v", "--bogus"]);
+    assert_eq!(options.verbosity, 0);
+    assert_eq!(program, ["ls", "-v", "--bogus"]);
+    let (_, program) = run(&["-q", "--", "-strange", "--"]);
+    assert_eq!(program, ["-strange", "--"]);
+}
+
+#[test]
+fn without_a_program_there_is_nothing_to_do() {
+    for args in [&[][..], &["--"], &["-q"], &["--tool=cachegrind"]] {
+        assert_eq!(error(args), "no program specified\nUse --help for more information.");
+    }
+}
+
+#[test]
+fn every_setting_is_set() {
+    let (o, _) = run(&["x"]);
+    assert_eq!((o.verbosity, o.trace_children, o.child_silent_after_fork, o.time_stamp), (1, false, false, false));
+    assert_eq!((o.demangle, o.show_below_main, o.instr_at_start, o.cpu), (true, false, true, CpuModel::Baseline));
+    assert_eq!(o.log, LogTarget::Fd(2));
+    assert!(o.out_file.has_pid());
+
+    let (o, _) = run(&[
+        "--trace-children=yes",
+        "--trace-children-skip=*/a,b",
+        "--trace-children-skip-by-arg=c",
+        "--child-silent-after-fork=yes",
+        "--time-stamp=yes",
+        "--demangle=no",
+        "--show-below-main=yes",
+        "--instr-at-start=no",
+        "--cpu=host",
+        "--log-file=l.%p",
+        "--cachegrind-out-file=%q{HERE}",
+        "-v",
+        "--verbose",
+        "x",
+    ]);
+    assert_eq!((o.verbosity, o.trace_children, o.child_silent_after_fork, o.time_stamp), (3, true, true, true));
+    assert_eq!((o.demangle, o.show_below_main, o.instr_at_start, o.cpu), (false, true, false, CpuModel::Host));
+    assert_eq!((o.skip.len(), o.skip_by_arg.len()), (2, 1));
+    assert!(matches!(o.log, LogTarget::File(_)));
+    assert_eq!(o.out_file.fixed_name(), Some("here".into()));
+    let (o, _) = run(&["--log-file=x", "--log-fd=7", "x"]);
+    assert_eq!(o.log, LogTarget::Fd(7), "the last one counts");
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    assert_eq!(error(&["--bogus-thing", "x"]), format!("Unknown option: --bogus-thing{MORE}"));
+    assert_eq!(error(&["-z", "x"]), format!("Unknown option: -z{MORE}"));
+    assert_eq!(
+        error(&["--trace-childern=yes", "x"]),
+        format!("Unknown option: --trace-childern=yes\nDid you mean '--trace-children=yes'?{MORE}")
+    );
+    assert_eq!(
+        error(&["--instr-atstart=no", "x"]),
+        format!("Unknown option: --instr-atstart=no\nDid you mean '--instr-at-start=no'?{MORE}")
+    );
+    assert_eq!(
+        error(&["--trace-children", "x"]),
+        format!("Bad option: --trace-children\nMissing boolean value, did you mean '--trace-children=yes'?{MORE}")
+    );
+    assert_eq!(error(&["--log-file=", "x"]), format!("Bad option: --log-file=\nNo filename given{MORE}"));
+    assert_eq!(
+        error(&["--log-file=%q{NO}", "x"]),
+        format!("Bad option: --log-file=%q{{NO}}\nEnvironment variable 'NO' is not set{MORE}")
+    );
+    assert_eq!(error(&["--log-fd=x", "x"]), format!("Bad option: --log-fd=x\nInvalid integer value 'x'{MORE}"));
+    assert!(error(&["--quiet=yes", "x"]).contains("'--quiet' takes no value"));
+}
+
+#[test]
+fn what_is_lacking_is_refused_and_its_absence_accepted() {
+    run(&["--cache-sim=no", "--branch-sim=no", "--vgdb=no", "--xml=no", "--stats=no", "x"]);
+    for word in ["--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--L2=1,2,3", "--vgdb=full", "--xml=yes"] {
+        assert!(error(&[word, "x"]).starts_with(&format!("Bad option: {word}\nNot supported: ")), "{word}");
+    }
+    assert!(error(&["--cache-sim", "x"]).contains("did you mean '--cache-sim=yes'"));
+    assert_eq!(
+        error(&["--tool=callgrind", "x"]),
+        format!("failed to start tool 'callgrind': this version has cachegrind only{MORE}")
+    );
+}
+
+#[test]
+fn what_has_no_meaning_is_accepted_if_well_formed() {
+    run(&["--error-exitcode=0", "--fair-sched=try", "--num-callers=50", "--vex-guest-chase=no", "-s", "x"]);
+    assert!(error(&["--num-callers=501", "x"]).contains("must be between 1 and 500"));
+    assert!(error(&["--fair-sched=maybe", "x"]).contains("should be 'yes', 'try' or 'no'"));
+    assert!(error(&["--sim-hints=foo", "x"]).contains("foo is an invalid sim-hints set"));
+}
+
+#[test]
+fn help_and_version_come_before_errors() {
+    assert!(matches!(parse_with(&["--bogus", "--version"], &[]), Ok(Request::Version { verbose: false })));
+    assert!(matches!(parse_with(&["--version", "-v"], &[]), Ok(Request::Version { verbose: true })));
+    assert!(matches!(parse_with(&["--tool=cachegrind", "-h"], &[]), Ok(Request::Help { debug: false })));
+    assert!(matches!(parse_with(&["--help-debug"], &["--bogus"]), Ok(Request::Help { debug: true })));
+}
+
+#[test]
+fn prefixes_choose_the_tool() {
+    let (o, _) = run(&["--cachegrind:--instr-at-start=no", "--memcheck:--leak-check=full", "x"]);
+    assert!(!o.instr_at_start);
+    assert!(error(&["--bogus:--leak-check=full", "x"]).starts_with("Unknown option: --bogus:--leak-check=full"));
+}
+
+#[test]
+fn the_command_line_comes_last_and_can_stand_alone() {
+    let Ok(Request::Run(o, ..)) = parse_with(&["--time-stamp=no", "x"], &["--time-stamp=yes", "-q"]) else { panic!() };
+    assert!(!o.time_stamp);
+    assert_eq!(o.verbosity, 0);
+    let Ok(Request::Run(o, ..)) = parse_with(&["--command-line-only=yes", "x"], &["-q"]) else { panic!() };
+    assert_eq!(o.verbosity, 1);
+    // A word that is no option, from a file: the command line's rule that it starts the program does not hold there.
+    assert!(matches!(parse_with(&["x"], &["program"]), Err(UsageError::Unknown { .. })));
+}
+
+#[test]
+fn hostile_words_are_answered() {
+    for bytes in
+        [&b"-"[..], b"--=", b"--\xff=\xff", b"--log-fd=99999999999999999999", b"-=", b"--log-file=\xff%", b":--"]
+    {
+        let args = [OsString::from_vec(bytes.to_vec()), OsString::from("x")];
+        let _ = parse(&args, environment, || (vec![], vec![]));
+    }
+}
+
+#[test]
+fn distances() {
+    assert_eq!(distance("", "abc"), 3);
+    assert_eq!(distance("abc", "acb"), 1);
+    assert_eq!(distance("abc", "abc"), 0);
+    assert_eq!(distance("kitten", "sitting"), 3);
+}

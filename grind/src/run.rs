@@ -1,0 +1,173 @@
+//! A whole run, from the command line to the exit status.
+//!
+//! Everything that can be known to go wrong is found before the program starts. Messages appear once, on standard error,
+//! each line with the name that grind was called by; [`exit_code`] is the one place that turns an error into a code.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use grind_engine::{EngineError, Exit, Program, Settings};
+
+use crate::attribute::Nothing;
+use crate::called::Called;
+use crate::log::{self, Target};
+use crate::options::{self, LogTarget, Options, Request, sources};
+use crate::outfile::{self, Unwritable};
+use crate::resolve::{self, Refusal};
+use crate::session::Runner;
+use crate::{manual, os};
+
+/// How grind ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With this status.
+    Code(u8),
+    /// By this signal, as the program did.
+    Signal(i32),
+}
+
+/// Does what `args` (the whole argument vector) ask for.
+#[must_use]
+pub fn main(args: &[OsString]) -> Ending {
+    let called = Called::from_argv0(args.first().map(OsString::as_os_str));
+    match act(called, args.get(1..).unwrap_or_default()) {
+        Ok(ending) => ending,
+        Err(error) => {
+            complain(called, &message(&error));
+            Ending::Code(exit_code(&error))
+        }
+    }
+}
+
+/// The exit code of a run that failed: 127 for a program that does not exist, 126 for one that cannot be run, else 1.
+#[must_use]
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return refusal.exit_code();
+    }
+    match error.downcast_ref::<EngineError>() {
+        Some(EngineError::Exec { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
+        Some(EngineError::Exec { .. }) => 126,
+        _ => 1,
+    }
+}
+
+/// The text of an error: the whole chain, except where a link already contains its cause.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for link in error.chain() {
+        let link = link.to_string();
+        if text.is_empty() {
+            text = link;
+        } else if !text.contains(&link) {
+            let _ = write!(text, ": {link}");
+        }
+    }
+    text
+}
+
+fn complain(called: Called, text: &str) {
+    let mut out = String::new();
+    for line in text.lines() {
+        let _ = writeln!(out, "{}: {line}", called.name());
+    }
+    // Standard error may be closed; there is nobody left to tell.
+    let _ = io::stderr().write_all(out.as_bytes());
+}
+
+/// Prints for the user; a reader that has gone away is no error.
+fn print(text: &str) -> Result<Ending, anyhow::Error> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(e).context("cannot write to standard output"))
+        }
+        _ => Ok(Ending::Code(0)),
+    }
+}
+
+fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let names = called.option_names();
+    let read_sources = || {
+        let home = sources::environment("HOME".as_ref());
+        let variable = sources::environment(names.variable.as_ref());
+        sources::read(names, home.as_deref().map(Path::new), Path::new("."), variable)
+    };
+    match options::parse(args, sources::environment, read_sources)? {
+        Request::Help { debug } => print(&manual::help(called, debug)),
+        Request::HelpDynamic => print("No option can be changed while the program runs.\n"),
+        Request::Version { verbose } => print(&format!("{}\n", called.version(verbose))),
+        Request::Run(options, program, warnings) => {
+            for warning in warnings {
+                complain(called, &warning);
+            }
+            run(called, &options, &program)
+        }
+    }
+}
+
+fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let target = open_log(called, &options.log)?;
+    let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
+    outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
+
+    let program = Program { path: resolved.path, args: resolved.args, env: environment() };
+    let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start };
+    let mut runner = Runner::new(called, options, target, Box::new(Nothing));
+    runner.when_started(os::pass_signals_to);
+    os::pass_on_signals()?;
+    match grind_engine::run(&program, &settings, &mut runner)? {
+        // A status has eight bits.
+        Exit::Code(code) => Ok(Ending::Code((code & 0xff) as u8)),
+        Exit::Signal(signal) => Ok(Ending::Signal(signal)),
+    }
+}
+
+/// The environment as `NAME=value` strings, every byte as it was given, also of entries that are not of this form.
+fn environment() -> Vec<OsString> {
+    if let Ok(block) = std::fs::read("/proc/self/environ") {
+        return block
+            .split_inclusive(|&b| b == 0)
+            .map(|e| OsString::from_vec(e.strip_suffix(b"\0").unwrap_or(e).to_vec()))
+            .collect();
+    }
+    std::env::vars_os()
+        .map(|(name, value)| {
+            let mut entry = name.into_vec();
+            entry.push(b'=');
+            entry.extend(value.into_vec());
+            OsString::from_vec(entry)
+        })
+        .collect()
+}
+
+fn open_log(called: Called, target: &LogTarget) -> Result<Target, anyhow::Error> {
+    match target {
+        LogTarget::Fd(fd) => {
+            let file = match os::duplicate(*fd) {
+                Ok(file) => file,
+                Err(error) => {
+                    let reason = resolve::reason(&error);
+                    complain(called, &format!("--log-fd={fd}: {reason}; logging to standard error instead"));
+                    // With standard error closed too there is nowhere to log to.
+                    os::duplicate(2).or_else(|_| std::fs::File::options().write(true).open("/dev/null"))?
+                }
+            };
+            Ok(Target::Shared(Rc::new(file)))
+        }
+        LogTarget::File(template) => match template.fixed_name() {
+            Some(path) => match log::open(&path) {
+                Ok(file) => Ok(Target::Shared(Rc::new(file))),
+                Err(cause) => Err(Unwritable { what: "log file", option: "--log-file", path, cause }.into()),
+            },
+            None => {
+                outfile::prove(template, "log file", "--log-file")?;
+                Ok(Target::Each(template.clone()))
+            }
+        },
+    }
+}

@@ -1,0 +1,261 @@
+//! The runner's side of the engine: what is followed, what is logged, and what is written when a process ends.
+//!
+//! Nothing that fails here stops the program: a profile that cannot be written is reported, saved elsewhere if possible,
+//! and the program's exit status stays its own.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use grind_engine::{Instrumentation, Notice, ProcessReport, Session};
+
+use crate::attribute::Attribute;
+use crate::called::Called;
+use crate::dump::{self, Saved};
+use crate::expand::Sequence;
+use crate::log::{Log, Target, Voice, command_line};
+use crate::options::Options;
+use crate::resolve::{self, Cause};
+
+/// What is known of a process.
+#[derive(Clone, Debug)]
+struct Process {
+    /// The command line, as the banner shows it.
+    command: String,
+    parent: i32,
+}
+
+/// The runner.
+pub struct Runner<'a> {
+    called: Called,
+    options: &'a Options,
+    log: Log,
+    /// Shared by log and profile names, as `%n` demands.
+    sequence: Sequence,
+    attribute: Box<dyn Attribute + 'a>,
+    processes: HashMap<i32, Process>,
+    /// Where a profile goes that cannot be written where it should.
+    spare: PathBuf,
+    /// Called with the first process, once it exists.
+    on_first: Option<fn(i32)>,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner that logs to `target`.
+    #[must_use]
+    pub fn new(called: Called, options: &'a Options, target: Target, attribute: Box<dyn Attribute + 'a>) -> Self {
+        Self {
+            called,
+            options,
+            log: Log::new(target, options.time_stamp),
+            sequence: Sequence::default(),
+            attribute,
+            processes: HashMap::new(),
+            spare: std::env::temp_dir(),
+            on_first: None,
+        }
+    }
+
+    /// Calls `act` with the ID of the first process as soon as it exists.
+    pub fn when_started(&mut self, act: fn(i32)) {
+        self.on_first = Some(act);
+    }
+
+    fn user(&mut self, pid: i32, lines: &str) {
+        self.log.say(pid, Voice::User, lines);
+    }
+
+    fn report_log_failure(&mut self, pid: i32, failure: Option<(PathBuf, std::io::Error)>) {
+        if let Some((path, error)) = failure {
+            let text = format!(
+                "cannot write the log file '{}': {}; logging to standard error instead",
+                path.display(),
+                resolve::reason(&error)
+            );
+            self.user(pid, &text);
+        }
+    }
+
+    fn banner(&mut self, pid: i32) {
+        if self.options.verbosity < 1 {
+            return;
+        }
+        let Some(process) = self.processes.get(&pid).cloned() else { return };
+        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(), process.command);
+        if matches!(self.options.log, crate::options::LogTarget::File(_)) {
+            lines.push_str(&format!("Parent PID: {}\n", process.parent));
+        }
+        self.user(pid, &lines);
+    }
+
+    fn verbose_start(&mut self, pid: i32) {
+        if self.options.verbosity < 2 {
+            return;
+        }
+        let mut lines = String::from("Options:");
+        for word in &self.options.words {
+            lines.push_str(&format!("\n   {}", word.to_string_lossy()));
+        }
+        if let Ok(version) = std::fs::read_to_string("/proc/version") {
+            lines.push_str(&format!("\nContents of /proc/version:\n  {}", version.trim_end()));
+        }
+        lines.push_str(&format!(
+            "\nProcessor shown to the program: {}",
+            match self.options.cpu {
+                grind_engine::CpuModel::Baseline => "baseline (a fixed Haswell-class model)",
+                grind_engine::CpuModel::Host => "that of this machine",
+            }
+        ));
+        self.log.say(pid, Voice::Detail, &lines);
+    }
+
+    /// Why the program that `pid` is about to start cannot be followed, if so.
+    fn unfollowable(&self, pid: i32, path: &Path) -> Option<Cause> {
+        // Relative to the process, not to grind.
+        let path = match path.is_absolute() {
+            true => path.to_owned(),
+            false => Path::new("/proc").join(pid.to_string()).join("cwd").join(path),
+        };
+        match resolve::check(&path) {
+            Ok(_) => None,
+            Err(cause) => {
+                let inner = match &cause {
+                    Cause::Interpreter(_, inner) => inner,
+                    other => other,
+                };
+                // The other causes make execve itself fail, and the process go on as before.
+                matches!(inner, Cause::SetId | Cause::Elf32 | Cause::Foreign(_) | Cause::Unreadable(_)).then_some(cause)
+            }
+        }
+    }
+}
+
+impl Session for Runner<'_> {
+    fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
+        if !self.options.trace_children {
+            return false;
+        }
+        let skipped = self.options.skip.iter().any(|p| p.matches(path.as_os_str()))
+            || self.options.skip_by_arg.iter().any(|p| args.iter().any(|a| p.matches(a)));
+        if skipped {
+            return false;
+        }
+        match self.unfollowable(pid, path) {
+            None => true,
+            Some(cause) => {
+                if self.options.verbosity > 0 {
+                    let text = format!("Warning: not profiled: {}: {cause}", path.display());
+                    self.user(pid, &text);
+                }
+                false
+            }
+        }
+    }
+
+    fn image_started(&mut self, pid: i32, parent: i32, _exe: &Path, args: &[OsString]) {
+        let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
+        self.processes.insert(pid, Process { command: command_line(args), parent });
+        if let Some(act) = self.on_first.take() {
+            act(pid);
+        }
+        let failure = if self.log.knows(pid) {
+            self.log.unsilence(pid);
+            None
+        } else {
+            self.log.begin(pid, &mut self.sequence)
+        };
+        self.report_log_failure(pid, failure);
+        self.banner(pid);
+        self.verbose_start(pid);
+    }
+
+    fn forked(&mut self, parent: i32, child: i32) {
+        let command = self.processes.get(&parent).map(|p| p.command.clone()).unwrap_or_default();
+        self.processes.insert(child, Process { command, parent });
+        let silent = self.options.child_silent_after_fork;
+        let (own, failure) = self.log.fork(parent, child, silent, &mut self.sequence);
+        self.report_log_failure(child, failure);
+        if own {
+            self.banner(child);
+        }
+    }
+
+    fn process_ends(&mut self, report: &ProcessReport<'_>) {
+        let pid = report.pid;
+        if self.options.verbosity > 0 {
+            self.user(pid, "");
+        }
+        match dump::profile(report, &mut *self.attribute) {
+            Ok(profile) => {
+                let path = self.options.out_file.expand(pid, &mut self.sequence);
+                let saved = dump::save(&profile, &path, &self.spare);
+                let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
+                match saved {
+                    Saved::AsAsked => {}
+                    Saved::Elsewhere(reason, instead) => {
+                        let text =
+                            format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
+                        self.user(pid, &text);
+                    }
+                    Saved::Nowhere(reason) => {
+                        let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
+                        self.user(pid, &text);
+                    }
+                }
+                if self.options.verbosity > 0 {
+                    let total = with_commas(dump::total_ir(&profile));
+                    self.user(pid, &format!("I refs:        {total}"));
+                }
+            }
+            Err(error) => {
+                let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
+                self.user(pid, &text);
+            }
+        }
+        self.log.end(pid);
+        self.processes.remove(&pid);
+    }
+
+    fn client_print(&mut self, pid: i32, text: &[u8]) {
+        self.log.text(pid, Voice::Program, text);
+    }
+
+    fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {
+        let (name, state) = match request {
+            Instrumentation::Start => ("START", "enabled"),
+            Instrumentation::Stop => ("STOP", "disabled"),
+        };
+        let text = format!(
+            "warning: CACHEGRIND_{name}_INSTRUMENTATION called,\n         but instrumentation is already {state}"
+        );
+        self.log.say(pid, Voice::Detail, &text);
+    }
+
+    fn tool_name(&self) -> &str {
+        "cachegrind"
+    }
+
+    fn notice(&mut self, pid: i32, notice: Notice) {
+        match notice {
+            Notice::Warning(text) if self.options.verbosity > 0 => self.user(pid, &format!("Warning: {text}")),
+            Notice::Detail(text) if self.options.verbosity > 1 => self.log.say(pid, Voice::Detail, &text),
+            _ => {}
+        }
+    }
+}
+
+/// `1,234,567`
+fn with_commas(number: i128) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

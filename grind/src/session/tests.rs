@@ -1,0 +1,221 @@
+use super::*;
+use crate::attribute::Nothing;
+use crate::options::{Request, parse, sources};
+use grind_engine::addr::GuestAddr;
+use grind_engine::{InstructionCount, Module};
+use std::fs;
+use std::rc::Rc;
+
+struct Run {
+    folder: tempfile::TempDir,
+    options: Options,
+}
+
+impl Run {
+    /// Options as given; the log goes to the file `log`, the profiles to `out.PID`, unless said otherwise.
+    fn new(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let out = format!("--cachegrind-out-file={}/out.%p", folder.path().display());
+        let mut words: Vec<OsString> = vec![out.into()];
+        words.extend(args.iter().map(|a| OsString::from(a.replace("@", &folder.path().display().to_string()))));
+        words.push("prog".into());
+        let Ok(Request::Run(options, ..)) = parse(&words, sources::environment, || (vec![], vec![])) else {
+            panic!("{words:?}")
+        };
+        Self { folder, options: *options }
+    }
+
+    fn runner(&self) -> Runner<'_> {
+        let target = match &self.options.log {
+            crate::options::LogTarget::File(template) => Target::Each(template.clone()),
+            crate::options::LogTarget::Fd(_) => {
+                let file = crate::log::open(&self.folder.path().join("log")).unwrap();
+                Target::Shared(Rc::new(file))
+            }
+        };
+        let mut runner = Runner::new(Called::Grind, &self.options, target, Box::new(Nothing));
+        runner.spare = self.folder.path().to_owned();
+        runner
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+}
+
+fn args(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
+    let modules = [Module {
+        path: Some("/bin/prog".into()),
+        image: None,
+        start: GuestAddr(0x1000),
+        end: GuestAddr(0x2000),
+        offset: 0,
+    }];
+    let counts: Vec<InstructionCount> = counts
+        .iter()
+        .map(|&(addr, count)| InstructionCount { module: 0, addr: GuestAddr(addr), len: 1, count })
+        .collect();
+    runner.process_ends(&ProcessReport {
+        pid,
+        parent: 0,
+        exe: "/bin/prog".into(),
+        args: args(&["prog", "a b"]),
+        modules: &modules,
+        counts: &counts,
+    });
+}
+
+fn whole_run(run: &Run) {
+    let mut runner = run.runner();
+    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog", "a b"]));
+    runner.client_print(7, b"hi\n");
+    runner.forked(7, 8);
+    runner.client_print(8, b"child\n");
+    end(&mut runner, 8, &[(0x1000, 1)]);
+    runner.redundant_instrumentation(7, Instrumentation::Start);
+    end(&mut runner, 7, &[(0x1000, 1_000_000), (0x1001, 234_567)]);
+}
+
+const BANNER: &str = "==7== Cachegrind, an exact instruction profiler\n\
+    ==7== Copyright (C) 2026, and MIT or Apache-2.0 licensed, by the grind authors\n";
+
+#[test]
+fn a_run_is_logged_as_in_the_reference() {
+    let run = Run::new(&[]);
+    whole_run(&run);
+    let expected = format!(
+        "{BANNER}==7== Using grind-{}; rerun with -h for more\n\
+         ==7== Command: prog a\\ b\n\
+         ==7== \n\
+         **7** hi\n\
+         **8** child\n\
+         ==8== \n\
+         ==8== I refs:        1\n\
+         --7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
+         --7--          but instrumentation is already enabled\n\
+         ==7== \n\
+         ==7== I refs:        1,234,567\n",
+        crate::called::VERSION
+    );
+    assert_eq!(run.text("log"), expected);
+    assert_eq!(run.text("out.7"), "cmd: prog a b\nevents: Ir\nfl=???\nfn=???\n0 1234567\nsummary: 1234567\n");
+    assert_eq!(run.text("out.8"), "cmd: prog a b\nevents: Ir\nfl=???\nfn=???\n0 1\nsummary: 1\n");
+}
+
+#[test]
+fn quiet_runs_only_say_what_matters() {
+    let run = Run::new(&["-q"]);
+    whole_run(&run);
+    assert_eq!(
+        run.text("log"),
+        "**7** hi\n**8** child\n--7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
+         --7--          but instrumentation is already enabled\n"
+    );
+}
+
+#[test]
+fn silent_children_speak_again_after_exec() {
+    let run = Run::new(&["--child-silent-after-fork=yes", "--trace-children=yes", "-q"]);
+    let mut runner = run.runner();
+    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+    runner.forked(7, 8);
+    runner.client_print(8, b"unheard\n");
+    runner.image_started(8, 7, Path::new("/bin/other"), &args(&["other"]));
+    runner.client_print(8, b"heard\n");
+    end(&mut runner, 8, &[]);
+    assert_eq!(run.text("log"), "**8** heard\n");
+    assert!(run.text("out.8").ends_with("summary: 0\n"));
+}
+
+#[test]
+fn a_log_file_for_each_process() {
+    let run = Run::new(&["--log-file=@/log.%p"]);
+    whole_run(&run);
+    let parent = nix::unistd::getppid();
+    assert!(
+        run.text("log.7").contains(&format!("==7== Command: prog a\\ b\n==7== Parent PID: {parent}\n==7== \n**7** hi"))
+    );
+    assert!(run.text("log.8").contains("==8== Command: prog a\\ b\n==8== Parent PID: 7\n==8== \n**8** child"));
+}
+
+#[test]
+fn an_unwritable_profile_is_reported_and_kept() {
+    let run = Run::new(&["--cachegrind-out-file=@/absent/out"]);
+    let mut runner = run.runner();
+    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, 7, &[(0x1000, 3)]);
+    let log = run.text("log");
+    let folder = run.folder.path().display().to_string();
+    let wanted = format!(
+        "==7== \n==7== error: can't open output data file '{folder}/absent/out': No such file or directory\n\
+         ==7==        ... so the profile is in '{folder}/out."
+    );
+    assert!(log.contains(&wanted), "{log}");
+    assert!(log.ends_with("==7== I refs:        3\n"));
+
+    let mut runner = run.runner();
+    runner.spare = run.folder.path().join("absent");
+    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, 7, &[(0x1000, 3)]);
+    assert!(
+        run.text("log").contains("==7==        ... so detailed results will be missing.\n==7== I refs:        3\n")
+    );
+}
+
+#[test]
+fn children_are_followed_as_the_options_say() {
+    let follow = |options: &[&str], path: &str, arguments: &[&str]| {
+        Run::new(options).runner().follow_exec(1, Path::new(path), &args(arguments))
+    };
+    assert!(!follow(&[], "/bin/sh", &["sh"]));
+    assert!(follow(&["--trace-children=yes"], "/bin/sh", &["sh"]));
+    assert!(!follow(&["--trace-children=yes", "--trace-children-skip=/usr/*,*/sh"], "/bin/sh", &["sh"]));
+    assert!(follow(&["--trace-children=yes", "--trace-children-skip=sh"], "/bin/sh", &["sh"]));
+    assert!(!follow(&["--trace-children=yes", "--trace-children-skip-by-arg=conf*"], "/bin/sh", &["sh", "conftest"]));
+    assert!(follow(&["--trace-children=yes", "--trace-children-skip-by-arg=conf"], "/bin/sh", &["sh", "conftest"]));
+}
+
+#[test]
+fn what_cannot_be_traced_is_left_alone_with_a_warning() {
+    let run = Run::new(&["--trace-children=yes"]);
+    let mut elf32 = b"\x7fELF\x01\x01\x01".to_vec();
+    elf32.resize(64, 0);
+    elf32[16] = 2;
+    elf32[18] = 3;
+    let path = run.folder.path().join("old");
+    fs::write(&path, elf32).unwrap();
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut runner = run.runner();
+    runner.log.begin(1, &mut Sequence::default());
+    assert!(!runner.follow_exec(1, &path, &args(&["old"])));
+    assert!(
+        run.text("log").starts_with(&format!("==1== Warning: not profiled: {}: is a 32-bit program", path.display()))
+    );
+    // A program that does not exist fails natively; nothing is to be said about it.
+    assert!(runner.follow_exec(1, Path::new("/nonexistent"), &args(&["x"])));
+}
+
+#[test]
+fn notices_follow_verbosity() {
+    for (options, expected) in
+        [(&["-q"][..], ""), (&[][..], "==1== Warning: w\n"), (&["-v"][..], "==1== Warning: w\n--1-- d\n")]
+    {
+        let run = Run::new(options);
+        let mut runner = run.runner();
+        runner.log.begin(1, &mut Sequence::default());
+        runner.notice(1, Notice::Warning("w".into()));
+        runner.notice(1, Notice::Detail("d".into()));
+        assert_eq!(run.text("log"), expected);
+    }
+}
+
+#[test]
+fn numbers_are_grouped() {
+    for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+        assert_eq!(with_commas(number), text);
+    }
+}
