@@ -46,9 +46,13 @@ fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
     });
     let job = |dir: &tempfile::TempDir| dir.path().join("work");
     let (a, b) = (job(&native_dir), job(&grind_dir));
-    let run = |dir| Job { trace_children: traced, limit: Duration::from_secs(150), ..Job::new(words.to_vec(), dir) };
+    let run = |dir| Job { trace_children: traced, limit: Duration::from_secs(60), ..Job::new(words.to_vec(), dir) };
+    let start = std::time::Instant::now();
     let native = run(&a).native();
+    let middle = start.elapsed();
     let tested = run(&b).grind();
+    // Shown with --nocapture: what the suite's time goes into.
+    eprintln!("{name}: {:.2} s native, {:.2} s under grind", middle.as_secs_f64(), (start.elapsed() - middle).as_secs_f64());
     let mask = |bytes: &[u8], dir: &std::path::Path| {
         String::from_utf8_lossy(bytes).replace(&*dir.to_string_lossy(), "DIR").into_bytes()
     };
@@ -145,7 +149,7 @@ commands! {
     traced gcc_traced(SOURCE) ["bash", "-c", "gcc -O2 -o a a.c && ./a; echo $?"];
     plain cc1_assembly(SOURCE) ["gcc", "-O3", "-S", "-o", "-", "a.c"];
     traced gxx_traced("printf '#include <iostream>\\n#include <map>\\nint main() { std::map<int, int> m; m[3] = 4; std::cout << m[3] << std::endl; }' > a.cc") ["bash", "-c", "g++ -o a a.cc && ./a"];
-    plain rustc("echo 'fn main() { let v: Vec<u32> = (0..9).collect(); println!(\"{v:?}\") }' > a.rs") ["bash", "-c", "rustc --emit=metadata --crate-name a -o a.rmeta a.rs && echo built"];
+    traced rustc("echo 'fn main() { let v: Vec<u32> = (0..9).collect(); println!(\"{v:?}\") }' > a.rs") ["bash", "-c", "rustc --emit=metadata --crate-name a -o a.rmeta a.rs && echo built; echo $?"];
     traced make_j2("for i in 1 2 3; do echo \"int f$i(void) { return $i; }\" > f$i.c; done; echo 'int f1(void), f2(void), f3(void); int main(void) { return f1() + f2() + f3(); }' > m.c; printf 'm: m.o f1.o f2.o f3.o\\n\\tgcc -o m $^\\n%%.o: %%.c\\n\\t@gcc -c -o $@ $<\\n' > Makefile") ["bash", "-c", "make -s -j2 && ./m; echo $?"];
     plain objdump("cp /bin/true t") ["objdump", "-d", "--section=.text", "t"];
     plain readelf("cp /bin/true t") ["readelf", "-a", "t"];
