@@ -146,6 +146,7 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
 pub(crate) fn add_chunk(remote: &mut Remote<'_>, pid: i32, space: &mut Space, pc: u64) -> Result<(), EngineError> {
     let (guest, host) = map_chunk(remote, pid, pc, space.name_at())?;
     space.add_chunk(guest, host);
+    space.far |= !space.has_chunk_for(pc);
     Ok(())
 }
 
@@ -219,7 +220,8 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         let (low, high) = if below_stack {
             (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))
         } else if after_heap {
-            (start.saturating_add(1 << 30), end.saturating_sub(1 << 30))
+            let growth = if end < 1 << 32 { MIB } else { 1 << 30 };
+            (start.saturating_add(1 << 30), end.saturating_sub(growth))
         } else if next.is_some_and(|n| n.start >= 0x7000_0000_0000) && end - start > 1 << 32 {
             (start + MIB, end - (1 << 30))
         } else {
@@ -322,6 +324,7 @@ mod tests {
         let regions = [
             region(0x40_0000, 0x4c_0000, "/bin/static"),
             region(0x4c_0000, 0x4e_0000, "[heap]"),
+            region(0x7fe7_0000, 0x7ff0_0000, "/memfd:grind (deleted)"),
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
         let at = chunk_place(&regions, 0x40_1000, 8 * MIB);

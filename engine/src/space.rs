@@ -112,6 +112,8 @@ pub(crate) struct Space {
     chains: Map<u32, Tail>,
     starts: Starts,
     pub(crate) gadget: Gadget,
+    /// There was no room for a chunk near some code.
+    pub(crate) far: bool,
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
     /// Address spaces that use it.
@@ -165,6 +167,7 @@ impl Space {
             chains: Map::default(),
             starts: Starts::default(),
             gadget: Gadget(0),
+            far: false,
             masked,
             users: 1,
             protected: std::collections::BTreeSet::new(),
@@ -206,6 +209,7 @@ impl Space {
             chains: self.chains.clone(),
             starts: self.starts.clone(),
             gadget: self.gadget,
+            far: self.far,
             masked: self.masked,
             users: 1,
             protected: self.protected.clone(),
@@ -220,7 +224,9 @@ impl Space {
 
     fn chunk_for(&self, pc: u64) -> Option<usize> {
         let room = |c: &Chunk| c.used + BATCH_ROOM <= arena::CHUNK_SIZE;
-        self.chunks.iter().position(|c| c.reaches(pc) && room(c))
+        let near = self.chunks.iter().position(|c| c.reaches(pc) && room(c));
+        // Where nothing near was to be had, code goes anywhere, with longer sequences.
+        if self.far { near.or_else(|| self.chunks.iter().position(room)) } else { near }
     }
 
     /// Whether code at `pc` can be translated without another chunk.

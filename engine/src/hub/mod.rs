@@ -297,6 +297,11 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = space.borrow_mut().translate(pc, &p.memory);
+        if id.is_none() && p.memory.array::<1>(pc).is_some() {
+            // Code is there: it must never run as it is.
+            let source = std::io::Error::other("the code cache is full");
+            return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
+        }
         if id.is_some() && space.borrow().writable_code(pc) {
             return (self.protect_code(t, pid, &space, pc), id);
         }

@@ -122,7 +122,6 @@ impl Hub<'_> {
         // From the kernel, because of an instruction.
         let fault = bit(signal) & FAULTS != 0 && info.si_code > 0;
         if fault {
-            if std::env::var_os("GRIND_TRACE").is_some() { eprintln!("fault {signal} rip {:#x} addr {:#x} rax {:#x} rcx {:#x} rdx {:#x} rsp {:#x}", regs.rip, address_of(&info), regs.rax, regs.rcx, regs.rdx, regs.rsp); if let Some((s,_)) = self.space_and_state(tid) { let s=s.borrow(); if let Some(p)=s.trans.place(regs.rip){ eprintln!("place {p:?} pc {:#x} block {:x?}", s.trans.pc_of(p.block,p.index), s.trans.block(p.block)); let b=s.trans.block(p.block); let mut c=String::new(); for a in b.cache..b.cache+u64::from(b.len) { c+=&format!("{:02x}", s.cache_byte(a).unwrap_or(0)); } eprintln!("{c}"); } } }
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info);
