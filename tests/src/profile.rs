@@ -100,7 +100,8 @@ fn numbers(text: &str) -> Result<Vec<u64>> {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "cmd: ./a b\nevents: Dr Ir\nfl=a.c\nfn=main\n3 1 10\n4 2 5\nfl=???\nfn=???\n0 0 7\nsummary: 3 22\n";
+    const GOOD: &str =
+        "cmd: ./a b\nevents: Dr Ir\nfl=a.c\nfn=main\n3 1 10\n4 2 5\nfl=???\nfn=???\n0 0 7\nsummary: 3 22\n";
 
     #[test]
     fn reads_counts_of_the_ir_column() {
@@ -111,9 +112,14 @@ mod tests {
 
     #[test]
     fn refuses_what_is_wrong() {
-        for (from, to) in
-            [("22", "23"), ("Ir", "Xr"), ("fn=main", "main"), ("summary: 3 22\n", ""), ("cmd: ./a b\n", ""), ("3 1 10", "3")]
-        {
+        for (from, to) in [
+            ("22", "23"),
+            ("Ir", "Xr"),
+            ("fn=main", "main"),
+            ("summary: 3 22\n", ""),
+            ("cmd: ./a b\n", ""),
+            ("3 1 10", "3"),
+        ] {
             assert!(Profile::parse(GOOD.replacen(from, to, 1).as_bytes()).is_err(), "{from} -> {to}");
         }
     }

@@ -30,12 +30,7 @@ pub struct Outcome {
 impl Outcome {
     /// Status and output in readable form, for messages.
     pub fn show(&self) -> String {
-        format!(
-            "  {}\n  stdout: {}\n  stderr: {}",
-            self.status,
-            excerpt(&self.stdout),
-            excerpt(&self.stderr)
-        )
+        format!("  {}\n  stdout: {}\n  stderr: {}", self.status, excerpt(&self.stdout), excerpt(&self.stderr))
     }
 }
 

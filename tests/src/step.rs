@@ -68,7 +68,9 @@ fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
                 // first instruction of a handler, which no instruction led to; from the kernel (0x80) it is int3's own,
                 // and int3 was executed. Any other signal was sent, or is a fault, whose instruction was not executed.
                 match (signal, info.si_code) {
-                    (Signal::SIGTRAP, 1 | 2) => *counts.entry(before.rip).or_default() += executions(pid, &before, &after)?,
+                    (Signal::SIGTRAP, 1 | 2) => {
+                        *counts.entry(before.rip).or_default() += executions(pid, &before, &after)?
+                    }
                     (Signal::SIGTRAP, 5) => {}
                     (Signal::SIGTRAP, 0x80) => {
                         *counts.entry(before.rip).or_default() += 1;

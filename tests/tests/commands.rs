@@ -52,7 +52,11 @@ fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
     let middle = start.elapsed();
     let tested = run(&b).grind();
     // Shown with --nocapture: what the suite's time goes into.
-    eprintln!("{name}: {:.2} s native, {:.2} s under grind", middle.as_secs_f64(), (start.elapsed() - middle).as_secs_f64());
+    eprintln!(
+        "{name}: {:.2} s native, {:.2} s under grind",
+        middle.as_secs_f64(),
+        (start.elapsed() - middle).as_secs_f64()
+    );
     let mask = |bytes: &[u8], dir: &std::path::Path| {
         String::from_utf8_lossy(bytes).replace(&*dir.to_string_lossy(), "DIR").into_bytes()
     };

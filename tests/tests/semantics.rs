@@ -45,9 +45,24 @@ macro_rules! programs {
 }
 
 programs! {
+    code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
+    code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
+    code_jit_writable_executable code_moved_by_mremap code_rewrites_its_own_block
+    code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
+    corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
+    corner_cpu_features_agree corner_exceptions corner_fs_segment corner_gs_segment corner_huge_argv
+    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations
+    corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
+    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_stack_at_an_unusual_place
+    corner_swapcontext_coroutines corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
+    death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
+    process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
+    process_groups process_parent_death_signal process_posix_spawn process_ptraces_its_child
+    process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
+    process_stops_itself process_vfork process_wait_variants
     signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
     signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_handler_gets_siginfo
     signal_ignored_and_default signal_in_blocked_futex signal_interrupts_nanosleep
@@ -55,4 +70,8 @@ programs! {
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait
     signal_stack_overflow_on_altstack
+    thread_cancelled thread_clone3 thread_condition_variables thread_detached thread_directed_signals
+    thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
+    thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone
+    thread_thousands_in_a_row thread_two_hundred_at_once
 }

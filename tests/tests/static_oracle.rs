@@ -62,7 +62,10 @@ fn check_by_stepping(name: &str, program: &Path, dir: &Path, got: &[Profile]) {
     let expected = step::by_function(program, &counts).unwrap_or_else(|e| panic!("{e:#}"));
     let [got] = got else { panic!("{name}: one process, so one profile is expected") };
     assert_eq!(expected.values().sum::<u64>(), got.total(), "{name}: all instructions, against single-stepping");
-    assert_none(&format!("{name}: functions, against single-stepping"), &differences(&expected, &got.by_name(), |_| false));
+    assert_none(
+        &format!("{name}: functions, against single-stepping"),
+        &differences(&expected, &got.by_name(), |_| false),
+    );
 }
 
 macro_rules! programs {
