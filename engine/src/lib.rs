@@ -6,6 +6,7 @@
 mod arena;
 mod asm;
 mod batch;
+mod code_reader;
 mod decode;
 mod emit;
 mod hash;

@@ -42,6 +42,11 @@ pub trait Attribute {
     ///
     /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>));
+
+    /// What has gone wrong since the last call, one line each, for a verbose log.
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Knows nothing.

@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod called;
+pub mod debuginfo;
 pub mod dump;
 pub mod expand;
 pub mod glob;
@@ -16,3 +17,4 @@ pub mod outfile;
 pub mod resolve;
 pub mod run;
 pub mod session;
+pub mod source;

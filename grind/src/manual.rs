@@ -210,7 +210,7 @@ impl Shell {
                 text.push_str("    else\n        COMPREPLY=($(compgen -c -- \"$current\"))\n    fi\n}\n");
                 text.push_str("_grind_options='");
                 text.push_str(&words.iter().map(|(w, _)| w.as_str()).collect::<Vec<_>>().join("\n"));
-                text.push_str("'\nshopt -s extglob\ncomplete -F _grind grind\n");
+                text.push_str("'\ncomplete -F _grind grind\n");
             }
             Self::Zsh => {
                 text.push_str("#compdef grind\n# Completes grind's options, then the program and its arguments.\n_arguments -S \\\n");

@@ -93,7 +93,7 @@ impl fmt::Display for Cause {
             Self::NotExecutable(e) => write!(f, "{} (make it executable with chmod +x)", reason(e)),
             Self::Unreadable(e) => write!(f, "cannot be read: {} (grind must read what it runs)", reason(e)),
             Self::SetId => f.write_str(
-                "Permission denied: a set-uid or set-gid program cannot be traced (profile a copy without these bits)",
+                "is set-uid or set-gid, and such a program cannot be traced (profile a copy without these bits)",
             ),
             Self::Elf32 => f.write_str("is a 32-bit program; grind runs x86-64 programs only (build it with -m64)"),
             Self::Foreign(machine) => {
@@ -113,9 +113,10 @@ impl std::error::Error for Refusal {}
 /// The text of an error without Rust's "(os error N)".
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
     match error.raw_os_error() {
-        Some(code) => nix::errno::Errno::from_raw(code).desc().to_owned(),
-        None => error.to_string(),
+        Some(code) => text.strip_suffix(&format!(" (os error {code})")).unwrap_or(&text).to_owned(),
+        None => text,
     }
 }
 
@@ -385,7 +386,7 @@ mod tests {
         let f = Folder::new();
         for mode in [0o4755, 0o2755] {
             let path = f.put("setid", &elf(2, 62, 2), mode);
-            assert!(refusal(&path).1.starts_with("Permission denied: a set-uid or set-gid program"));
+            assert!(refusal(&path).1.starts_with("is set-uid or set-gid"));
         }
         // Without group execution the bit means something else.
         let path = f.put("locking", &elf(2, 62, 2), 0o2705);

@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 use grind_engine::{EngineError, Exit, Program, Settings};
 
-use crate::attribute::Nothing;
 use crate::called::Called;
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
+use crate::source::Sources;
 use crate::{manual, os};
 
 /// How grind ends.
@@ -117,7 +117,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start };
-    let mut runner = Runner::new(called, options, target, Box::new(Nothing));
+    let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     runner.when_started(os::pass_signals_to);
     os::pass_on_signals()?;
     match grind_engine::run(&program, &settings, &mut runner)? {

@@ -38,6 +38,8 @@ pub struct Runner<'a> {
     spare: PathBuf,
     /// Called with the first process, once it exists.
     on_first: Option<fn(i32)>,
+    /// Whether there has been a first process.
+    started: bool,
 }
 
 impl<'a> Runner<'a> {
@@ -53,6 +55,7 @@ impl<'a> Runner<'a> {
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
             on_first: None,
+            started: false,
         }
     }
 
@@ -155,6 +158,7 @@ impl Session for Runner<'_> {
     fn image_started(&mut self, pid: i32, parent: i32, _exe: &Path, args: &[OsString]) {
         let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
         self.processes.insert(pid, Process { command: command_line(args), parent });
+        let first = !std::mem::replace(&mut self.started, true);
         if let Some(act) = self.on_first.take() {
             act(pid);
         }
@@ -166,7 +170,9 @@ impl Session for Runner<'_> {
         };
         self.report_log_failure(pid, failure);
         self.banner(pid);
-        self.verbose_start(pid);
+        if first {
+            self.verbose_start(pid);
+        }
     }
 
     fn forked(&mut self, parent: i32, child: i32) {
@@ -185,7 +191,13 @@ impl Session for Runner<'_> {
         if self.options.verbosity > 0 {
             self.user(pid, "");
         }
-        match dump::profile(report, &mut *self.attribute) {
+        let profile = dump::profile(report, &mut *self.attribute);
+        if self.options.verbosity > 1 {
+            for warning in self.attribute.warnings() {
+                self.log.say(pid, Voice::Detail, &warning);
+            }
+        }
+        match profile {
             Ok(profile) => {
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
                 let saved = dump::save(&profile, &path, &self.spare);

@@ -155,6 +155,18 @@ impl Hub<'_> {
             let _ = t.resume(How::Continue, signal);
             return;
         }
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
+        if !between {
+            // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
+            // which setting one would undo.
+            let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+            if t.set_regs(&regs).is_ok() {
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            return;
+        }
         let Ok(mask) = t.sigmask() else { return };
         if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
             return;

@@ -39,6 +39,7 @@ impl Hub<'_> {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
+                    self.drop_read_code(tid);
                     run(t, go);
                 }
             }
@@ -47,6 +48,9 @@ impl Hub<'_> {
                 if fixed && self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
+                    if fixed {
+                        self.drop_read_code(tid);
+                    }
                     run(t, go);
                 }
             }
@@ -72,6 +76,13 @@ impl Hub<'_> {
             libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),
             libc::SYS_shmdt => true,
             _ => touches(args[0], args[1]),
+        }
+    }
+
+    /// Bytes read beside translated code may be about to change.
+    fn drop_read_code(&self, tid: i32) {
+        if let Some((space, _)) = self.space_and_state(tid) {
+            space.borrow_mut().drop_read_code();
         }
     }
 

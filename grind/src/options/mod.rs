@@ -10,6 +10,7 @@ pub mod value;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 use grind_engine::CpuModel;
 
@@ -54,6 +55,8 @@ pub struct Options {
     pub demangle: bool,
     /// Whether the functions below `main` keep their names.
     pub show_below_main: bool,
+    /// Folders with separate debug information, besides the usual ones.
+    pub debug_folders: Vec<PathBuf>,
     /// The profile.
     pub out_file: Template,
     /// Whether to count from the start.
@@ -78,6 +81,7 @@ impl Options {
             log: LogTarget::Fd(2),
             demangle: true,
             show_below_main: false,
+            debug_folders: Vec::new(),
             out_file: out_file.expect("the default name is a template"),
             instr_at_start: true,
             words: Vec::new(),

@@ -223,6 +223,18 @@ pub static OPTIONS: &[Opt] = &[
         "no",
         "show the functions that call main() by name instead of as (below main)",
     ),
+    opt(
+        &["--extra-debuginfo-path"],
+        Kind::Text("folder"),
+        Role::Core(|o, v| {
+            if let Value::Text(folder) = v {
+                o.debug_folders.push(folder.into());
+            }
+            Ok(())
+        }),
+        "",
+        "look for separate debug information here too, before /usr/lib/debug; may be repeated",
+    ),
     // The tool.
     opt(
         &["--cachegrind-out-file"],
@@ -354,12 +366,6 @@ pub static OPTIONS: &[Opt] = &[
         Kind::Text(":soname:symbol"),
         &[],
         "grind does not look for symbols before the run",
-    ),
-    lacking(
-        &["--extra-debuginfo-path"],
-        Kind::Text("folder"),
-        &[],
-        "debug information is looked for beside the program, in .debug folders and under /usr/lib/debug only",
     ),
     lacking(&["--debuginfo-server"], Kind::Text("ip:port"), &[], "debug information is read from files only"),
     ignored(&["--enable-debuginfod"], Kind::Bool, "debug information is read from files only"),

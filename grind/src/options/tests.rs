@@ -57,6 +57,8 @@ fn every_setting_is_set() {
         "--show-below-main=yes",
         "--instr-at-start=no",
         "--cpu=host",
+        "--extra-debuginfo-path=/a",
+        "--extra-debuginfo-path=/b",
         "--log-file=l.%p",
         "--cachegrind-out-file=%q{HERE}",
         "-v",
@@ -66,6 +68,7 @@ fn every_setting_is_set() {
     assert_eq!((o.verbosity, o.trace_children, o.child_silent_after_fork, o.time_stamp), (3, true, true, true));
     assert_eq!((o.demangle, o.show_below_main, o.instr_at_start, o.cpu), (false, true, false, CpuModel::Host));
     assert_eq!((o.skip.len(), o.skip_by_arg.len()), (2, 1));
+    assert_eq!(o.debug_folders, [PathBuf::from("/a"), PathBuf::from("/b")]);
     assert!(matches!(o.log, LogTarget::File(_)));
     assert_eq!(o.out_file.fixed_name(), Some("here".into()));
     let (o, _) = run(&["--log-file=x", "--log-fd=7", "x"]);

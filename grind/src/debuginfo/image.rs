@@ -1,0 +1,338 @@
+//! Just enough of ELF: headers, segments, and sections read one at a time.
+//!
+//! Files are read piecewise with positioned reads, never mapped: a file that somebody truncates while it is read then
+//! costs names instead of killing the process with SIGBUS, and the text of a large program is never touched.
+//!
+//! Invariant: nothing here trusts an offset, a size or a count from the file; each is checked against the file's length
+//! before memory is reserved, and compressed sections may not claim to grow beyond all reason.
+
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use object::{CompressedData, CompressionFormat};
+
+use super::Svma;
+
+const PAGE: u64 = 4096;
+/// Debug sections shrink by less than a factor of 20 in practice; a claim far beyond that is an attack on memory.
+const MAX_EXPANSION: u64 = 250;
+const MAX_EXPANDED: u64 = 4 << 30;
+/// Program and section headers beyond this are not looked at.
+const MAX_HEADERS: u64 = 1 << 17;
+
+/// Where the bytes come from.
+#[derive(Debug)]
+enum Source {
+    File { file: File, len: u64 },
+    Bytes(Vec<u8>),
+}
+
+impl Source {
+    fn len(&self) -> u64 {
+        match self {
+            Source::File { len, .. } => *len,
+            Source::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// `len` bytes from `offset`; none if the source does not hold them all.
+    fn read(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        let end = offset.checked_add(len)?;
+        if end > self.len() {
+            return None;
+        }
+        match self {
+            Source::File { file, .. } => {
+                let mut buf = vec![0; usize::try_from(len).ok()?];
+                file.read_exact_at(&mut buf, offset).ok()?;
+                Some(buf)
+            }
+            Source::Bytes(bytes) => bytes.get(offset as usize..end as usize).map(<[u8]>::to_vec),
+        }
+    }
+}
+
+/// A loaded segment (PT_LOAD).
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    executable: bool,
+    offset: u64,
+    vaddr: u64,
+    file_size: u64,
+    mem_size: u64,
+}
+
+/// A section header.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub(super) name: Vec<u8>,
+    kind: u32,
+    flags: u64,
+    pub(super) address: u64,
+    offset: u64,
+    pub(super) size: u64,
+}
+
+const SHT_NOBITS: u32 = 8;
+const SHF_ALLOC: u64 = 2;
+const SHF_COMPRESSED: u64 = 0x800;
+
+/// An ELF file, its headers read and its contents waiting.
+#[derive(Debug)]
+pub(super) struct Image {
+    source: Source,
+    /// The file it was opened from; none if from memory.
+    pub(super) path: Option<PathBuf>,
+    segments: Vec<Segment>,
+    sections: Vec<Section>,
+    notes: Vec<(u64, u64)>,
+    warnings: Vec<String>,
+}
+
+fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(data.get(at..at + 2)?.try_into().ok()?))
+}
+
+pub(super) fn u32_at(data: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(data.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+pub(super) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(data.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+impl Image {
+    /// Opens a regular file; anything else (a pipe would block, a device never end) is refused.
+    pub(super) fn open(path: &Path) -> Result<Image, String> {
+        let metadata = path.metadata().map_err(|e| format!("cannot be read: {e}"))?;
+        if !metadata.is_file() {
+            return Err("not a regular file: no names".to_owned());
+        }
+        let file = File::open(path).map_err(|e| format!("cannot be opened: {e}"))?;
+        let mut image = Image::parse(Source::File { file, len: metadata.len() })?;
+        image.path = Some(path.to_path_buf());
+        Ok(image)
+    }
+
+    pub(super) fn from_bytes(bytes: Vec<u8>) -> Result<Image, String> {
+        Image::parse(Source::Bytes(bytes))
+    }
+
+    fn parse(source: Source) -> Result<Image, String> {
+        let header = source.read(0, 64).ok_or("shorter than an ELF header: no names")?;
+        if &header[..4] != b"\x7fELF" {
+            return Err("not an ELF file: no names".to_owned());
+        }
+        const CLASS64_LITTLE: [u8; 2] = [2, 1];
+        const X86_64: u16 = 62;
+        if header[4..6] != CLASS64_LITTLE || u16_at(&header, 18) != Some(X86_64) {
+            return Err("not a 64-bit x86-64 ELF file: no names".to_owned());
+        }
+        let mut image = Image {
+            source,
+            path: None,
+            segments: Vec::new(),
+            sections: Vec::new(),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+        };
+        if image.parse_segments(&header).is_none() {
+            image.warnings.push("program headers are broken: no addresses".to_owned());
+        }
+        if image.parse_sections(&header).is_none() {
+            image.warnings.push("section headers are broken: no names".to_owned());
+        }
+        Ok(image)
+    }
+
+    fn table(&self, offset: u64, entry: u64, count: u64, min_entry: u64) -> Option<Vec<u8>> {
+        if count == 0 {
+            return Some(Vec::new());
+        }
+        if entry < min_entry || count > MAX_HEADERS {
+            return None;
+        }
+        self.source.read(offset, entry.checked_mul(count)?)
+    }
+
+    fn parse_segments(&mut self, header: &[u8]) -> Option<()> {
+        const PT_LOAD: u32 = 1;
+        const PT_NOTE: u32 = 4;
+        const PF_X: u32 = 1;
+        let entry = u16_at(header, 54)?;
+        let table = self.table(u64_at(header, 32)?, entry.into(), u16_at(header, 56)?.into(), 56)?;
+        for h in table.chunks_exact(usize::from(entry).max(1)) {
+            match u32_at(h, 0)? {
+                PT_LOAD => self.segments.push(Segment {
+                    executable: u32_at(h, 4)? & PF_X != 0,
+                    offset: u64_at(h, 8)?,
+                    vaddr: u64_at(h, 16)?,
+                    file_size: u64_at(h, 32)?,
+                    mem_size: u64_at(h, 40)?,
+                }),
+                PT_NOTE => self.notes.push((u64_at(h, 8)?, u64_at(h, 32)?)),
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    fn parse_sections(&mut self, header: &[u8]) -> Option<()> {
+        let offset = u64_at(header, 40)?;
+        if offset == 0 {
+            return Some(());
+        }
+        let entry: u64 = u16_at(header, 58)?.into();
+        let mut count: u64 = u16_at(header, 60)?.into();
+        let mut names: u64 = u16_at(header, 62)?.into();
+        // With very many sections the true numbers are in the first, otherwise unused, header.
+        const SHN_XINDEX: u64 = 0xffff;
+        if count == 0 || names == SHN_XINDEX {
+            let first = self.source.read(offset, 64)?;
+            if count == 0 {
+                count = u64_at(&first, 32)?;
+            }
+            if names == SHN_XINDEX {
+                names = u32_at(&first, 40)?.into();
+            }
+        }
+        let table = self.table(offset, entry, count, 64)?;
+        let mut sections = Vec::new();
+        let mut name_offsets = Vec::new();
+        for h in table.chunks_exact(entry.max(1) as usize) {
+            name_offsets.push(u32_at(h, 0)?);
+            sections.push(Section {
+                name: Vec::new(),
+                kind: u32_at(h, 4)?,
+                flags: u64_at(h, 8)?,
+                address: u64_at(h, 16)?,
+                offset: u64_at(h, 24)?,
+                size: u64_at(h, 32)?,
+            });
+        }
+        let strings = sections.get(names as usize)?;
+        let strings = self.source.read(strings.offset, strings.size)?;
+        for (section, at) in sections.iter_mut().zip(name_offsets) {
+            section.name = string_at(&strings, at as usize)?.iter().take(256).copied().collect();
+        }
+        self.sections = sections;
+        Some(())
+    }
+
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The first section of that name.
+    pub(super) fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|s| s.name == name.as_bytes())
+    }
+
+    /// Whether the file itself holds the bytes of the section (a separate debug file has headers without bytes).
+    pub(super) fn has_data(&self, name: &str) -> bool {
+        self.find_data(name).is_some()
+    }
+
+    fn find_data(&self, name: &str) -> Option<&Section> {
+        let old_compressed = name.strip_prefix(".debug_").map(|rest| format!(".zdebug_{rest}"));
+        self.sections.iter().find(|s| {
+            s.kind != SHT_NOBITS
+                && s.size > 0
+                && (s.name == name.as_bytes() || old_compressed.as_ref().is_some_and(|z| s.name == z.as_bytes()))
+        })
+    }
+
+    /// The contents of a section, decompressed. `Ok(None)` if the file has no such section, or only its header.
+    pub(super) fn data(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(section) = self.find_data(name) else { return Ok(None) };
+        let raw =
+            self.source.read(section.offset, section.size).ok_or_else(|| format!("section {name} exceeds the file"))?;
+        let broken = || format!("section {name}: broken compression header");
+        let (format, skip, size) = if section.flags & SHF_COMPRESSED != 0 && section.flags & SHF_ALLOC == 0 {
+            let format = match u32_at(&raw, 0).ok_or_else(broken)? {
+                1 => CompressionFormat::Zlib,
+                2 => CompressionFormat::Zstandard,
+                other => return Err(format!("section {name}: unknown compression {other}")),
+            };
+            (format, 24, u64_at(&raw, 8).ok_or_else(broken)?)
+        } else if section.name.starts_with(b".zdebug_") && raw.starts_with(b"ZLIB") {
+            let size = raw.get(4..12).and_then(|b| b.try_into().ok()).map(u64::from_be_bytes).ok_or_else(broken)?;
+            (CompressionFormat::Zlib, 12, size)
+        } else {
+            return Ok(Some(raw));
+        };
+        let data = raw.get(skip..).ok_or_else(broken)?;
+        if size > MAX_EXPANDED || size > (data.len() as u64 + 64).saturating_mul(MAX_EXPANSION) {
+            return Err(format!("section {name}: claims to expand to {size} bytes, refused"));
+        }
+        let compressed = CompressedData { format, data, uncompressed_size: size };
+        let data = compressed.decompress().map_err(|e| format!("section {name}: {e}"))?;
+        Ok(Some(data.into_owned()))
+    }
+
+    /// The build identifier from the notes; empty if there is none.
+    pub(super) fn build_id(&self) -> Vec<u8> {
+        const MAX_NOTES: u64 = 1 << 20;
+        let from_sections = self.sections.iter().filter(|s| s.name == b".note.gnu.build-id" && s.kind != SHT_NOBITS);
+        let places = from_sections.map(|s| (s.offset, s.size)).chain(self.notes.iter().copied());
+        places
+            .filter(|&(_, size)| size <= MAX_NOTES)
+            .filter_map(|(offset, size)| self.source.read(offset, size))
+            .find_map(|notes| build_id_in(&notes))
+            .unwrap_or_default()
+    }
+
+    /// See [`Object::svma_of_offset`](super::Object::svma_of_offset).
+    pub(super) fn svma_of_offset(&self, offset: u64) -> Option<Svma> {
+        let executable = || self.segments.iter().filter(|s| s.executable);
+        let address = |s: &Segment| Some(Svma(s.vaddr.wrapping_add(offset.wrapping_sub(s.offset))));
+        // Whole pages are mapped, so a neighbour's bytes in the first or last page are executable too.
+        executable()
+            .find(|s| offset >= s.offset && offset - s.offset < s.file_size)
+            .or_else(|| {
+                executable().find(|s| {
+                    let start = s.offset & !(PAGE - 1);
+                    let end = s.offset.saturating_add(s.file_size).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+                    (start..end).contains(&offset)
+                })
+            })
+            .and_then(address)
+    }
+
+    /// The address ranges `[start, end)`, in whole pages, from which code can run.
+    pub(super) fn executable_ranges(&self) -> Vec<(u64, u64)> {
+        let ranges = self.segments.iter().filter(|s| s.executable && s.mem_size > 0);
+        ranges
+            .map(|s| {
+                let end = s.vaddr.saturating_add(s.mem_size).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+                (s.vaddr & !(PAGE - 1), end)
+            })
+            .collect()
+    }
+}
+
+/// The NUL-terminated string at `at` of a string table.
+pub(super) fn string_at(table: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = table.get(at..)?;
+    let end = rest.iter().position(|&b| b == 0)?;
+    Some(&rest[..end])
+}
+
+fn build_id_in(mut notes: &[u8]) -> Option<Vec<u8>> {
+    const NT_GNU_BUILD_ID: u32 = 3;
+    loop {
+        let name_size = u32_at(notes, 0)? as usize;
+        let data_size = u32_at(notes, 4)? as usize;
+        let kind = u32_at(notes, 8)?;
+        let data_at = 12usize.checked_add(name_size.checked_next_multiple_of(4)?)?;
+        let name = notes.get(12..12usize.checked_add(name_size)?)?;
+        let data = notes.get(data_at..data_at.checked_add(data_size)?)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return Some(data.to_vec());
+        }
+        notes = notes.get(data_at.checked_add(data_size.checked_next_multiple_of(4)?)?..)?;
+    }
+}

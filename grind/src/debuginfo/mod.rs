@@ -1,0 +1,257 @@
+//! Which function, file and line an instruction belongs to.
+//!
+//! An [`Object`] stands for one ELF file (or the kernel's vDSO image) that had executed code. It is opened after the
+//! run and asked for the addresses that were executed; only then are symbol tables and line programs read, and only
+//! those line programs whose unit covers an asked address.
+//!
+//! What it must never do: fail, panic or run away on an input. The files it reads are as hostile as the program that
+//! was profiled, so whatever is missing, broken or absurd costs names (`???`) and leaves a line in
+//! [`Object::warnings`], never the profile. Memory and time are bounded by the size of the files.
+//!
+//! Invariants:
+//! - Function names come from symbol tables alone, never from DWARF; lines come from DWARF alone.
+//! - All addresses are link-time addresses ([`Svma`]) of the main file, also when the names come from a separate file.
+//! - Identifiers in a [`Resolution`] index its own tables; identifier 0 is always `???`.
+//! - No name contains a line break or a NUL, so that no file can forge lines of a profile.
+//! - The choice among names and lines is that of the reference tool; the modules below say where a rule looks odd.
+
+mod demangle;
+mod image;
+mod lines;
+mod locate;
+mod names;
+mod symbols;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use image::Image;
+use lines::DwarfSections;
+use names::{Interner, sanitised};
+pub use names::{Name, NameId};
+use symbols::SymbolTable;
+
+/// A link-time address ("stated virtual memory address"), as written in the file's own headers and tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Svma(pub u64);
+
+/// How names are looked for and shown.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Show C++ and Rust names as written in the source (`--demangle=`).
+    pub demangle: bool,
+    /// Keep the names of the start-up functions instead of `(below main)` (`--show-below-main=`).
+    pub show_below_main: bool,
+    /// Folders that hold separate debug files, in the order in which they are searched.
+    pub debug_roots: Vec<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { demangle: true, show_below_main: false, debug_roots: vec![PathBuf::from("/usr/lib/debug")] }
+    }
+}
+
+/// Where one instruction belongs: indices into the tables of the [`Resolution`] it is part of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Index into [`Resolution::functions`]; [`NameId::UNKNOWN`] without a symbol.
+    pub function: NameId,
+    /// Index into [`Resolution::files`]; [`NameId::UNKNOWN`] without a line.
+    pub file: NameId,
+    /// Line number from 1; 0 if unknown (a known file with line 0 is possible).
+    pub line: u32,
+}
+
+/// The answer to [`Object::resolve`].
+#[derive(Clone, Debug)]
+pub struct Resolution {
+    /// Distinct function names; the first is `???`.
+    pub functions: Vec<Name>,
+    /// Distinct file names, each `directory/name` as in the debug info; the first is `???`.
+    pub files: Vec<Name>,
+    /// One place per asked address, in the order asked.
+    pub places: Vec<Place>,
+}
+
+/// One ELF file and what is known about its addresses.
+#[derive(Debug)]
+pub struct Object {
+    name: String,
+    image: Option<Image>,
+    /// The folder to which relative links of the object refer; none for an image that is not a file.
+    folder: Option<PathBuf>,
+    options: Options,
+    debug: OnceLock<Option<Image>>,
+    symbols: OnceLock<SymbolTable>,
+    dwarf: OnceLock<DwarfSections>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Object {
+    /// Opens the ELF file at `path`. Always succeeds: a file that cannot be read is an object without names.
+    pub fn open(path: &Path, options: &Options) -> Object {
+        // Links are looked for next to the real file, as the kernel names it in the program's memory map.
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let folder = real.parent().map(Path::to_path_buf);
+        Object::new(path.display().to_string(), Image::open(path), folder, options)
+    }
+
+    /// An object from memory, for example the vDSO; `name` is used in warnings only.
+    pub fn from_image(bytes: Vec<u8>, name: &str, options: &Options) -> Object {
+        Object::new(name.to_owned(), Image::from_bytes(bytes), None, options)
+    }
+
+    fn new(name: String, image: Result<Image, String>, folder: Option<PathBuf>, options: &Options) -> Object {
+        let object = Object {
+            name,
+            image: None,
+            folder,
+            options: options.clone(),
+            debug: OnceLock::new(),
+            symbols: OnceLock::new(),
+            dwarf: OnceLock::new(),
+            warnings: Mutex::new(Vec::new()),
+        };
+        match image {
+            Ok(image) => {
+                object.warn_all(image.warnings());
+                Object { image: Some(image), ..object }
+            }
+            Err(cause) => {
+                object.warn(cause);
+                object
+            }
+        }
+    }
+
+    /// What went wrong so far, one message each, for a verbose log. Grows as tables are read.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().map(|w| w.clone()).unwrap_or_default()
+    }
+
+    fn warn(&self, what: String) {
+        /// A hostile file can be wrong in millions of places; the log needs the first few.
+        const MAX_WARNINGS: usize = 50;
+        if let Ok(mut warnings) = self.warnings.lock()
+            && warnings.len() < MAX_WARNINGS
+        {
+            warnings.push(format!("{}: {what}", self.name));
+        }
+    }
+
+    fn warn_all(&self, what: impl IntoIterator<Item = impl ToString>) {
+        for w in what {
+            self.warn(w.to_string());
+        }
+    }
+
+    /// The link-time address of the byte at `offset` of the file, if it is part of an executable segment.
+    pub fn svma_of_offset(&self, offset: u64) -> Option<Svma> {
+        self.image.as_ref()?.svma_of_offset(offset)
+    }
+
+    /// The name of the function that covers `at`.
+    pub fn function_at(&self, at: Svma) -> Option<Name> {
+        let symbol = self.symbols().find(at.0)?;
+        Some(self.shown(symbol.name))
+    }
+
+    /// The addresses `[start, end)` for which [`Object::function_at`] gives the same symbol as for `at`.
+    pub fn function_range(&self, at: Svma) -> Option<(Svma, Svma)> {
+        let symbol = self.symbols().find(at.0)?;
+        Some((Svma(symbol.start), Svma(symbol.end)))
+    }
+
+    /// The file and line of the instruction at `at`. For more than a few addresses use [`Object::resolve`].
+    pub fn line_at(&self, at: Svma) -> Option<(Name, u32)> {
+        let resolution = self.resolve(&[at]);
+        let place = resolution.places[0];
+        (place.file != NameId::UNKNOWN || place.line != 0)
+            .then(|| (resolution.files[place.file.index()].clone(), place.line))
+    }
+
+    /// Places of many addresses at once. Sorted addresses are answered fastest; any order is right.
+    pub fn resolve(&self, addresses: &[Svma]) -> Resolution {
+        if addresses.is_sorted() {
+            return self.resolve_sorted(addresses);
+        }
+        let mut order: Vec<u32> = (0..addresses.len() as u32).collect();
+        order.sort_by_key(|&i| addresses[i as usize]);
+        let sorted: Vec<Svma> = order.iter().map(|&i| addresses[i as usize]).collect();
+        let mut resolution = self.resolve_sorted(&sorted);
+        let mut places = vec![Place::default(); addresses.len()];
+        for (place, &i) in resolution.places.iter().zip(&order) {
+            places[i as usize] = *place;
+        }
+        resolution.places = places;
+        resolution
+    }
+
+    fn resolve_sorted(&self, addresses: &[Svma]) -> Resolution {
+        let mut places = vec![Place::default(); addresses.len()];
+        let mut functions = Interner::new();
+        let symbols = self.symbols();
+        let mut cursor = symbols.cursor();
+        let mut last = None;
+        for (place, at) in places.iter_mut().zip(addresses) {
+            let Some(index) = cursor.find(at.0) else { continue };
+            let id = match last {
+                Some((i, id)) if i == index => id,
+                _ => functions.intern(self.shown(symbols.name(index))),
+            };
+            last = Some((index, id));
+            place.function = id;
+        }
+
+        let mut files = Interner::new();
+        let dwarf = self.dwarf.get_or_init(|| self.load_dwarf());
+        let executable = self.image.as_ref().map(Image::executable_ranges).unwrap_or_default();
+        let problems = lines::resolve(dwarf, &executable, addresses, &mut places, &mut files);
+        self.warn_all(problems);
+        Resolution { functions: functions.into_names(), files: files.into_names(), places }
+    }
+
+    /// The name as the profile shows it.
+    fn shown(&self, raw: &[u8]) -> Name {
+        if !self.options.show_below_main && symbols::is_below_main(raw) {
+            return Arc::from(&b"(below main)"[..]);
+        }
+        if self.options.demangle
+            && let Some(name) = demangle::demangle(raw)
+        {
+            return sanitised(name.as_bytes());
+        }
+        sanitised(raw)
+    }
+
+    fn debug_image(&self) -> Option<&Image> {
+        self.debug
+            .get_or_init(|| {
+                let image = self.image.as_ref()?;
+                let found = locate::debug_file(image, self.folder.as_deref(), &self.options.debug_roots);
+                self.warn_all(found.warnings);
+                found.image
+            })
+            .as_ref()
+    }
+
+    fn symbols(&self) -> &SymbolTable {
+        self.symbols.get_or_init(|| {
+            let Some(image) = &self.image else { return SymbolTable::default() };
+            let (table, problems) = symbols::load(image, || self.debug_image());
+            self.warn_all(problems);
+            table
+        })
+    }
+
+    fn load_dwarf(&self) -> DwarfSections {
+        let Some(image) = &self.image else { return DwarfSections::default() };
+        let (sections, problems) =
+            DwarfSections::load(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image());
+        self.warn_all(problems);
+        sections
+    }
+}

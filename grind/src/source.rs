@@ -1,0 +1,177 @@
+//! Places in the source from debug information: [`crate::debuginfo`] behind the boundary of [`crate::attribute`].
+//!
+//! An object is opened when code of it has been executed, not before, and kept, since a shell script may write dozens of
+//! profiles of the same programs. Debug information that is missing or broken costs names, never counts.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::attribute::{Attribute, Code, Place, UNKNOWN};
+use crate::debuginfo::{self, Object};
+use crate::options::Options;
+
+/// An object that has been opened.
+#[derive(Debug)]
+struct Known {
+    object: Object,
+    /// How many of its warnings have been passed on.
+    told: usize,
+}
+
+/// Tells a file from one that has taken its name in the meantime.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    File { path: PathBuf, device: u64, inode: u64, changed: (i64, i64) },
+    Missing(PathBuf),
+    Image(Vec<u8>),
+}
+
+impl Key {
+    fn of_file(path: &Path) -> Self {
+        let path = path.to_owned();
+        match fs::metadata(&path) {
+            Ok(m) => Self::File { path, device: m.dev(), inode: m.ino(), changed: (m.mtime(), m.mtime_nsec()) },
+            Err(_) => Self::Missing(path),
+        }
+    }
+}
+
+/// Reads places from debug information.
+#[derive(Debug)]
+pub struct Sources {
+    options: debuginfo::Options,
+    known: HashMap<Key, Known>,
+}
+
+impl Sources {
+    /// With names as the options say.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        let mut own = debuginfo::Options {
+            demangle: options.demangle,
+            show_below_main: options.show_below_main,
+            ..debuginfo::Options::default()
+        };
+        own.debug_roots.splice(0..0, options.debug_folders.iter().cloned());
+        Self { options: own, known: HashMap::new() }
+    }
+}
+
+impl Attribute for Sources {
+    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
+        let (key, open): (Key, &dyn Fn() -> Object) = match code {
+            Code::File(path) => (Key::of_file(path), &|| Object::open(path, &self.options)),
+            Code::Image(bytes) => {
+                (Key::Image(bytes.to_vec()), &|| Object::from_image(bytes.to_vec(), "vdso", &self.options))
+            }
+            Code::Anonymous => {
+                for index in 0..offsets.len() {
+                    tell(index, Place::UNKNOWN);
+                }
+                return;
+            }
+        };
+        let known = self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0 });
+        let mut indices = Vec::with_capacity(offsets.len());
+        let mut addresses = Vec::with_capacity(offsets.len());
+        for (index, offset) in offsets.iter().enumerate() {
+            match known.object.svma_of_offset(*offset) {
+                Some(address) => {
+                    indices.push(index);
+                    addresses.push(address);
+                }
+                None => tell(index, Place::UNKNOWN),
+            }
+        }
+        let resolution = known.object.resolve(&addresses);
+        for (index, place) in indices.into_iter().zip(&resolution.places) {
+            let file = resolution.files.get(place.file.index()).map_or(UNKNOWN, |name| name);
+            let function = resolution.functions.get(place.function.index()).map_or(UNKNOWN, |name| name);
+            tell(index, Place { file, function, line: place.line });
+        }
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        let mut news = Vec::new();
+        for known in self.known.values_mut() {
+            let all = known.object.warnings();
+            news.extend(all.iter().skip(known.told).cloned());
+            known.told = all.len();
+        }
+        // The order of the map is not that of anything.
+        news.sort();
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Request, parse, sources};
+
+    fn options(words: &[&str]) -> Options {
+        let mut words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
+        words.push("prog".into());
+        match parse(&words, sources::environment, || (vec![], vec![])) {
+            Ok(Request::Run(options, ..)) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(sources: &mut Sources, code: Code<'_>, offsets: &[u64]) -> Vec<Option<(String, u32)>> {
+        let mut answers = vec![None; offsets.len()];
+        sources.places(code, offsets, &mut |index, place| {
+            assert!(answers[index].is_none(), "offset {index} was answered twice");
+            answers[index] = Some((String::from_utf8_lossy(place.function).into_owned(), place.line));
+        });
+        answers
+    }
+
+    #[test]
+    fn every_offset_is_answered_whatever_the_object() {
+        let mut sources = Sources::new(&options(&[]));
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("text");
+        fs::write(&text, "no ELF file").unwrap();
+        let me = std::env::current_exe().unwrap();
+        let offsets = [0, 1, 0x1000, 0x10_0000, u64::MAX];
+        for code in [
+            Code::File(Path::new("/nonexistent")),
+            Code::File(&text),
+            Code::File(&me),
+            Code::Image(b"\x7fELF"),
+            Code::Anonymous,
+        ] {
+            assert!(ask(&mut sources, code, &offsets).iter().all(Option::is_some), "{code:?}");
+        }
+        assert!(!sources.warnings().is_empty(), "the broken ones are told of");
+        assert!(sources.warnings().is_empty(), "once");
+    }
+
+    #[test]
+    fn options_are_handed_on() {
+        let sources = Sources::new(&options(&[
+            "--demangle=no",
+            "--show-below-main=yes",
+            "--extra-debuginfo-path=/a",
+            "--extra-debuginfo-path=/b",
+        ]));
+        assert!(!sources.options.demangle && sources.options.show_below_main);
+        let roots: Vec<_> = sources.options.debug_roots.iter().map(|p| p.to_str().unwrap()).collect();
+        assert_eq!(roots, ["/a", "/b", "/usr/lib/debug"]);
+    }
+
+    #[test]
+    fn a_file_that_took_anothers_name_is_read_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "one").unwrap();
+        let before = Key::of_file(&path);
+        let other = folder.path().join("y");
+        fs::write(&other, "two").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert_ne!(before, Key::of_file(&path));
+    }
+}

@@ -1,0 +1,65 @@
+# Completes grind's options, then the program and its arguments.
+_grind() {
+    local current=${COMP_WORDS[COMP_CWORD]} at
+    COMPREPLY=()
+    # COMP_WORDS splits at "="; the line itself does not.
+    local before=${COMP_LINE:0:COMP_POINT}
+    local -a typed
+    read -ra typed <<<"$before"
+    [[ $before == *[[:space:]] ]] && typed+=("")
+    for ((at = 1; at < ${#typed[@]} - 1; at++)); do
+        [[ ${typed[at]} == -- ]] && { ((at++)); break; }
+        [[ ${typed[at]} == -* ]] || break
+    done
+    if ((at < ${#typed[@]} - 1)); then
+        declare -F _command_offset >/dev/null && _command_offset "$at"
+        return
+    fi
+    local word=${typed[at]}
+    if [[ $word == -*=* && $word == --@(log|cachegrind-out)-file=* ]]; then
+        COMPREPLY=($(compgen -f -- "${word#*=}"))
+    elif [[ $word == -* ]]; then
+        local IFS=$'\n' match
+        for match in $(compgen -W "$_grind_options" -- "$word"); do
+            [[ $word == *=* ]] && match=${match#*=}
+            COMPREPLY+=("$match")
+        done
+        [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    else
+        COMPREPLY=($(compgen -c -- "$current"))
+    fi
+}
+_grind_options='--tool=cachegrind
+--help
+-h
+--help-debug
+--help-dyn-options
+--version
+--quiet
+-q
+--verbose
+-v
+--trace-children=yes
+--trace-children=no
+--trace-children-skip=
+--trace-children-skip-by-arg=
+--child-silent-after-fork=yes
+--child-silent-after-fork=no
+--cpu=baseline
+--cpu=host
+--cpu=haswell
+--time-stamp=yes
+--time-stamp=no
+--log-fd=
+--log-file=
+--demangle=yes
+--demangle=no
+--show-below-main=yes
+--show-below-main=no
+--extra-debuginfo-path=
+--cachegrind-out-file=
+--instr-at-start=yes
+--instr-at-start=no
+--command-line-only=yes
+--command-line-only=no'
+complete -F _grind grind
