@@ -33,7 +33,9 @@ pub fn finish(program: &str, result: anyhow::Result<u8>) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether the reader of the output went away.
+#[must_use]
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause: &(dyn Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })

@@ -40,6 +40,26 @@ pub struct ReadOptions {
     pub summary: SummaryRule,
 }
 
+/// What was found beside the counts.
+#[derive(Clone, Debug)]
+pub struct ReadOutcome {
+    /// What stands before the counts.
+    pub header: Header,
+    /// What the `summary:` line was like; always [`Summary::Right`] where it is required.
+    pub summary: Summary,
+}
+
+/// What a `summary:` line is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Summary {
+    /// It equals the sums.
+    Right,
+    /// It does not.
+    Wrong,
+    /// There is none: the profile may be cut short.
+    Missing,
+}
+
 /// Why a profile could not be read: `NAME:LINE: cause`.
 #[derive(Debug)]
 pub struct ReadError {
@@ -83,8 +103,8 @@ pub enum ReadErrorKind {
         /// What the counts sum up to.
         computed: Vec<i128>,
     },
-    /// The events are not those of the inputs before.
-    EventsDiffer,
+    /// The events, given here, are not those of the inputs before.
+    EventsDiffer(Vec<String>),
 }
 
 impl fmt::Display for ReadError {
@@ -115,7 +135,9 @@ impl fmt::Display for ReadErrorKind {
                 f,
                 "`summary:` line doesn't match computed total\n- summary:  {summary:?}\n- computed: {computed:?}"
             ),
-            Self::EventsDiffer => f.write_str("events in data files don't match"),
+            Self::EventsDiffer(events) => {
+                write!(f, "events in data files don't match: this one counts `{}`", events.join(" "))
+            }
         }
     }
 }
@@ -139,8 +161,8 @@ pub fn read(input: impl Read, name: &str, options: &ReadOptions) -> Result<Profi
     Ok(profile.expect("a profile was read"))
 }
 
-/// Reads a profile and adds its counts to `profile`, or makes one if there is none yet. The header that was read is
-/// returned; that of `profile` is the first one's.
+/// Reads a profile and adds its counts to `profile`, or makes one if there is none yet. What else was read is
+/// returned; the header of `profile` is the first one's.
 ///
 /// # Errors
 /// [`ReadError`]; `profile` then holds part of the counts.
@@ -149,7 +171,7 @@ pub fn read_more(
     input: impl Read,
     name: &str,
     options: &ReadOptions,
-) -> Result<Header, ReadError> {
+) -> Result<ReadOutcome, ReadError> {
     let mut parser = Parser::new(options.detail);
     let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
     let mut source = LineSource::new(input);
@@ -163,7 +185,7 @@ pub fn read_more(
             break;
         }
         parser.piece(piece, profile).map_err(|kind| match kind {
-            ReadErrorKind::EventsDiffer => fault(None, kind),
+            ReadErrorKind::EventsDiffer(_) => fault(None, kind),
             kind => fault(Some(parser.line), kind),
         })?;
     }
@@ -176,13 +198,16 @@ pub fn read_more(
     if let Some(profile) = profile {
         profile.add_to_total(&parser.total).map_err(|_| fault(end, ReadErrorKind::TooLarge))?;
     }
-    if options.summary == SummaryRule::Required {
+    let summary = match &parser.summary {
+        None => Summary::Missing,
+        Some((_, summary)) if *summary != parser.total => Summary::Wrong,
+        Some(_) => Summary::Right,
+    };
+    if options.summary == SummaryRule::Required && summary != Summary::Right {
         let Some((line, summary)) = parser.summary else { return Err(fault(end, ReadErrorKind::NoSummary)) };
-        if summary != parser.total {
-            return Err(fault(Some(line), ReadErrorKind::SummaryDiffers { summary, computed: parser.total }));
-        }
+        return Err(fault(Some(line), ReadErrorKind::SummaryDiffers { summary, computed: parser.total }));
     }
-    Ok(parser.header)
+    Ok(ReadOutcome { header: parser.header, summary })
 }
 
 /// Cuts an input into pieces of whole lines.
@@ -320,7 +345,9 @@ impl Parser {
         self.total = vec![0; self.header.events.len()];
         self.stage = Stage::Body;
         match profile {
-            Some(profile) if profile.header.events != self.header.events => return Err(ReadErrorKind::EventsDiffer),
+            Some(profile) if profile.header.events != self.header.events => {
+                return Err(ReadErrorKind::EventsDiffer(self.header.events.clone()));
+            }
             Some(_) => {}
             None => *profile = Some(Profile::with_header(self.header.clone())),
         }
