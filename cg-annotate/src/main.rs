@@ -57,6 +57,9 @@ fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
         failed = true;
         let _ = writeln!(io::stderr(), "cg_annotate: {}", text::verdict_line(verdict));
     }
+    drop(verdicts);
+    // The process ends: giving millions of small pieces back one by one would take longer than the report.
+    std::mem::forget(model);
     match printed {
         Err(error) if failed && exit::is_broken_pipe(&error) => Ok(exit::GATE),
         Err(error) => Err(error),

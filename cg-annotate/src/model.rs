@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, bail};
-use cg_format::cachegrind::{Header, Profile};
+use cg_format::cachegrind::{FunctionEntry, Header, Profile};
 use cg_format::show::percent;
 
 use crate::options::Bound;
@@ -102,20 +102,17 @@ impl Model {
     pub(crate) fn by_file(&self) -> anyhow::Result<Vec<Outer<'_>>> {
         let mut outers = Vec::new();
         for file in self.profile.files() {
-            let mut all = self.zeros();
             let mut inner = Vec::new();
             for function in file.functions() {
-                let mut counts = self.zeros();
-                let table = function.rows().counts();
-                for row in 0..table.rows() {
-                    table.add_row_to(row, &mut counts)?;
-                }
-                add(&mut all, &counts)?;
-                if self.passes(&counts) {
+                if let Some(counts) = self.passing(function)? {
                     inner.push(Inner { name: function.name(), counts });
                 }
             }
-            outers.push(Outer { name: file.name(), counts: all, inner });
+            if !inner.is_empty() {
+                let mut counts = self.zeros();
+                file.functions().iter().try_for_each(|function| add_up(function, &mut counts))?;
+                outers.push(Outer { name: file.name(), counts, inner });
+            }
         }
         Ok(self.sorted(outers))
     }
@@ -126,22 +123,38 @@ impl Model {
         let mut index: HashMap<&[u8], usize> = HashMap::new();
         for file in self.profile.files() {
             for function in file.functions() {
-                let mut counts = self.zeros();
-                let table = function.rows().counts();
-                for row in 0..table.rows() {
-                    table.add_row_to(row, &mut counts)?;
-                }
-                let at = *index.entry(function.name()).or_insert_with(|| {
-                    outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
-                    outers.len() - 1
-                });
-                add(&mut outers[at].counts, &counts)?;
-                if self.passes(&counts) {
+                if let Some(counts) = self.passing(function)? {
+                    let at = *index.entry(function.name()).or_insert_with(|| {
+                        outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
+                        outers.len() - 1
+                    });
                     outers[at].inner.push(Inner { name: file.name(), counts });
                 }
             }
         }
+        if !index.is_empty() {
+            for function in self.profile.files().iter().flat_map(|file| file.functions()) {
+                if let Some(at) = index.get(function.name()) {
+                    add_up(function, &mut outers[*at].counts)?;
+                }
+            }
+        }
         Ok(self.sorted(outers))
+    }
+
+    /// The counts of a function if they reach the threshold. Most do not, so one event is looked at first.
+    fn passing(&self, function: &FunctionEntry) -> anyhow::Result<Option<Counts>> {
+        let table = function.rows().counts();
+        let mut primary = 0;
+        for row in 0..table.rows() {
+            primary = cg_format::count::sum(primary, table.get(row, self.sort[0]))?;
+        }
+        if primary.abs() < self.least {
+            return Ok(None);
+        }
+        let mut counts = self.zeros();
+        add_up(function, &mut counts)?;
+        Ok(Some(counts))
     }
 
     /// Counts of each line of a file, over all its functions.
@@ -191,12 +204,7 @@ impl Model {
         vec![0; self.profile.header.events.len()]
     }
 
-    fn passes(&self, counts: &[i128]) -> bool {
-        counts[self.sort[0]].abs() >= self.least
-    }
-
     fn sorted<'a>(&self, mut outers: Vec<Outer<'a>>) -> Vec<Outer<'a>> {
-        outers.retain(|outer| !outer.inner.is_empty());
         outers.sort_by_cached_key(|outer| std::cmp::Reverse((self.sizes(&outer.counts), outer.name)));
         for outer in &mut outers {
             outer.inner.sort_by_cached_key(|inner| std::cmp::Reverse((self.sizes(&inner.counts), inner.name)));
@@ -213,6 +221,15 @@ impl Model {
 pub(crate) fn add(sum: &mut [i128], counts: &[i128]) -> anyhow::Result<()> {
     for (value, count) in sum.iter_mut().zip(counts) {
         *value = cg_format::count::sum(*value, *count)?;
+    }
+    Ok(())
+}
+
+/// Adds all rows of a function to a sum.
+fn add_up(function: &FunctionEntry, sum: &mut [i128]) -> anyhow::Result<()> {
+    let table = function.rows().counts();
+    for row in 0..table.rows() {
+        table.add_row_to(row, sum)?;
     }
     Ok(())
 }

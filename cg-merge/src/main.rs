@@ -58,6 +58,8 @@ fn run(options: &Options) -> anyhow::Result<u8> {
             write_stored(&mut out, &loaded.profile).and_then(|()| out.flush()).context("standard output")?;
         }
     }
+    // The process ends: giving millions of small pieces back one by one would take longer than reading them.
+    std::mem::forget(loaded);
     Ok(exit::SUCCESS)
 }
 
