@@ -389,41 +389,36 @@ impl Parser {
     /// A row of counts; returns the length of its line, or 0 if anything about it is unusual, nothing being done then.
     #[inline]
     fn row(&mut self, text: &[u8], profile: &mut Profile) -> usize {
-        let (number, mut at) = digits(text);
+        let (number, length) = digits(text);
         let Some(file) = self.file else { return 0 };
-        if at > DIGITS {
+        if length > DIGITS {
             return 0;
         }
-        let mut slots = self.scratch.iter_mut();
-        loop {
-            match text[at] {
-                b'\n' => break,
-                b' ' => at += 1,
-                _ => return 0,
-            }
-            let (value, length) = digits(&text[at..]);
+        self.scratch.fill(0);
+        let mut rest = &text[length..];
+        for slot in &mut self.scratch {
+            let Some((b' ', after)) = rest.split_first() else { break };
+            let (mut value, mut length) = digits(after);
+            let mut negative = false;
             if length == 0 {
-                // A sign, a second blank or the end.
-                match text[at] {
-                    b'\n' => break,
-                    b'-' => {
-                        let (value, length) = digits(&text[at + 1..]);
-                        let (1..=DIGITS, Some(slot)) = (length, slots.next()) else { return 0 };
-                        *slot = -(value as i64);
-                        at += 1 + length;
-                    }
-                    _ => return 0,
+                negative = after.first() == Some(&b'-');
+                if !negative {
+                    break;
                 }
-                continue;
+                (value, length) = digits(&after[1..]);
             }
-            if length > DIGITS {
+            if length == 0 || length > DIGITS {
                 return 0;
             }
-            let Some(slot) = slots.next() else { return 0 };
-            *slot = value as i64;
-            at += length;
+            *slot = if negative { -(value as i64) } else { value as i64 };
+            rest = &after[usize::from(negative) + length..];
         }
-        slots.for_each(|slot| *slot = 0);
+        let used = text.len() - rest.len()
+            + match rest {
+                [b'\n', ..] => 1,
+                [b' ', b'\n', ..] => 2,
+                _ => return 0,
+            };
         let rows = profile.rows_mut((file, self.function));
         let added = match self.detail {
             Detail::Lines => rows.add_narrow(number, &self.scratch),
@@ -440,7 +435,7 @@ impl Parser {
         if self.recent_rows == MOST_RECENT {
             self.settle();
         }
-        at + 1
+        used
     }
 
     /// Moves the sums of the latest rows to the total.
