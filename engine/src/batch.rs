@@ -4,7 +4,8 @@
 
 use std::collections::VecDeque;
 
-use crate::decode::{self, Class, CodeReader, Insn, OSZAP};
+use crate::code_reader::CodeReader;
+use crate::decode::{self, Class, Insn, OSZAP};
 
 /// The most blocks translated at a stop. Measured on a compiler: fewer means more stops, more means code that is never run.
 const BUDGET: usize = 64;

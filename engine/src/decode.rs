@@ -4,7 +4,7 @@
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use crate::tracee::Memory;
+use crate::code_reader::CodeReader;
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
 /// (Valgrind's documented sequence; the 3 bytes that follow tell which service.)
@@ -119,8 +119,7 @@ impl Insn {
 }
 
 /// The status flags that `inc` writes.
-pub(crate) const OSZAP: u8 =
-    (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
+pub(crate) const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
 
 /// The status flags that `ins` reads.
 pub(crate) fn flags_read(ins: &Instruction) -> u8 {
@@ -137,7 +136,8 @@ pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
     match ins.mnemonic() {
         // By CL, the count may be 0 and all flags stay; the rest of this line is too rare to be worth a proof.
         M::Shl | M::Sal | M::Shr | M::Sar | M::Rol | M::Ror | M::Rcl | M::Rcr | M::Shld | M::Shrd => {
-            let by_cl = (0..ins.op_count()).any(|n| ins.op_kind(n) == OpKind::Register && ins.op_register(n) == Register::CL);
+            let by_cl =
+                (0..ins.op_count()).any(|n| ins.op_kind(n) == OpKind::Register && ins.op_register(n) == Register::CL);
             if by_cl { 0 } else { modified & !(ins.rflags_undefined() as u8) }
         }
         // With a count of 0, nothing is compared.
@@ -149,52 +149,6 @@ pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
         // AF is undefined on paper, but these always write it.
         M::And | M::Or | M::Xor | M::Test => modified,
         _ => modified & !(ins.rflags_undefined() as u8),
-    }
-}
-
-/// Reads guest code with few system calls: a window of some pages, refilled when it is left.
-#[derive(Debug)]
-pub(crate) struct CodeReader<'a> {
-    memory: &'a Memory,
-    window: Vec<u8>,
-    base: u64,
-}
-
-const WINDOW: usize = 8 * 4096;
-
-/// The page of the legacy system calls, and its code at offsets 0, 0x400 and 0x800: gettimeofday, time, getcpu.
-pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
-
-impl<'a> CodeReader<'a> {
-    pub(crate) fn new(memory: &'a Memory) -> Self {
-        Self { memory, window: Vec::new(), base: 0 }
-    }
-
-    /// The bytes from `pc` on: at least 15, or all up to the end of the mapping. Empty: nothing is mapped there.
-    pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
-        let inside = |base: u64, len: usize| pc >= base && pc - base < len as u64;
-        if !inside(self.base, self.window.len()) || self.base + (self.window.len() as u64) - pc < 32 {
-            self.fill(pc);
-        }
-        if inside(self.base, self.window.len()) { &self.window[(pc - self.base) as usize..] } else { &[] }
-    }
-
-    fn fill(&mut self, pc: u64) {
-        self.base = pc & !0xfff;
-        self.window.resize(WINDOW, 0);
-        if self.base == VSYSCALL_PAGE {
-            self.window.truncate(4096);
-            self.window.fill(0xcc);
-            for (offset, nr) in [(0usize, 96u8), (0x400, 201), (0x800, 309u16 as u8)] {
-                // mov eax, nr; syscall; ret: what the kernel's own page holds.
-                self.window[offset..offset + 8].copy_from_slice(&[0xb8, nr, 0, 0, 0, 0x0f, 0x05, 0xc3]);
-            }
-            self.window[0x802] = (309u16 >> 8) as u8;
-            return;
-        }
-        let want = WINDOW.min((0u64.wrapping_sub(self.base)) as usize);
-        let n = if want == 0 { 0 } else { self.memory.read(self.base, &mut self.window[..want]) };
-        self.window.truncate(n);
     }
 }
 
@@ -254,8 +208,18 @@ fn classify(ins: &Instruction, masked: bool) -> Class {
         {
             Class::XsaveMasked
         }
-        M::Movsb | M::Movsw | M::Movsd | M::Movsq | M::Stosb | M::Stosw | M::Stosd | M::Stosq | M::Lodsb | M::Lodsw
-        | M::Lodsd | M::Lodsq
+        M::Movsb
+        | M::Movsw
+        | M::Movsd
+        | M::Movsq
+        | M::Stosb
+        | M::Stosw
+        | M::Stosd
+        | M::Stosq
+        | M::Lodsb
+        | M::Lodsw
+        | M::Lodsd
+        | M::Lodsq
             if rep && ins.is_string_instruction() =>
         {
             Class::RepMove
@@ -274,8 +238,13 @@ fn classify(ins: &Instruction, masked: bool) -> Class {
         && (0..ins.op_count()).any(|n| {
             matches!(
                 ins.op_kind(n),
-                OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI
-                    | OpKind::MemorySegEDI | OpKind::MemorySegRDI
+                OpKind::Memory
+                    | OpKind::MemorySegSI
+                    | OpKind::MemorySegESI
+                    | OpKind::MemorySegRSI
+                    | OpKind::MemorySegDI
+                    | OpKind::MemorySegEDI
+                    | OpKind::MemorySegRDI
             )
         })
         && ins.mnemonic() != M::Lea;

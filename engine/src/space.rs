@@ -10,7 +10,7 @@ use crate::addr::GuestAddr;
 use crate::api::Module;
 use crate::arena;
 use crate::batch::{Batch, Known};
-use crate::decode::{CodeReader, VSYSCALL_PAGE};
+use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
 use crate::emit::{self, Emitted, Emitter};
 use crate::hash::Map;
 use crate::maps::Region;
@@ -121,6 +121,7 @@ pub(crate) struct Space {
     /// Pages of writable code that the guest may not write to at present, as their code has been translated.
     protected: std::collections::BTreeSet<u64>,
     batch: Batch,
+    code: CodeCache,
 }
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
@@ -172,6 +173,7 @@ impl Space {
             users: 1,
             protected: std::collections::BTreeSet::new(),
             batch: Batch::default(),
+            code: CodeCache::default(),
         }
     }
 
@@ -214,6 +216,7 @@ impl Space {
             users: 1,
             protected: self.protected.clone(),
             batch: Batch::default(),
+            code: CodeCache::default(),
         }
     }
 
@@ -278,9 +281,10 @@ impl Space {
         self.ranges.clear();
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
-            let known = self.modules.iter().position(|m| {
-                m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path
-            });
+            let known = self
+                .modules
+                .iter()
+                .position(|m| m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path);
             let module = known.unwrap_or_else(|| {
                 let image = (r.name == b"[vdso]").then(|| image(r.start, r.end)).flatten().map(Arc::from);
                 self.modules.push(Module {
@@ -311,8 +315,14 @@ impl Space {
         }
     }
 
+    /// Forgets code that was read, but not translated.
+    pub(crate) fn drop_read_code(&mut self) {
+        self.code.clear();
+    }
+
     /// Forgets what is known about executable mappings: the next translation asks again.
     pub(crate) fn forget_map(&mut self) {
+        self.code.clear();
         self.ranges.clear();
     }
 
@@ -325,7 +335,11 @@ impl Space {
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
         let outside = Outside { trans: &self.trans, starts: &self.starts, ranges: &self.ranges };
-        batch.discover(pc, self.masked, &mut CodeReader::new(memory), &outside);
+        if outside.ranges.iter().any(|r| r.write) {
+            // Writable code may have changed without anybody's knowing.
+            self.code.clear();
+        }
+        batch.discover(pc, self.masked, &mut self.code.reader(memory), &outside);
         if !batch.blocks.is_empty() {
             for b in &batch.blocks {
                 self.starts.set(b.pc, true);
@@ -427,6 +441,7 @@ impl Space {
 
     /// Marks translations of `start..end` as dead: whoever gets to one stops at its first byte. Returns how many there were.
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
+        self.code.clear();
         let killed = self.trans.kill_range(start, end);
         for &id in &killed {
             let b = *self.trans.block(id);

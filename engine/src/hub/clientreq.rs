@@ -121,7 +121,7 @@ fn format(p: &Process, f: &[u8], args: &mut VaList) -> Vec<u8> {
         let flags = &rest[..flags_end];
         rest = &rest[flags_end..];
         let mut left = flags.contains(&b'-');
-        let mut number = |rest: &mut &[u8], args: &mut VaList| -> Option<i64> {
+        let number = |rest: &mut &[u8], args: &mut VaList| -> Option<i64> {
             if rest.first() == Some(&b'*') {
                 *rest = &rest[1..];
                 return Some(i64::from(args.general(p) as i32));

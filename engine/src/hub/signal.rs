@@ -17,8 +17,7 @@ const fn bit(signal: i32) -> u64 {
 }
 
 /// The signals that an instruction causes.
-const FAULTS: u64 =
-    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+const FAULTS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
 
 /// All others: held back while the engine steps a thread.
 pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
@@ -153,6 +152,18 @@ impl Hub<'_> {
         }
         if !caught(tid, signal) {
             let _ = t.resume(How::Continue, signal);
+            return;
+        }
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
+        if !between {
+            // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
+            // which setting one would undo.
+            let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+            if t.set_regs(&regs).is_ok() {
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
             return;
         }
         let Ok(mask) = t.sigmask() else { return };

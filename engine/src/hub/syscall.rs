@@ -39,6 +39,7 @@ impl Hub<'_> {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
+                    self.drop_read_code(tid);
                     run(t, go);
                 }
             }
@@ -47,8 +48,15 @@ impl Hub<'_> {
                 if fixed && self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
+                    if fixed {
+                        self.drop_read_code(tid);
+                    }
                     run(t, go);
                 }
+            }
+            libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
+                self.guest_minds_processors();
+                run(t, go);
             }
             libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
                 // It would run our code without anybody to serve its stops.
@@ -72,6 +80,13 @@ impl Hub<'_> {
             libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),
             libc::SYS_shmdt => true,
             _ => touches(args[0], args[1]),
+        }
+    }
+
+    /// Bytes read beside translated code may be about to change.
+    fn drop_read_code(&self, tid: i32) {
+        if let Some((space, _)) = self.space_and_state(tid) {
+            space.borrow_mut().drop_read_code();
         }
     }
 
@@ -140,6 +155,8 @@ impl Hub<'_> {
             path = life::resolve(pid, &path);
         }
         let follow = self.session.follow_exec(pid, &path, &argv);
+        // What is not followed must not stay confined.
+        self.unpin();
         let personality = life::personality(follow);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let gadget = space.borrow().gadget;

@@ -1,0 +1,2 @@
+//! Placeholder until the set is in.
+fn main() {}

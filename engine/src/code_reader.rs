@@ -1,0 +1,124 @@
+//! Guest code, read with few system calls: windows of some pages are kept from stop to stop. What may change without the
+//! engine being told (writable code) is never kept; whoever learns of a change says [`CodeCache::clear`].
+
+use crate::hash::Map;
+use crate::tracee::Memory;
+
+/// Bytes of a window.
+const WINDOW: usize = 1 << 14;
+/// More bytes are read, so that an instruction that begins in a window is whole.
+const OVERLAP: usize = 32;
+/// Windows kept; all are dropped when there are more.
+const KEPT: usize = 512;
+
+/// The page of the legacy system calls.
+pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
+
+/// Windows read so far.
+#[derive(Debug, Default)]
+pub(crate) struct CodeCache {
+    windows: Map<u64, Vec<u8>>,
+}
+
+impl CodeCache {
+    /// Forgets everything: code may have changed.
+    pub(crate) fn clear(&mut self) {
+        self.windows.clear();
+    }
+
+    /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
+    #[cfg(test)]
+    pub(crate) fn holding(base: u64, code: &[u8]) -> Self {
+        let mut cache = Self::default();
+        cache.windows.insert(base, code.to_vec());
+        cache
+    }
+
+    /// A reader of the code of one process.
+    pub(crate) fn reader<'a>(&'a mut self, memory: &'a Memory) -> CodeReader<'a> {
+        if self.windows.len() > KEPT {
+            self.clear();
+        }
+        CodeReader { cache: self, memory }
+    }
+}
+
+/// Reads code for one batch.
+#[derive(Debug)]
+pub(crate) struct CodeReader<'a> {
+    cache: &'a mut CodeCache,
+    memory: &'a Memory,
+}
+
+impl CodeReader<'_> {
+    /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of the mapping. Empty:
+    /// nothing is mapped there.
+    pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
+        let base = pc & !(WINDOW as u64 - 1);
+        let memory = self.memory;
+        let window = self.cache.windows.entry(base).or_insert_with(|| read(memory, base));
+        // A window may begin with pages that are not mapped, or end early.
+        let start = (pc - base) as usize;
+        if window.get(start).is_none() || window.len() < WINDOW && window.len() == start {
+            let page = pc & !0xfff;
+            let rest = read_from(memory, page, WINDOW + OVERLAP - (page - base) as usize);
+            window.resize((page - base) as usize, 0);
+            window.extend_from_slice(&rest);
+        }
+        window.get(start..).unwrap_or(&[])
+    }
+}
+
+fn read(memory: &Memory, base: u64) -> Vec<u8> {
+    if base == VSYSCALL_PAGE & !(WINDOW as u64 - 1) {
+        return vsyscalls(base);
+    }
+    read_from(memory, base, WINDOW + OVERLAP)
+}
+
+fn read_from(memory: &Memory, at: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let n = memory.read(at, &mut bytes);
+    bytes.truncate(n);
+    bytes
+}
+
+/// What the kernel's own page holds: gettimeofday, time and getcpu as system calls, at multiples of 1024.
+fn vsyscalls(base: u64) -> Vec<u8> {
+    let mut bytes = vec![0xcc; (VSYSCALL_PAGE - base) as usize + 4096];
+    for (offset, nr) in [(0usize, 96u32), (0x400, 201), (0x800, 309)] {
+        let at = (VSYSCALL_PAGE - base) as usize + offset;
+        bytes[at] = 0xb8; // mov eax, nr
+        bytes[at + 1..at + 5].copy_from_slice(&nr.to_le_bytes());
+        bytes[at + 5..at + 8].copy_from_slice(&[0x0f, 0x05, 0xc3]); // syscall; ret
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vsyscall_page_is_known_without_being_read() {
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut cache = CodeCache::default();
+        let mut r = cache.reader(&memory);
+        assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
+    }
+
+    #[test]
+    fn windows_overlap_and_nothing_is_there_at_address_zero() {
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut cache = CodeCache::default();
+        let mut r = cache.reader(&memory);
+        assert!(r.at(0x10).is_empty());
+        let data: Vec<u8> = (0..3 * WINDOW).map(|i| (i / 7) as u8).collect();
+        for i in (0..2 * WINDOW).step_by(333) {
+            let at = data.as_ptr() as u64 + i as u64;
+            let got = r.at(at);
+            assert!(got.len() >= OVERLAP);
+            assert_eq!(got[..OVERLAP], data[i..i + OVERLAP]);
+        }
+    }
+}

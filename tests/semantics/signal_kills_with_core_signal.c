@@ -1,0 +1,2 @@
+#include "sem.h"
+int main(void) { printf("before\n"), fflush(stdout); abort(); }

@@ -1,0 +1,17 @@
+//! What the end-to-end tests share: finding the program under test, running programs natively, under it and under the
+//! reference, reading profiles, and comparing them.
+//!
+//! It must never use grind's own crates: a mistake there would hide itself. The profile reader here is a second, naive one,
+//! and instruction counts come from Valgrind or from single-stepping the program natively.
+//!
+//! `GRIND_BIN` (words separated by blanks) replaces the program under test. With
+//! `GRIND_BIN="valgrind --tool=cachegrind --vex-guest-chase=no"` every oracle test must pass, and with
+//! `GRIND_BIN=tests/selfcheck/off-by-one` every oracle test must fail; that is how the tests themselves are tested.
+#![forbid(unsafe_code)]
+
+pub mod build;
+pub mod compare;
+pub mod profile;
+pub mod run;
+pub mod step;
+pub mod tools;

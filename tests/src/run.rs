@@ -1,0 +1,209 @@
+//! Runs a command to its end, natively or under a profiler, with a deadline, and collects what it did.
+//!
+//! Every command gets its own process group, which is killed as a whole at the deadline and after the end: nothing that a
+//! test starts outlives it. Output goes to files, so a full pipe cannot stop a program and a straggler cannot stop a test.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::profile::Profile;
+use crate::tools;
+
+/// What a command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its exit status, or the signal that killed it.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Outcome {
+    /// Status and output in readable form, for messages.
+    pub fn show(&self) -> String {
+        format!("  {}\n  stdout: {}\n  stderr: {}", self.status, excerpt(&self.stdout), excerpt(&self.stderr))
+    }
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= 1500 {
+        return format!("{text:?}");
+    }
+    let cut = |i: usize| (i..).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len());
+    format!("{:?} ... {:?} ({} bytes)", &text[..cut(700)], &text[cut(text.len() - 700)..], bytes.len())
+}
+
+/// A command to run, with its folder, time limit and environment.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// The command, as words.
+    pub words: Vec<String>,
+    /// Where it runs.
+    pub dir: &'a Path,
+    /// When it is given up.
+    pub limit: Duration,
+    /// Whether children that execute other programs are profiled too.
+    pub trace_children: bool,
+}
+
+impl<'a> Job<'a> {
+    /// A job with a limit of one minute that does not follow children.
+    pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
+        let words = words.into_iter().map(Into::into).collect();
+        Job { words, dir, limit: Duration::from_secs(60), trace_children: false }
+    }
+
+    /// Runs it natively.
+    pub fn native(&self) -> Outcome {
+        run(&self.words, self.dir, self.limit)
+    }
+
+    /// Runs it under the program under test.
+    pub fn grind(&self) -> Profiled {
+        self.profiled(tools::under_test())
+    }
+
+    /// Runs it under the reference.
+    pub fn valgrind(&self) -> Profiled {
+        self.profiled(&tools::valgrind())
+    }
+
+    fn profiled(&self, profiler: &[String]) -> Profiled {
+        let out = tempfile::tempdir().expect("a temporary folder");
+        let mut words = profiler.to_vec();
+        words.push(format!("--cachegrind-out-file={}/cg.%p", out.path().display()));
+        words.push(format!("--log-file={}/log.%p", out.path().display()));
+        if self.trace_children {
+            words.push("--trace-children=yes".into());
+        }
+        words.extend(self.words.iter().cloned());
+        let outcome = run(&words, self.dir, self.limit);
+        let mut profiles = Vec::new();
+        let mut log = String::new();
+        for entry in fs::read_dir(out.path()).expect("the temporary folder") {
+            let path = entry.expect("a folder entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let text = fs::read(&path).expect("a file just written");
+            match name.strip_prefix("cg.") {
+                Some(pid) => profiles.push((pid.to_owned(), text)),
+                None => log.push_str(&String::from_utf8_lossy(&text)),
+            }
+        }
+        profiles.sort_by_key(|(pid, _)| (pid.len(), pid.clone()));
+        Profiled { outcome, raw: profiles, log }
+    }
+}
+
+/// What a command did under a profiler.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// Status and output of the program.
+    pub outcome: Outcome,
+    /// The profile files in order of their process ids: (id, bytes).
+    pub raw: Vec<(String, Vec<u8>)>,
+    /// The logs of all processes.
+    pub log: String,
+}
+
+impl Profiled {
+    /// All profiles, read and checked, in order of process id.
+    ///
+    /// # Panics
+    /// If there is none, or one that cannot be read.
+    pub fn profiles(&self) -> Vec<Profile> {
+        assert!(!self.raw.is_empty(), "no profile was written; {}\nlog:\n{}", self.outcome.show(), self.log);
+        self.raw
+            .iter()
+            .map(|(pid, bytes)| match Profile::parse(bytes) {
+                Ok(p) => p,
+                Err(e) => panic!("profile of process {pid}: {e:#}\nlog:\n{}", self.log),
+            })
+            .collect()
+    }
+
+    /// The profile of the only process.
+    pub fn only(&self) -> Profile {
+        let mut all = self.profiles();
+        assert_eq!(all.len(), 1, "one process, so one profile is expected");
+        all.remove(0)
+    }
+}
+
+/// The environment of every test: small, fixed, the same natively and under a profiler.
+fn environment(dir: &Path) -> Vec<(&'static str, OsString)> {
+    let mut env: Vec<(&str, OsString)> = vec![
+        ("HOME", dir.into()),
+        ("LC_ALL", "C.UTF-8".into()),
+        ("TZ", "UTC".into()),
+        ("PYTHONHASHSEED", "0".into()),
+        ("PERL_HASH_SEED", "0".into()),
+        ("PYTHONDONTWRITEBYTECODE", "1".into()),
+        ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ("TERM", "dumb".into()),
+    ];
+    for name in ["PATH", "RUSTUP_HOME", "CARGO_HOME", "GRIND_OPTS", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            env.push((name, value));
+        }
+    }
+    // Toolchain managers look below HOME, which is another one here.
+    if let Some(home) = std::env::var_os("HOME").map(PathBuf::from) {
+        for (name, below) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+            if std::env::var_os(name).is_none() && home.join(below).is_dir() {
+                env.push((name, home.join(below).into()));
+            }
+        }
+    }
+    env
+}
+
+/// A command with the tests' environment, in a process group of its own.
+pub fn command(words: &[String], dir: &Path) -> Command {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).current_dir(dir).env_clear().envs(environment(dir)).process_group(0);
+    command
+}
+
+fn run(words: &[String], dir: &Path, limit: Duration) -> Outcome {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str| out.path().join(name);
+    let mut child = command(words, dir)
+        .stdin(Stdio::null())
+        .stdout(File::create(file("stdout")).expect("a file for the output"))
+        .stderr(File::create(file("stderr")).expect("a file for the output"))
+        .spawn()
+        .unwrap_or_else(|e| panic!("{}: {e}", words[0]));
+    let group = Pid::from_raw(child.id().try_into().expect("a process id"));
+    let start = Instant::now();
+    let mut nap = Duration::from_micros(500);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the child can be waited for") {
+            break Some(status);
+        }
+        if start.elapsed() > limit {
+            break None;
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(Duration::from_millis(20));
+    };
+    // Stragglers of the group, or all of it; it is no error that there are none left.
+    let _ = killpg(group, Signal::SIGKILL);
+    let read = |name| fs::read(file(name)).expect("the output just written");
+    let Some(status) = status else {
+        let _ = child.wait();
+        let dead = ExitStatus::from_raw(Signal::SIGKILL as i32);
+        let partial = Outcome { status: dead, stdout: read("stdout"), stderr: read("stderr") };
+        panic!("{words:?}: not finished after {limit:?}; killed\n{}", partial.show());
+    };
+    Outcome { status, stdout: read("stdout"), stderr: read("stderr") }
+}

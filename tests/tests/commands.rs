@@ -1,0 +1,191 @@
+//! Real commands, natively and under grind: the same output, the same end, and readable profiles.
+//!
+//! One line a command: its name, a shell script that prepares the folder natively (twice, so that both runs find the same),
+//! and the command itself; `traced` ones also profile what they execute. What a case leaves in its folder is its own to
+//! show: if it matters, the command prints it.
+
+use std::time::Duration;
+
+use grind_tests::compare::assert_same;
+use grind_tests::run::Job;
+use grind_tests::tools;
+
+/// Text with repetition and variety, the same on every machine.
+const TEXT: &str = r#"awk 'BEGIN { for (i = 0; i < 4000; i++) { x = (x * 1103515245 + 12345) % 2147483648;
+    print i, x, "line", x % 17, substr("the quick brown fox jumps over the lazy dog", x % 30 + 1, 9) } }' > text"#;
+
+/// A C program that is compiled in several cases.
+const SOURCE: &str = r#"cat > a.c <<'E'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int cmp(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+int main(int argc, char **argv) {
+    char *w[200];
+    for (int i = 0; i < 200; i++) { w[i] = malloc(16); snprintf(w[i], 16, "w%d", i * 7919 % 1000); }
+    qsort(w, 200, sizeof *w, cmp);
+    double s = 0;
+    for (int i = 0; i < 200; i++) s += atof(w[i] + 1) / (i + 1);
+    printf("%s %s %.9f %d\n", w[0], w[199], s, argc);
+    return 7;
+}
+E"#;
+
+fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
+    if !tools::have(&words[..1]) {
+        return;
+    }
+    let [native_dir, grind_dir] = [(); 2].map(|()| {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        // Both runs see the same path, since programs print it and hash it.
+        let work = dir.path().join("work");
+        std::fs::create_dir(&work).expect("a folder");
+        let prepared = Job::new(["bash", "-ec", setup], &work).native();
+        assert!(prepared.status.success(), "{name}: cannot be prepared\n{}", prepared.show());
+        dir
+    });
+    let job = |dir: &tempfile::TempDir| dir.path().join("work");
+    let (a, b) = (job(&native_dir), job(&grind_dir));
+    let run = |dir| Job { trace_children: traced, limit: Duration::from_secs(60), ..Job::new(words.to_vec(), dir) };
+    let start = std::time::Instant::now();
+    let native = run(&a).native();
+    let middle = start.elapsed();
+    let tested = run(&b).grind();
+    // Shown with --nocapture: what the suite's time goes into.
+    eprintln!(
+        "{name}: {:.2} s native, {:.2} s under grind",
+        middle.as_secs_f64(),
+        (start.elapsed() - middle).as_secs_f64()
+    );
+    let mask = |bytes: &[u8], dir: &std::path::Path| {
+        String::from_utf8_lossy(bytes).replace(&*dir.to_string_lossy(), "DIR").into_bytes()
+    };
+    let masked = |mut o: grind_tests::run::Outcome, dir| {
+        o.stdout = mask(&o.stdout, dir);
+        o.stderr = mask(&o.stderr, dir);
+        o
+    };
+    assert_same(name, &masked(native, &a), &masked(tested.outcome.clone(), &b), &tested.log);
+    let profiles = tested.profiles();
+    for profile in &profiles {
+        assert!(profile.total() > 100, "{name}: an empty profile of {}", profile.command);
+    }
+    if traced {
+        assert!(profiles.len() > 1, "{name}: the commands that it ran have no profile of their own");
+    }
+}
+
+macro_rules! commands {
+    ($($kind:ident $name:ident($setup:expr) $words:expr;)*) => {
+        $(#[test] fn $name() { check(stringify!($name), stringify!($kind) == "traced", $setup, &$words); })*
+    };
+}
+
+commands! {
+    // coreutils and text tools
+    plain ls(TEXT) ["ls", "-l", "--time-style=+", "/etc"];
+    plain cat(TEXT) ["cat", "text"];
+    plain wc(TEXT) ["wc", "text"];
+    plain sort_u(TEXT) ["sort", "-u", "-k3", "text"];
+    plain sort_parallel(TEXT) ["sort", "--parallel=4", "-S1M", "-k2n", "text"];
+    plain sha256sum(TEXT) ["sha256sum", "text"];
+    plain factor("") ["factor", "1234567890123456789", "600851475143"];
+    plain seq_format("") ["seq", "-f", "%.3g", "1", "0.5", "200"];
+    plain od(TEXT) ["od", "-Ax", "-tx1z", "-N", "2000", "text"];
+    plain awk(TEXT) ["awk", "{ n[$5] += $2; l += length } END { for (k in n) s += n[k]; printf \"%d %d %.6e\\n\", NR, l, s }", "text"];
+    plain sed(TEXT) ["sed", "-nE", "s/([a-z]+) ([a-z]+)$/\\2-\\1/p", "text"];
+    plain grep(TEXT) ["grep", "-cE", "fox|l[ai]zy|(1|2)3+4", "text"];
+    plain diff_status("seq 1 100 > a; seq 2 101 > b") ["diff", "a", "b"];
+    plain bc("") ["bash", "-c", "echo 'scale=60; 4*a(1)' | bc -l"];
+    plain jq("echo '[{\"a\":1,\"b\":[1,2,{\"c\":null}]},{\"a\":2}]' > j") ["jq", "-c", "map(.a) , .[0].b[2]", "j"];
+    plain file("cp /bin/true t") ["file", "t", "/bin/sh"];
+    plain dd(TEXT) ["dd", "if=text", "bs=100", "count=30", "status=none"];
+    plain date("") ["date", "-u", "-d", "@1234567890", "+%c"];
+    plain false_status("") ["false"];
+    plain missing_operand("") ["cp"];
+    plain yes_head("") ["bash", "-c", "yes | head -n 3; echo ${PIPESTATUS[@]}"];
+    plain timeout_kills("") ["timeout", "-s", "TERM", "0.3", "sleep", "20"];
+    // archives
+    plain gzip(TEXT) ["gzip", "-9nc", "text"];
+    plain bzip2(TEXT) ["bzip2", "-c", "text"];
+    plain xz(TEXT) ["xz", "-6c", "text"];
+    plain xz_threads("seq 1 200000 > big") ["xz", "-1", "-T2", "--block-size=200KiB", "-c", "big"];
+    plain zstd_threads(TEXT) ["zstd", "-T2", "-q", "-c", "text"];
+    traced tar_xz(TEXT) ["bash", "-c", "tar c --owner=0 --group=0 --mtime=@0 text | xz | xz -d | tar xO | sha1sum"];
+    plain tar_j(TEXT) ["tar", "cJf", "/dev/null", "text"];
+    // shells
+    plain bash_loop("") ["bash", "-c", "for ((i=0;i<2000;i++)); do s=$((s+i*i)); a[i%10]=$s; done; echo ${a[@]}"];
+    plain bash_pipeline(TEXT) ["bash", "-c", "cat text | tr a-z A-Z | sort -k3 | uniq -c | tail -3; echo $?"];
+    traced bash_pipeline_traced(TEXT) ["bash", "-c", "cat text | tr a-z A-Z | sort -k3 | uniq -c | tail -3; echo $?"];
+    plain bash_subshells("") ["bash", "-c", "for i in 1 2 3 4 5 6 7 8; do (exit $i); echo $?; x=$(echo $i); done; echo $x"];
+    plain bash_trap("") ["bash", "-c", "trap 'echo got; exit 3' USR1; kill -USR1 $BASHPID; echo no"];
+    plain bash_killed("") ["bash", "-c", "kill -SEGV $$"];
+    plain bash_job_control("") ["bash", "-c", "set -m; exec 2>/dev/null; sleep 20 & kill -STOP %1; kill -KILL %1; wait %1 2>/dev/null; echo $?"];
+    plain bash_coproc("") ["bash", "-c", "coproc cat; echo hello >&${COPROC[1]}; read -u ${COPROC[0]} x; echo $x; kill $COPROC_PID"];
+    plain dash("") ["dash", "-c", "i=0; while [ $i -lt 300 ]; do i=$((i+1)); done; echo $i; exit 4"];
+    traced find_xargs("mkdir -p d/e; for i in 1 2 3 4 5; do echo $i > d/e/$i; done") ["bash", "-c", "find d -type f -print0 | sort -z | xargs -0 -n2 -P1 cat"];
+    plain xargs_parallel("") ["bash", "-c", "seq 40 | xargs -P4 -n1 expr 1 + | sort -n | tail -2"];
+    plain script("printf '#!/bin/bash\\necho $0 $1; exit 5\\n' > s; chmod +x s") ["./s", "x"];
+    plain script_env("printf '#!/usr/bin/env -S perl -w\\nprint \"p @ARGV\\n\"\\n' > s; chmod +x s") ["./s", "y"];
+    traced script_chain("printf '#!/bin/sh\\necho inner $@\\n' > i; printf '#!/bin/sh\\n./i $@; exit 9\\n' > o; chmod +x i o") ["./o", "z"];
+    // interpreters
+    plain perl("") ["perl", "-e", "my %h; for (1..20000) { $h{$_ % 977} .= chr(65 + $_ % 26) } my $n = 0; for (sort keys %h) { $n++ while $h{$_} =~ /[AEIOU].?[^XYZ]/g } print \"$n\\n\""];
+    plain perl_fork("") ["perl", "-e", "for (1..5) { my $p = fork; if (!$p) { exit $_ } waitpid $p, 0; print $? >> 8, qq{\\n} } print `echo sub`"];
+    plain perl_die("") ["perl", "-e", "$SIG{ALRM} = sub { die qq{alarm\\n} }; alarm 1; 1 while 1"];
+    plain python_objects("") ["/usr/bin/python3", "-c", "import json\nclass A:\n  def __init__(s, i): s.i = i\nl = [A(i) for i in range(5000)]\nd = json.dumps({str(a.i): [a.i, str(a.i * 3)] for a in l})\nprint(len(d), sum(v[0] for v in json.loads(d).values()))"];
+    plain python_exception("") ["/usr/bin/python3", "-c", "import sys\ntry: 1/0\nexcept ZeroDivisionError as e: print(e)\nsys.exit('bye')"];
+    plain python_threads("") ["/usr/bin/python3", "-c", "import threading, queue\nq = queue.Queue()\ndef f(n):\n  for i in range(500): q.put(n * i)\nt = [threading.Thread(target=f, args=(n,)) for n in range(8)]\n[x.start() for x in t]; [x.join() for x in t]\nprint(sum(q.get() for _ in range(4000)))"];
+    plain python_subprocess("") ["/usr/bin/python3", "-c", "import subprocess\nfor i in range(3): print(subprocess.run(['sh', '-c', 'echo out; echo err >&2; exit %d' % i], capture_output=True))"];
+    traced python_subprocess_traced("") ["/usr/bin/python3", "-c", "import subprocess\nprint(subprocess.check_output('expr 6 \\\\* 7', shell=True))"];
+    plain python_multiprocessing("") ["/usr/bin/python3", "-c", "import multiprocessing as m\ndef f(x): return x * x\nif __name__ == '__main__':\n  with m.get_context('fork').Pool(3) as p: print(sum(p.map(f, range(200))))"];
+    traced python_spawn("cat > m.py <<'E'\nimport multiprocessing as m\ndef f(x): return x + 1\nif __name__ == '__main__':\n  with m.get_context('spawn').Pool(2) as p: print(p.map(f, range(5)))\nE") ["/usr/bin/python3", "m.py"];
+    plain python_asyncio("") ["/usr/bin/python3", "-c", "import asyncio\nasync def f(n):\n  await asyncio.sleep(0.01 * n)\n  return n\nasync def main(): print(await asyncio.gather(*[f(n) for n in range(20)]))\nasyncio.run(main())"];
+    plain python_signals("") ["/usr/bin/python3", "-c", "import signal, time\nn = 0\ndef h(s, f):\n  global n; n += 1\nsignal.signal(signal.SIGALRM, h)\nsignal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)\nx = 0\nwhile n < 50: x += 1\nsignal.setitimer(signal.ITIMER_REAL, 0)\nprint('done')"];
+    plain python_ctypes("") ["/usr/bin/python3", "-c", "import ctypes\nl = ctypes.CDLL(None)\nC = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))\na = (ctypes.c_int * 50)(*[i * 37 % 50 for i in range(50)])\nl.qsort(a, 50, 4, C(lambda p, q: p[0] - q[0]))\nprint(list(a))"];
+    plain python_sqlite_zlib("") ["/usr/bin/python3", "-c", "import sqlite3, zlib, hashlib\nc = sqlite3.connect(':memory:'); c.execute('create table t(a, b)')\nc.executemany('insert into t values(?, ?)', ((i, str(i)) for i in range(2000)))\nprint(c.execute('select sum(a), max(b) from t').fetchone(), hashlib.sha256(zlib.compress(b'abc' * 9999)).hexdigest())"];
+    plain python_faulthandler("") ["/usr/bin/python3", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"];
+    plain node("echo 'let s = 0; for (let i = 0; i < 3e5; i++) s = (s * 31 + i) | 0; console.log(s, JSON.stringify([...\"abc\"].map(c => c + 1)));' > a.js") ["node", "a.js"];
+    plain node_async("echo 'const fs = require(\"fs\"); fs.readFile(\"a.js\", (e, d) => setTimeout(() => { console.log(d.length); process.exit(6) }, 20));' > a.js") ["node", "a.js"];
+    plain java("cat > A.java <<'E'\nimport java.util.*;\npublic class A { public static void main(String[] a) throws Exception { Map<Integer,String> m = new TreeMap<>(); for (int i = 0; i < 20000; i++) m.put(i * 7919 % 10007, \"v\" + i); Thread t = new Thread(() -> System.out.println(\"thread\")); t.start(); t.join(); Object o = null; try { o.hashCode(); } catch (NullPointerException e) { System.out.println(\"npe\"); } System.out.println(m.size() + m.get(5)); System.exit(3); } }\nE\njavac A.java") ["java", "A"];
+    plain java_interpreted("printf 'public class A { public static void main(String[] a) { System.out.println(6 * 7); } }' > A.java; javac A.java") ["java", "-Xint", "-XX:+UseSerialGC", "-Xshare:auto", "A"];
+    // compilers
+    plain gcc(SOURCE) ["gcc", "-O2", "-c", "-o", "a.o", "a.c"];
+    traced gcc_traced(SOURCE) ["bash", "-c", "gcc -O2 -o a a.c && ./a; echo $?"];
+    plain cc1_assembly(SOURCE) ["gcc", "-O3", "-S", "-o", "-", "a.c"];
+    traced gxx_traced("printf '#include <iostream>\\n#include <map>\\nint main() { std::map<int, int> m; m[3] = 4; std::cout << m[3] << std::endl; }' > a.cc") ["bash", "-c", "g++ -o a a.cc && ./a"];
+    traced rustc("echo 'fn main() { let v: Vec<u32> = (0..9).collect(); println!(\"{v:?}\") }' > a.rs") ["bash", "-c", "rustc --emit=metadata --crate-name a -o a.rmeta a.rs && echo built; echo $?"];
+    traced make_j2("for i in 1 2 3; do echo \"int f$i(void) { return $i; }\" > f$i.c; done; echo 'int f1(void), f2(void), f3(void); int main(void) { return f1() + f2() + f3(); }' > m.c; printf 'm: m.o f1.o f2.o f3.o\\n\\tgcc -o m $^\\n%%.o: %%.c\\n\\t@gcc -c -o $@ $<\\n' > Makefile") ["bash", "-c", "make -s -j2 && ./m; echo $?"];
+    plain objdump("cp /bin/true t") ["objdump", "-d", "--section=.text", "t"];
+    plain readelf("cp /bin/true t") ["readelf", "-a", "t"];
+    traced nm_ld(SOURCE) ["bash", "-c", "gcc -c a.c && ld -r -o b.o a.o && nm b.o; echo $?"];
+    // databases, version control, cryptography, editors, debuggers
+    plain sqlite3("") ["sqlite3", ":memory:", "create table t(a integer primary key, b text); with recursive c(n) as (select 1 union all select n + 1 from c where n < 5000) insert into t select n, hex(n * 7919) from c; create index i on t(b); select count(*), sum(a), max(b) from t where b between '31' and '35'; select substr(b, 1, 2) as k, count(*) from t group by k order by 2 desc, 1 limit 3;"];
+    plain git_log("git init -q .; git config user.email a@b; git config user.name n; for i in 1 2 3; do echo $i > f; git add f; GIT_AUTHOR_DATE=\"100000000$i +0000\" GIT_COMMITTER_DATE=\"100000000$i +0000\" git commit -qm c$i; done") ["git", "log", "--stat", "--format=%H %s"];
+    traced git_session("") ["bash", "-c", "export GIT_AUTHOR_DATE='1000000001 +0000' GIT_COMMITTER_DATE='1000000001 +0000'; git init -q . && git config user.email a@b && git config user.name n && echo x > f && git add f && git commit -qm one && git log --format=%H%s && git gc -q && git fsck"];
+    plain openssl_digest(TEXT) ["openssl", "dgst", "-sha512", "text"];
+    plain openssl_cipher(TEXT) ["openssl", "enc", "-aes-256-gcm", "-K", "00", "-iv", "00", "-in", "text"];
+    plain openssl_aes(TEXT) ["bash", "-c", "openssl enc -aes-128-cbc -K 0011 -iv 22 -in text 2>&1 | sha256sum"];
+    plain openssl_prime("") ["openssl", "prime", "-hex", "C90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3404DD"];
+    plain vim("printf 'one\\ntwo\\n' > f") ["vim", "-es", "-u", "NONE", "-c", "%s/o/0/g", "-c", "%p", "-c", "wq", "f"];
+    plain gdb_batch("") ["gdb", "--batch", "-nx", "-ex", "p 6*7"];
+    traced psql_version("") ["bash", "-c", "psql --version; echo $?"];
+}
+
+/// Links and runs the same program in every way an executable can be laid out.
+#[test]
+fn kinds_of_executables() {
+    for (name, words) in [
+        ("pie", "gcc -pie -fPIE"),
+        ("non_pie", "gcc -no-pie -fno-pie"),
+        ("static", "gcc -static -no-pie"),
+        ("static_pie", "gcc -static-pie -fPIE"),
+        ("bind_now", "gcc -Wl,-z,now"),
+        ("lazy", "gcc -Wl,-z,lazy"),
+        ("musl", "musl-gcc"),
+        ("musl_static", "musl-gcc -static"),
+    ] {
+        if tools::have(&words.split(' ').take(1).collect::<Vec<_>>()) {
+            check(name, false, &format!("{SOURCE}\n{words} -O1 -o a a.c"), &["./a", "one"]);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! One behaviour a program, named after it: each must print the same and end the same natively and under grind, and leave a
+//! readable profile.
+
+use std::time::Duration;
+
+use grind_tests::build::Source;
+use grind_tests::compare::assert_same;
+use grind_tests::run::Job;
+use grind_tests::tools;
+
+fn check(name: &str) {
+    let source = Source::open("semantics", name);
+    if !source.runs_here() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), false);
+    let work = dir.path().join("work");
+    std::fs::create_dir(&work).expect("a folder");
+    let job = Job { limit: Duration::from_secs(30), ..Job::new([program.display().to_string()], &work) };
+    let native = job.native();
+    assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
+    let tested = job.grind();
+    assert_same(name, &native, &tested.outcome, &tested.log);
+    tested.profiles();
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn no_program_is_forgotten() {
+            let mut named = vec![$(stringify!($name).to_owned()),*];
+            let mut there: Vec<String> = std::fs::read_dir(tools::fixtures("semantics"))
+                .expect("the folder of programs")
+                .map(|e| e.expect("a folder entry").file_name().into_string().expect("a name in ASCII"))
+                .filter_map(|n| Some(n.split_once('.')?.0.to_owned()).filter(|_| !n.ends_with(".h")))
+                .collect();
+            named.sort();
+            there.sort();
+            assert_eq!(named, there);
+        }
+    };
+}
+
+programs! {
+    code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
+    code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
+    code_jit_writable_executable code_moved_by_mremap code_rewrites_its_own_block
+    code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
+    corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
+    corner_cpu_features_agree corner_exceptions corner_fs_segment corner_gs_segment corner_huge_argv
+    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations
+    corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
+    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_stack_at_an_unusual_place
+    corner_swapcontext_coroutines corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
+    death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
+    fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
+    fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
+    fault_segv_address fault_undefined_instruction
+    process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
+    process_groups process_parent_death_signal process_posix_spawn process_ptraces_its_child
+    process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
+    process_stops_itself process_vfork process_wait_variants
+    signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
+    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_handler_gets_siginfo
+    signal_ignored_and_default signal_in_blocked_futex signal_interrupts_nanosleep
+    signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
+    signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
+    signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait
+    signal_stack_overflow_on_altstack
+    thread_cancelled thread_clone3 thread_condition_variables thread_detached thread_directed_signals
+    thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
+    thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone
+    thread_thousands_in_a_row thread_two_hundred_at_once
+}
