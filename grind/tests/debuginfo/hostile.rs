@@ -182,14 +182,14 @@ fn names_of_the_devil() {
 }
 
 /// Writes an ELF file with one executable segment and sections as wanted.
-struct Elf {
+pub(crate) struct Elf {
     contents: Vec<u8>,
     names: Vec<u8>,
     headers: Vec<u8>,
 }
 
 impl Elf {
-    fn new() -> Elf {
+    pub(crate) fn new() -> Elf {
         let mut elf = Elf { contents: vec![0; 64 + 56], names: vec![0], headers: vec![0; 64] };
         elf.contents[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0");
         let segment = [1u64 | 5 << 32, 0, 0x1000, 0x1000, 0x1000, 0x10_0000, 0x1000];
@@ -199,7 +199,7 @@ impl Elf {
         elf
     }
 
-    fn section(&mut self, name: &str, contents: &[u8]) {
+    pub(crate) fn section(&mut self, name: &str, contents: &[u8]) {
         let header =
             [self.names.len() as u64 | 1 << 32, 0, 0, self.contents.len() as u64, contents.len() as u64, 0, 1, 0];
         self.headers.extend(header.iter().flat_map(|w| w.to_le_bytes()));
@@ -208,7 +208,7 @@ impl Elf {
         self.contents.extend_from_slice(contents);
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let names = [std::mem::take(&mut self.names), b".shstrtab\0".to_vec()].concat();
         self.names = vec![0; names.len() - 10];
         self.section(".shstrtab", &names);
