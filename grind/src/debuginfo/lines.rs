@@ -341,10 +341,8 @@ impl<'b> RunUnit<'b> {
             path.extend_from_slice(self.directory.map_or(&b"."[..], |d| d.slice()));
         } else {
             let position = if modern { Some(own) } else { own.checked_sub(1) };
-            let directory = position
-                .and_then(|p| usize::try_from(p).ok())
-                .and_then(|p| directories.get(p))
-                .and_then(|d| text(d.clone()));
+            let directory =
+                position.and_then(|p| usize::try_from(p).ok()).and_then(|p| directories.get(p)).and_then(|d| text(*d));
             if let Some(directory) = directory {
                 if let Some(base) = self.directory
                     && !base.is_empty()

@@ -32,7 +32,7 @@ fn shown(names: &[&str]) -> Vec<String> {
 #[test]
 fn as_the_reference_shows_them() {
     let golden: Vec<&str> = include_str!("golden/names.txt").lines().collect();
-    assert!(golden.len() > 400 && golden.len() % 2 == 0);
+    assert!(golden.len() > 400 && golden.len().is_multiple_of(2));
     let (mangled, expected): (Vec<&str>, Vec<&str>) = golden.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
     let wrong: Vec<String> = shown(&mangled)
         .iter()
