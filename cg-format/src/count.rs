@@ -122,12 +122,18 @@ impl CountTable {
         let at = row * self.width;
         if let Cells::Narrow(cells) = &mut self.cells {
             let cells = &mut cells[at..at + self.width];
-            let fits = cells.iter().zip(counts).all(|(cell, count)| cell.checked_add(*count).is_some());
-            if fits {
-                for (cell, count) in cells.iter_mut().zip(counts) {
-                    *cell += count;
-                }
+            // Sums first, doubts later: a loop without branches is done several counts at a time.
+            let mut overflows = 0;
+            for (cell, count) in cells.iter_mut().zip(counts) {
+                let sum = cell.wrapping_add(*count);
+                overflows |= (sum ^ *cell) & (sum ^ *count);
+                *cell = sum;
+            }
+            if overflows >= 0 {
                 return Ok(());
+            }
+            for (cell, count) in cells.iter_mut().zip(counts) {
+                *cell = cell.wrapping_sub(*count);
             }
         }
         let cells = self.widen();
@@ -182,8 +188,12 @@ impl CountTable {
     /// # Errors
     /// [`TooLarge`] when a sum passes [`LIMIT`].
     pub fn add_row_to(&self, row: usize, sums: &mut [i128]) -> Result<(), TooLarge> {
+        let at = row * self.width;
         for (column, value) in sums.iter_mut().enumerate() {
-            *value = sum(*value, self.get(row, column))?;
+            match &self.cells {
+                Cells::Narrow(cells) => *value = sum(*value, i128::from(cells[at + column]))?,
+                Cells::Wide(cells) => *value = sum(*value, cells[at + column])?,
+            }
         }
         Ok(())
     }

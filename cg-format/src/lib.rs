@@ -34,3 +34,4 @@ pub mod atomic;
 pub mod cachegrind;
 pub mod count;
 pub mod events;
+pub mod show;

@@ -36,11 +36,6 @@ pub(crate) enum Scratch {
     GuestGs = 32,
 }
 
-/// Offset of a scratch word from `gs`.
-pub(crate) const fn scratch(s: Scratch) -> u32 {
-    s as u32
-}
-
 /// Offset of a cell from `gs`.
 pub(crate) const fn cell_offset(cell: u32) -> u32 {
     SLOT_HEADER as u32 + cell * 8

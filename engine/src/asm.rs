@@ -262,7 +262,7 @@ mod tests {
         want("lea 0x1234(%r13),%r13\n");
         want("(%r12,%rcx),%r12\n");
         want("mov $7,%r8d\n");
-        want("$0x123456789abcdef0,%r15\n");
+        want("$0x123456789ABCDEF0,%r15\n");
         want("mov %r8d,%edx\n");
         want("incq %gs:0x2000");
         assert!(!text.contains("bad"), "{text}");

@@ -26,6 +26,14 @@ impl CodeCache {
         self.windows.clear();
     }
 
+    /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
+    #[cfg(test)]
+    pub(crate) fn holding(base: u64, code: &[u8]) -> Self {
+        let mut cache = Self::default();
+        cache.windows.insert(base, code.to_vec());
+        cache
+    }
+
     /// A reader of the code of one process.
     pub(crate) fn reader<'a>(&'a mut self, memory: &'a Memory) -> CodeReader<'a> {
         if self.windows.len() > KEPT {

@@ -74,7 +74,8 @@ pub(crate) fn baseline(leaf: u32, subleaf: u32) -> [u32; 4] {
 
 /// Bits of leaf 1 ecx that stand for instructions: SSE3, PCLMULQDQ, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT,
 /// AES, XSAVE, OSXSAVE, AVX, F16C, RDRAND.
-const INSTRUCTIONS_1C: u32 = 1 | 1 << 1 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 22 | 1 << 23 | 0x7e00_0000;
+const INSTRUCTIONS_1C: u32 =
+    1 | 1 << 1 | 1 << 9 | 1 << 12 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 22 | 1 << 23 | 0x7e00_0000;
 /// Bits of leaf 1 edx that stand for instructions: FPU, TSC, CX8, SEP, CMOV, CLFSH, MMX, FXSR, SSE, SSE2.
 const INSTRUCTIONS_1D: u32 = 1 | 1 << 4 | 1 << 8 | 1 << 11 | 1 << 15 | 1 << 19 | 1 << 23 | 1 << 24 | 1 << 25 | 1 << 26;
 /// Bits of leaf 7 ebx that stand for instructions: BMI1, AVX2, BMI2, ERMS, INVPCID, RDSEED.

@@ -119,8 +119,7 @@ impl Insn {
 }
 
 /// The status flags that `inc` writes.
-pub(crate) const OSZAP: u8 =
-    (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
+pub(crate) const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
 
 /// The status flags that `ins` reads.
 pub(crate) fn flags_read(ins: &Instruction) -> u8 {
@@ -137,7 +136,8 @@ pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
     match ins.mnemonic() {
         // By CL, the count may be 0 and all flags stay; the rest of this line is too rare to be worth a proof.
         M::Shl | M::Sal | M::Shr | M::Sar | M::Rol | M::Ror | M::Rcl | M::Rcr | M::Shld | M::Shrd => {
-            let by_cl = (0..ins.op_count()).any(|n| ins.op_kind(n) == OpKind::Register && ins.op_register(n) == Register::CL);
+            let by_cl =
+                (0..ins.op_count()).any(|n| ins.op_kind(n) == OpKind::Register && ins.op_register(n) == Register::CL);
             if by_cl { 0 } else { modified & !(ins.rflags_undefined() as u8) }
         }
         // With a count of 0, nothing is compared.
@@ -208,8 +208,18 @@ fn classify(ins: &Instruction, masked: bool) -> Class {
         {
             Class::XsaveMasked
         }
-        M::Movsb | M::Movsw | M::Movsd | M::Movsq | M::Stosb | M::Stosw | M::Stosd | M::Stosq | M::Lodsb | M::Lodsw
-        | M::Lodsd | M::Lodsq
+        M::Movsb
+        | M::Movsw
+        | M::Movsd
+        | M::Movsq
+        | M::Stosb
+        | M::Stosw
+        | M::Stosd
+        | M::Stosq
+        | M::Lodsb
+        | M::Lodsw
+        | M::Lodsd
+        | M::Lodsq
             if rep && ins.is_string_instruction() =>
         {
             Class::RepMove
@@ -228,8 +238,13 @@ fn classify(ins: &Instruction, masked: bool) -> Class {
         && (0..ins.op_count()).any(|n| {
             matches!(
                 ins.op_kind(n),
-                OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI
-                    | OpKind::MemorySegEDI | OpKind::MemorySegRDI
+                OpKind::Memory
+                    | OpKind::MemorySegSI
+                    | OpKind::MemorySegESI
+                    | OpKind::MemorySegRSI
+                    | OpKind::MemorySegDI
+                    | OpKind::MemorySegEDI
+                    | OpKind::MemorySegRDI
             )
         })
         && ins.mnemonic() != M::Lea;

@@ -65,9 +65,17 @@ impl Remote<'_> {
         Ok((file, fd))
     }
 
-    fn map(&mut self, what: &'static str, at: u64, len: u64, prot: i32, flags: i32, fd: u64, offset: u64) -> Result<u64, EngineError> {
+    /// Maps all of a shared file; `at` is a wish, or with one of the `MAP_FIXED…` flags an order.
+    fn map(
+        &mut self,
+        what: &'static str,
+        (at, len): (u64, u64),
+        prot: i32,
+        flags: i32,
+        fd: u64,
+    ) -> Result<u64, EngineError> {
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | flags) as u64;
-        self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, offset])
+        self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, 0])
     }
 
     fn close(&mut self, fd: u64) -> Result<(), EngineError> {
@@ -111,7 +119,7 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
         let size = u64::from(count) * arena::SLOT_SIZE;
         let at = if free(&regions, arena::SLOTS_HINT, size) { arena::SLOTS_HINT } else { 0 };
         slots.set_len(size).map_err(io_error("sizing the counters"))?;
-        match remote.map("counters", at, size, rw, 0, fd, 0) {
+        match remote.map("counters", (at, size), rw, 0, fd) {
             Ok(base) => {
                 pool = Some((base, count));
                 break;
@@ -131,7 +139,7 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
         what: "tables",
         source: io::Error::other("nothing is free below 2 GiB"),
     })?;
-    remote.map("tables", tables_at, arena::TABLES_SIZE, libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd, 0)?;
+    remote.map("tables", (tables_at, arena::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
     remote.close(fd)?;
     let tables = SharedMemory::map(&file, 0, arena::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
     let mut space = Space::new(tables_at, tables, masked);
@@ -158,7 +166,7 @@ fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result
     let at = chunk_place(&regions, pc, stack_limit(pid));
     let prot = libc::PROT_READ | libc::PROT_EXEC;
     let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    let guest = remote.map("code cache", at, arena::CHUNK_SIZE, prot, fixed, fd, 0)?;
+    let guest = remote.map("code cache", (at, arena::CHUNK_SIZE), prot, fixed, fd)?;
     remote.close(fd)?;
     let host = SharedMemory::map(&file, 0, arena::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
     Ok((guest, host))
@@ -172,12 +180,11 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
         file.set_len(size).map_err(io_error("sizing the code cache"))?;
         let host = SharedMemory::map(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
         from.copy_to(&host, used as usize);
-        remote.map("code cache", at, size, prot, libc::MAP_FIXED, fd, 0)?;
+        remote.map("code cache", (at, size), prot, libc::MAP_FIXED, fd)?;
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let tables =
-        copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
+    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
     let mut chunks = Vec::new();
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
@@ -215,7 +222,8 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         let next = regions.iter().find(|r| r.start == end);
         let previous = regions.iter().find(|r| r.end == start);
         let below_stack = next.is_some_and(|r| r.name == b"[stack]");
-        let after_heap = previous.is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
+        let after_heap = previous
+            .is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
         // Where mappings grow down into this gap, or the heap up, stay away from that end.
         let (low, high) = if below_stack {
             (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))
@@ -328,6 +336,6 @@ mod tests {
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
         let at = chunk_place(&regions, 0x40_1000, 8 * MIB);
-        assert!(at >= 0x4e_0000 + (1 << 30) && at < 1 << 31, "{at:#x}");
+        assert!((0x4e_0000 + (1 << 30)..1 << 31).contains(&at), "{at:#x}");
     }
 }

@@ -40,7 +40,10 @@ impl SharedMemory {
     }
 
     fn check(&self, offset: usize, len: usize) -> *mut u8 {
-        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "offset {offset:#x} is outside the mapping");
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.len),
+            "offset {offset:#x} is outside the mapping"
+        );
         // SAFETY: just checked to be inside the mapping.
         unsafe { self.start.as_ptr().add(offset) }
     }
@@ -84,7 +87,9 @@ impl SharedMemory {
             unsafe { AtomicU32::from_ptr(p.cast()) }.store(v, Ordering::SeqCst);
         } else {
             // SAFETY: in bounds; one `mov`, which is indivisible within a cache line.
-            unsafe { std::arch::asm!("mov dword ptr [{p}], {v:e}", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags)) };
+            unsafe {
+                std::arch::asm!("mov dword ptr [{p}], {v:e}", p = in(reg) p, v = in(reg) v, options(nostack, preserves_flags))
+            };
         }
     }
 
@@ -107,13 +112,6 @@ impl SharedMemory {
         let mut b = [0];
         self.read(offset, &mut b);
         b[0]
-    }
-
-    /// Reads 8 aligned bytes.
-    pub(crate) fn u64(&self, offset: usize) -> u64 {
-        let mut b = [0; 8];
-        self.read(offset, &mut b);
-        u64::from_le_bytes(b)
     }
 }
 

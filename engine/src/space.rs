@@ -281,9 +281,10 @@ impl Space {
         self.ranges.clear();
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
-            let known = self.modules.iter().position(|m| {
-                m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path
-            });
+            let known = self
+                .modules
+                .iter()
+                .position(|m| m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path);
             let module = known.unwrap_or_else(|| {
                 let image = (r.name == b"[vdso]").then(|| image(r.start, r.end)).flatten().map(Arc::from);
                 self.modules.push(Module {

@@ -17,6 +17,6 @@ mod rows;
 mod write;
 
 pub use profile::{FileEntry, FunctionEntry, Header, MergeError, Profile, UNSPECIFIED};
-pub use read::{Detail, ReadError, ReadErrorKind, ReadOptions, SummaryRule, read, read_more};
+pub use read::{Detail, ReadError, ReadErrorKind, ReadOptions, ReadOutcome, Summary, SummaryRule, read, read_more};
 pub use rows::Rows;
-pub use write::{WriteError, write, write_stored};
+pub use write::{WriteError, write, write_functions, write_stored};

@@ -28,9 +28,7 @@ pub struct Header {
 pub struct FileEntry {
     name: Box<[u8]>,
     functions: Vec<FunctionEntry>,
-    index: HashMap<Box<[u8]>, usize>,
-    /// The function that is guessed to come next.
-    cursor: usize,
+    finder: Finder,
 }
 
 /// A function of a file and its rows.
@@ -46,8 +44,7 @@ pub struct Profile {
     /// What stands before the counts. Its events were fixed when the profile was made.
     pub header: Header,
     files: Vec<FileEntry>,
-    index: HashMap<Box<[u8]>, usize>,
-    cursor: usize,
+    finder: Finder,
     total: Vec<i128>,
 }
 
@@ -116,7 +113,7 @@ impl Profile {
     #[must_use]
     pub fn with_header(header: Header) -> Self {
         let total = vec![0; header.events.len()];
-        Self { header, files: Vec::new(), index: HashMap::new(), cursor: 0, total }
+        Self { header, files: Vec::new(), finder: Finder::default(), total }
     }
 
     /// Adds counts, one for each event, to a line of a function; rows may come in any order and more than once.
@@ -196,37 +193,21 @@ impl Profile {
 
     /// The index of the file called `name`, made if it is not there.
     pub(super) fn file(&mut self, name: &[u8]) -> usize {
-        let at = self.cursor;
-        let at = if self.files.get(at).is_some_and(|file| *file.name == *name) {
-            at
-        } else if at > 0 && self.files.get(at - 1).is_some_and(|file| *file.name == *name) {
-            at - 1
-        } else if let Some(at) = self.index.get(name) {
-            *at
-        } else {
-            self.files.push(FileEntry { name: name.into(), functions: Vec::new(), index: HashMap::new(), cursor: 0 });
-            self.index.insert(name.into(), self.files.len() - 1);
-            self.files.len() - 1
-        };
-        self.cursor = at + 1;
-        at
+        if let Some(at) = self.finder.find(&self.files, name) {
+            return at;
+        }
+        let entry = FileEntry { name: name.into(), functions: Vec::new(), finder: Finder::default() };
+        self.finder.push(&mut self.files, entry)
     }
 
     /// The index of function `name` of file `at`, made if it is not there; its lines are expected from the start.
     pub(super) fn function(&mut self, at: usize, name: &[u8]) -> usize {
         let width = self.total.len();
         let file = &mut self.files[at];
-        let guess = file.cursor;
-        let found = if file.functions.get(guess).is_some_and(|function| *function.name == *name) {
-            guess
-        } else if let Some(at) = file.index.get(name) {
-            *at
-        } else {
-            file.functions.push(FunctionEntry { name: name.into(), rows: Rows::new(width) });
-            file.index.insert(name.into(), file.functions.len() - 1);
-            file.functions.len() - 1
-        };
-        file.cursor = found + 1;
+        let found = file.finder.find(&file.functions, name).unwrap_or_else(|| {
+            let entry = FunctionEntry { name: name.into(), rows: Rows::new(width) };
+            file.finder.push(&mut file.functions, entry)
+        });
         file.functions[found].rows.rewind();
         found
     }
@@ -245,14 +226,84 @@ impl Profile {
 
     fn place(&mut self, file: &[u8], function: &[u8]) -> (usize, usize) {
         // Rows of one function come together: keep its line cursor instead of starting over.
-        if let Some(at) = self.cursor.checked_sub(1)
+        if let Some(at) = self.finder.cursor.checked_sub(1)
             && *self.files[at].name == *file
-            && let Some(last) = self.files[at].cursor.checked_sub(1)
+            && let Some(last) = self.files[at].finder.cursor.checked_sub(1)
             && *self.files[at].functions[last].name == *function
         {
             return (at, last);
         }
         let at = self.file(file);
         (at, self.function(at, function))
+    }
+}
+
+/// Finds entries by name in a list that keeps the order in which they came.
+///
+/// Profiles are sorted and much alike, so the entry is nearly always the one after the last that was found, or it comes
+/// after all others in the alphabet; then nothing is searched. A hash index is built only for a list that came unsorted.
+#[derive(Clone, Debug, Default)]
+struct Finder {
+    /// The entry that is guessed to come next.
+    cursor: usize,
+    // Boxed since there are millions of these, nearly all without an index: 8 bytes instead of 48.
+    #[allow(clippy::box_collection)]
+    index: Option<Box<HashMap<Box<[u8]>, usize>>>,
+}
+
+trait Named {
+    fn name(&self) -> &[u8];
+}
+
+impl Named for FileEntry {
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+}
+
+impl Named for FunctionEntry {
+    fn name(&self) -> &[u8] {
+        &self.name
+    }
+}
+
+/// How many entries at the start of a list are out of the alphabet: [`UNSPECIFIED`] comes before everything.
+fn unsorted<T: Named>(entries: &[T]) -> usize {
+    usize::from(entries.first().is_some_and(|first| first.name() == UNSPECIFIED))
+}
+
+impl Finder {
+    fn find<T: Named>(&mut self, entries: &[T], name: &[u8]) -> Option<usize> {
+        let guess = self.cursor;
+        let found = if entries.get(guess).is_some_and(|entry| entry.name() == name) {
+            Some(guess)
+        } else if entries.first().is_some_and(|entry| entry.name() == name) {
+            Some(0)
+        } else if let Some(index) = &self.index {
+            index.get(name).copied()
+        } else if entries.last().is_none_or(|last| last.name() < name) {
+            None
+        } else {
+            let skip = unsorted(entries);
+            entries[skip..].binary_search_by(|entry| entry.name().cmp(name)).ok().map(|at| at + skip)
+        };
+        if let Some(at) = found {
+            self.cursor = at + 1;
+        }
+        found
+    }
+
+    /// Appends an entry that is not there yet.
+    fn push<T: Named>(&mut self, entries: &mut Vec<T>, entry: T) -> usize {
+        let at = entries.len();
+        if let Some(index) = &mut self.index {
+            index.insert(entry.name().into(), at);
+        } else if entries[unsorted(entries)..].last().is_some_and(|last| last.name() > entry.name()) {
+            let all = entries.iter().chain([&entry]).map(|entry| entry.name().into());
+            self.index = Some(Box::new(all.zip(0..).collect()));
+        }
+        entries.push(entry);
+        self.cursor = at + 1;
+        at
     }
 }

@@ -40,6 +40,26 @@ pub struct ReadOptions {
     pub summary: SummaryRule,
 }
 
+/// What was found beside the counts.
+#[derive(Clone, Debug)]
+pub struct ReadOutcome {
+    /// What stands before the counts.
+    pub header: Header,
+    /// What the `summary:` line was like; always [`Summary::Right`] where it is required.
+    pub summary: Summary,
+}
+
+/// What a `summary:` line is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Summary {
+    /// It equals the sums.
+    Right,
+    /// It does not.
+    Wrong,
+    /// There is none: the profile may be cut short.
+    Missing,
+}
+
 /// Why a profile could not be read: `NAME:LINE: cause`.
 #[derive(Debug)]
 pub struct ReadError {
@@ -83,8 +103,8 @@ pub enum ReadErrorKind {
         /// What the counts sum up to.
         computed: Vec<i128>,
     },
-    /// The events are not those of the inputs before.
-    EventsDiffer,
+    /// The events, given here, are not those of the inputs before.
+    EventsDiffer(Vec<String>),
 }
 
 impl fmt::Display for ReadError {
@@ -115,7 +135,9 @@ impl fmt::Display for ReadErrorKind {
                 f,
                 "`summary:` line doesn't match computed total\n- summary:  {summary:?}\n- computed: {computed:?}"
             ),
-            Self::EventsDiffer => f.write_str("events in data files don't match"),
+            Self::EventsDiffer(events) => {
+                write!(f, "events in data files don't match: this one counts `{}`", events.join(" "))
+            }
         }
     }
 }
@@ -139,8 +161,8 @@ pub fn read(input: impl Read, name: &str, options: &ReadOptions) -> Result<Profi
     Ok(profile.expect("a profile was read"))
 }
 
-/// Reads a profile and adds its counts to `profile`, or makes one if there is none yet. The header that was read is
-/// returned; that of `profile` is the first one's.
+/// Reads a profile and adds its counts to `profile`, or makes one if there is none yet. What else was read is
+/// returned; the header of `profile` is the first one's.
 ///
 /// # Errors
 /// [`ReadError`]; `profile` then holds part of the counts.
@@ -149,7 +171,7 @@ pub fn read_more(
     input: impl Read,
     name: &str,
     options: &ReadOptions,
-) -> Result<Header, ReadError> {
+) -> Result<ReadOutcome, ReadError> {
     let mut parser = Parser::new(options.detail);
     let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
     let mut source = LineSource::new(input);
@@ -159,11 +181,11 @@ pub fn read_more(
             Err(kind @ ReadErrorKind::Io(_)) => return Err(fault(None, kind)),
             Err(kind) => return Err(fault(Some(parser.line + 1), kind)),
         };
-        if piece.is_empty() {
+        if piece.text().is_empty() {
             break;
         }
-        parser.piece(piece, profile).map_err(|kind| match kind {
-            ReadErrorKind::EventsDiffer => fault(None, kind),
+        parser.piece(&piece, profile).map_err(|kind| match kind {
+            ReadErrorKind::EventsDiffer(_) => fault(None, kind),
             kind => fault(Some(parser.line), kind),
         })?;
     }
@@ -173,48 +195,68 @@ pub fn read_more(
         let kind = if parser.stage == Stage::Events { ReadErrorKind::NoEvents } else { ReadErrorKind::NoCommand };
         return Err(fault(end, kind));
     }
+    parser.settle();
     if let Some(profile) = profile {
         profile.add_to_total(&parser.total).map_err(|_| fault(end, ReadErrorKind::TooLarge))?;
     }
-    if options.summary == SummaryRule::Required {
+    let summary = match &parser.summary {
+        None => Summary::Missing,
+        Some((_, summary)) if *summary != parser.total => Summary::Wrong,
+        Some(_) => Summary::Right,
+    };
+    if options.summary == SummaryRule::Required && summary != Summary::Right {
         let Some((line, summary)) = parser.summary else { return Err(fault(end, ReadErrorKind::NoSummary)) };
-        if summary != parser.total {
-            return Err(fault(Some(line), ReadErrorKind::SummaryDiffers { summary, computed: parser.total }));
-        }
+        return Err(fault(Some(line), ReadErrorKind::SummaryDiffers { summary, computed: parser.total }));
     }
-    Ok(parser.header)
+    Ok(ReadOutcome { header: parser.header, summary })
 }
 
 /// Cuts an input into pieces of whole lines.
 struct LineSource<R> {
     input: R,
+    /// Always [`PAD`] bytes longer than what it may hold.
     buffer: Vec<u8>,
-    /// What `buffer` holds: `start..end`, of which `start..cut` was handed out last.
+    /// What `buffer` holds: `..end`, of which `..cut` was handed out last.
     end: usize,
     cut: usize,
 }
 
+/// Whole lines, each with its `\n`, and behind them [`PAD`] bytes that mean nothing.
+struct Piece<'a> {
+    padded: &'a [u8],
+}
+
+impl Piece<'_> {
+    fn text(&self) -> &[u8] {
+        &self.padded[..self.padded.len() - PAD]
+    }
+}
+
 const PIECE: usize = 1 << 18;
 const LONGEST_LINE: usize = 1 << 24;
+/// Numbers are loaded eight bytes at a time, also at the end of a piece.
+const PAD: usize = 8;
 
 impl<R: Read> LineSource<R> {
     fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; PIECE], end: 0, cut: 0 }
+        Self { input, buffer: vec![0; PIECE + PAD], end: 0, cut: 0 }
     }
 
-    /// The next lines, each with its `\n`; nothing at the end.
-    fn next_piece(&mut self) -> Result<&[u8], ReadErrorKind> {
+    /// The next lines; nothing at the end.
+    fn next_piece(&mut self) -> Result<Piece<'_>, ReadErrorKind> {
         self.buffer.copy_within(self.cut..self.end, 0);
         self.end -= self.cut;
         self.cut = 0;
         loop {
-            if self.end == self.buffer.len() {
+            let room = self.buffer.len() - PAD;
+            if self.end == room {
                 if self.end >= LONGEST_LINE {
                     return Err(ReadErrorKind::LineTooLong);
                 }
-                self.buffer.resize(self.end * 2, 0);
+                self.buffer.resize(room * 2 + PAD, 0);
+                continue;
             }
-            let count = match self.input.read(&mut self.buffer[self.end..]) {
+            let count = match self.input.read(&mut self.buffer[self.end..room]) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(ReadErrorKind::Io(error)),
@@ -228,13 +270,14 @@ impl<R: Read> LineSource<R> {
                     self.end += 1;
                 }
                 self.cut = self.end;
-                return Ok(&self.buffer[..self.cut]);
+                break;
             }
             if let Some(last) = self.buffer[fresh..self.end].iter().rposition(|byte| *byte == b'\n') {
                 self.cut = fresh + last + 1;
-                return Ok(&self.buffer[..self.cut]);
+                break;
             }
         }
+        Ok(Piece { padded: &self.buffer[..self.cut + PAD] })
     }
 }
 
@@ -254,6 +297,9 @@ struct Parser {
     /// Counts of the row at hand; as wide as there are events.
     scratch: Vec<i64>,
     total: Vec<i128>,
+    /// Sums of rows that are not in `total` yet, and how many rows those are.
+    recent: Vec<i64>,
+    recent_rows: u32,
     summary: Option<(u64, Vec<i128>)>,
     file: Option<usize>,
     function: usize,
@@ -270,6 +316,8 @@ impl Parser {
             header: Header::default(),
             scratch: Vec::new(),
             total: Vec::new(),
+            recent: Vec::new(),
+            recent_rows: 0,
             summary: None,
             file: None,
             function: 0,
@@ -277,17 +325,25 @@ impl Parser {
     }
 
     /// Takes whole lines.
-    fn piece(&mut self, mut rest: &[u8], profile: &mut Option<Profile>) -> Step<()> {
-        while self.stage != Stage::Body && !rest.is_empty() {
+    fn piece(&mut self, piece: &Piece<'_>, profile: &mut Option<Profile>) -> Step<()> {
+        let mut rest = piece.padded;
+        while self.stage != Stage::Body && rest.len() > PAD {
             let line = first_line(rest);
             rest = &rest[line.len() + 1..];
             self.line += 1;
             self.header_line(without_cr(line), profile)?;
         }
         let Some(profile) = profile else { return Ok(()) };
-        while let Some(first) = rest.first() {
+        while rest.len() > PAD {
             self.line += 1;
-            let used = if first.is_ascii_digit() { self.row(rest, profile)? } else { self.other(rest, profile)? };
+            let used = if rest[0].is_ascii_digit() {
+                match self.row(rest, profile) {
+                    0 => self.careful_row(rest, profile)?,
+                    used => used,
+                }
+            } else {
+                self.other(rest, profile)?
+            };
             rest = &rest[used..];
         }
         Ok(())
@@ -317,61 +373,83 @@ impl Parser {
             return Err(ReadErrorKind::NoEvents);
         }
         self.scratch = vec![0; self.header.events.len()];
+        self.recent = vec![0; self.header.events.len()];
         self.total = vec![0; self.header.events.len()];
         self.stage = Stage::Body;
         match profile {
-            Some(profile) if profile.header.events != self.header.events => return Err(ReadErrorKind::EventsDiffer),
+            Some(profile) if profile.header.events != self.header.events => {
+                return Err(ReadErrorKind::EventsDiffer(self.header.events.clone()));
+            }
             Some(_) => {}
             None => *profile = Some(Profile::with_header(self.header.clone())),
         }
         Ok(())
     }
 
-    /// A row of counts; returns the length of its line.
+    /// A row of counts; returns the length of its line, or 0 if anything about it is unusual, nothing being done then.
     #[inline]
-    fn row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
-        let (number, mut at) = digits(text, 0);
-        if at > 18 {
-            return self.wide_row(text, profile);
+    fn row(&mut self, text: &[u8], profile: &mut Profile) -> usize {
+        let (number, length) = digits(text);
+        let Some(file) = self.file else { return 0 };
+        if length > DIGITS {
+            return 0;
         }
-        let width = self.scratch.len();
-        let mut column = 0;
-        loop {
-            match text.get(at) {
-                Some(b' ' | b'\r') => at += 1,
-                Some(b'\n') => break,
-                Some(byte) => {
-                    let negative = *byte == b'-';
-                    let start = at + usize::from(negative);
-                    let (value, end) = digits(text, start);
-                    // Anything unusual takes the careful way: tabs, `+`, large numbers, faults.
-                    if end == start || end - start > 18 || column == width || text[at - 1] != b' ' {
-                        return self.wide_row(text, profile);
-                    }
-                    self.scratch[column] = if negative { -(value as i64) } else { value as i64 };
-                    column += 1;
-                    at = end;
+        self.scratch.fill(0);
+        let mut rest = &text[length..];
+        for slot in &mut self.scratch {
+            let Some((b' ', after)) = rest.split_first() else { break };
+            let (mut value, mut length) = digits(after);
+            let mut negative = false;
+            if length == 0 {
+                negative = after.first() == Some(&b'-');
+                if !negative {
+                    break;
                 }
-                None => return self.wide_row(text, profile),
+                (value, length) = digits(&after[1..]);
             }
+            if length == 0 || length > DIGITS {
+                return 0;
+            }
+            *slot = if negative { -(value as i64) } else { value as i64 };
+            rest = &after[usize::from(negative) + length..];
         }
-        self.scratch[column..].fill(0);
-        let place = (self.file.ok_or(ReadErrorKind::NoFile)?, self.function);
-        let line = if self.detail == Detail::Lines { number } else { 0 };
-        let rows = profile.rows_mut(place);
-        if self.detail == Detail::Functions {
-            rows.rewind();
+        let used = text.len() - rest.len()
+            + match rest {
+                [b'\n', ..] => 1,
+                [b' ', b'\n', ..] => 2,
+                _ => return 0,
+            };
+        let rows = profile.rows_mut((file, self.function));
+        let added = match self.detail {
+            Detail::Lines => rows.add_narrow(number, &self.scratch),
+            Detail::Functions => rows.add_to_only_row(&self.scratch),
+        };
+        if added.is_err() {
+            return 0;
         }
-        rows.add_narrow(line, &self.scratch).map_err(|_| ReadErrorKind::TooLarge)?;
-        for (total, count) in self.total.iter_mut().zip(&self.scratch) {
-            // Cannot overflow: each is below 10^18 here, and wide rows check the limit.
-            *total += i128::from(*count);
+        for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
+            // Cannot overflow: see `MOST_RECENT`.
+            *total += *count;
         }
-        Ok(at + 1)
+        self.recent_rows += 1;
+        if self.recent_rows == MOST_RECENT {
+            self.settle();
+        }
+        used
     }
 
+    /// Moves the sums of the latest rows to the total.
+    fn settle(&mut self) {
+        for (total, recent) in self.total.iter_mut().zip(&mut self.recent) {
+            // Cannot overflow: 10^15 a row, and wide rows check the limit, which leaves room for 10^23 such rows.
+            *total += i128::from(std::mem::take(recent));
+        }
+        self.recent_rows = 0;
+    }
+
+    /// A row that has tabs, a `+`, large numbers or a fault; returns the length of its line.
     #[cold]
-    fn wide_row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
+    fn careful_row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
         let line = first_line(text);
         let mut words = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
         let number = words.next().unwrap_or_default();
@@ -381,15 +459,16 @@ impl Parser {
         let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
         let number = number.ok_or(ReadErrorKind::BadLineNumber)?;
         let counts = self.counts(words)?;
-        let place = (self.file.ok_or(ReadErrorKind::NoFile)?, self.function);
+        let Some(file) = self.file else { return Err(ReadErrorKind::NoFile) };
         let row = if self.detail == Detail::Lines { number } else { 0 };
         let narrow: Result<Vec<i64>, _> = counts.iter().map(|count| i64::try_from(*count)).collect();
-        let rows = profile.rows_mut(place);
+        let rows = profile.rows_mut((file, self.function));
         match narrow {
             Ok(narrow) => rows.add_narrow(row, &narrow),
             Err(_) => rows.add_wide(row, &counts),
         }
         .map_err(|_| ReadErrorKind::TooLarge)?;
+        self.settle();
         for (total, count) in self.total.iter_mut().zip(&counts) {
             *total = sum(*total, *count).map_err(|_| ReadErrorKind::TooLarge)?;
         }
@@ -416,7 +495,7 @@ impl Parser {
         let whole = first_line(text);
         let line = without_cr(whole);
         if let Some(name) = line.strip_prefix(b"fn=") {
-            let file = self.file.ok_or(ReadErrorKind::NoFile)?;
+            let Some(file) = self.file else { return Err(ReadErrorKind::NoFile) };
             self.function = profile.function(file, name);
         } else if let Some(name) = line.strip_prefix(b"fl=") {
             let file = profile.file(name);
@@ -432,19 +511,54 @@ impl Parser {
     }
 }
 
-/// The number that starts at `at` and where its digits end; the number is meaningless beyond 19 digits.
+/// Numbers of more digits are left to [`Parser::careful_row`].
+const DIGITS: usize = 15;
+/// So many rows of counts below 10^15 stay below 2^63.
+const MOST_RECENT: u32 = 4096;
+
+/// The number that `text` starts with and how many digits it has; the number is right for up to 19 digits.
+///
+/// Eight digits are looked at at once, since loops over digits are unpredictable branches: this is most of the work.
 #[inline]
-fn digits(text: &[u8], mut at: usize) -> (u64, usize) {
-    let mut value: u64 = 0;
-    while let Some(byte) = text.get(at) {
+fn digits(text: &[u8]) -> (u64, usize) {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let Some(eight) = text.first_chunk::<8>() else { return more_digits(text, 0, 0) };
+    let values = u64::from_le_bytes(*eight) ^ ZEROS;
+    // The top bit of each byte that is no digit, right up to the first of them.
+    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+    if others == 0 {
+        return more_digits(text, eight_digits(values), 8);
+    }
+    let length = others.trailing_zeros() / 8;
+    if length == 0 {
+        return (0, 0);
+    }
+    (eight_digits(values << (64 - 8 * length)), length as usize)
+}
+
+/// The number whose digits are the bytes of `values`, the first in the lowest byte.
+#[inline]
+fn eight_digits(values: u64) -> u64 {
+    const MASK: u64 = 0x0000_00ff_0000_00ff;
+    // Pairs, then fours and eights in one step: the upper halves of the products collect the sum.
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
+    let low = (pairs & MASK).wrapping_mul(100 + (1_000_000 << 32));
+    let high = ((pairs >> 16) & MASK).wrapping_mul(1 + (10_000 << 32));
+    low.wrapping_add(high) >> 32
+}
+
+/// Continues a number after `length` digits.
+#[inline(never)]
+fn more_digits(text: &[u8], mut value: u64, mut length: usize) -> (u64, usize) {
+    while let Some(byte) = text.get(length) {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             break;
         }
         value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-        at += 1;
+        length += 1;
     }
-    (value, at)
+    (value, length)
 }
 
 /// The first line of `text`, without its end.

@@ -37,9 +37,8 @@ pub fn write(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
     let mut files: Vec<&FileEntry> = profile.files().iter().collect();
     files.sort_by(|a, b| a.name().cmp(b.name()));
     for file in files {
-        let mut functions: Vec<&FunctionEntry> = file.functions().iter().collect();
-        functions.sort_by(|a, b| a.name().cmp(b.name()));
-        writer.file(file, &functions, |function| {
+        let functions = sorted_functions(file);
+        writer.file(file, &functions, false, |function| {
             let lines = function.rows().lines();
             let mut order: Vec<usize> = (0..lines.len()).collect();
             order.sort_by_key(|row| lines[*row]);
@@ -58,9 +57,30 @@ pub fn write_stored(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteE
     writer.header(profile, false)?;
     for file in profile.files() {
         let functions: Vec<&FunctionEntry> = file.functions().iter().collect();
-        writer.file(file, &functions, |function| (0..function.rows().lines().len()).collect())?;
+        writer.file(file, &functions, false, |function| (0..function.rows().lines().len()).collect())?;
     }
     writer.summary(profile)
+}
+
+/// Writes a profile whose rows are whole functions, in ascending order, the file's name before each of them.
+///
+/// # Errors
+/// Whatever `out` answers.
+pub fn write_functions(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
+    let mut writer = Writer::new(out);
+    writer.header(profile, false)?;
+    let mut files: Vec<&FileEntry> = profile.files().iter().collect();
+    files.sort_by(|a, b| a.name().cmp(b.name()));
+    for file in files {
+        writer.file(file, &sorted_functions(file), true, |function| (0..function.rows().lines().len()).collect())?;
+    }
+    writer.summary(profile)
+}
+
+fn sorted_functions(file: &FileEntry) -> Vec<&FunctionEntry> {
+    let mut functions: Vec<&FunctionEntry> = file.functions().iter().collect();
+    functions.sort_by(|a, b| a.name().cmp(b.name()));
+    functions
 }
 
 /// Gathers output in large pieces; numbers are formatted here because they are most of the work.
@@ -92,11 +112,12 @@ impl<'a> Writer<'a> {
         &mut self,
         file: &FileEntry,
         functions: &[&FunctionEntry],
+        repeat_name: bool,
         order: impl Fn(&FunctionEntry) -> Vec<usize>,
     ) -> io::Result<()> {
         let mut named = false;
         for function in functions.iter().filter(|function| !function.rows().lines().is_empty()) {
-            if !named {
+            if repeat_name || !named {
                 self.text(b"fl=", file.name())?;
                 named = true;
             }

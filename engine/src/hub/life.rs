@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use super::{Hub, counted_slot};
+use super::{Hub, affinity, counted_slot};
 use crate::api::{Exit, Notice, ProcessReport};
 use crate::image::{self, Remote};
 use crate::launch;
@@ -57,6 +57,11 @@ impl Hub<'_> {
             child,
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
         );
+        // The child has inherited the parent's processors, too few while the two are kept together.
+        if let affinity::Pin::Together { guest, .. } = &self.pin {
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
+        }
+        self.settle_pin();
         if let Some(first) = self.early.remove(&child) {
             self.begin(first);
         }
@@ -137,10 +142,7 @@ impl Hub<'_> {
             Some(State::Exec { follow }) => follow,
             Some(_) => false,
         };
-        let (parent, counting) = self
-            .processes
-            .get(&tid)
-            .map_or((0, self.settings.count_at_start), |p| (p.parent, p.counting || self.settings.count_at_start));
+        let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         self.forget_process(tid);
         if !follow {
             let _ = t.detach(0);
@@ -155,7 +157,7 @@ impl Hub<'_> {
             }
             Err(e) => return self.note_end(tid, e),
         };
-        self.new_image(t, parent, counting);
+        self.new_image(t, parent);
     }
 
     fn note_end(&mut self, tid: i32, e: Ended) {
@@ -166,7 +168,7 @@ impl Hub<'_> {
         }
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32, _counting: bool) {
+    fn new_image(&mut self, t: Stopped, parent: i32) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -204,6 +206,7 @@ impl Hub<'_> {
         self.threads
             .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
         self.session.image_started(tid, parent, &exe, &args);
+        self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
         // Not in a system call any more, as far as restarting is concerned.
@@ -234,17 +237,17 @@ impl Hub<'_> {
     /// A thread is about to end; its registers and memory are still there.
     pub(super) fn exiting(&mut self, t: Stopped) {
         let tid = t.tid();
-        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs()) {
-            if matches!(state, State::Cache | State::Call { .. } | State::Exec { .. }) {
-                let spot = recreate::spot(&space.borrow(), regs.rip);
-                let boundary = match spot {
-                    Spot::Boundary(b) => Some(b),
-                    Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
-                    Spot::Stub(_) | Spot::Elsewhere => None,
-                };
-                if let Some(b) = boundary {
-                    self.correct(tid, &b, &regs);
-                }
+        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs())
+            && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
+        {
+            let spot = recreate::spot(&space.borrow(), regs.rip);
+            let boundary = match spot {
+                Spot::Boundary(b) => Some(b),
+                Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
+                Spot::Stub(_) | Spot::Elsewhere => None,
+            };
+            if let Some(b) = boundary {
+                self.correct(tid, &b, &regs);
             }
         }
         self.fold(tid);
@@ -319,6 +322,7 @@ impl Hub<'_> {
         if tid == self.main {
             self.exit = Some(how);
         }
+        self.settle_pin();
     }
 }
 

@@ -4,6 +4,7 @@
 //! Invariants: a thread in [`State::Cache`] runs nothing but translated code; a thread's gs base is its slot's address
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
+mod affinity;
 mod clientreq;
 mod life;
 mod signal;
@@ -39,6 +40,7 @@ pub(crate) struct Hub<'s> {
     threads: Map<i32, Thread>,
     /// First stops of threads whose creator has not told of them yet.
     early: Map<i32, Stopped>,
+    pin: affinity::Pin,
     /// The first process.
     main: i32,
     exit: Option<Exit>,
@@ -54,6 +56,7 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         processes: Map::default(),
         threads: Map::default(),
         early: Map::default(),
+        pin: affinity::Pin::default(),
         main: launched.pid,
         exit: None,
         failure: None,
@@ -166,10 +169,7 @@ impl Hub<'_> {
 
     /// What gs must be while `tid` runs translated code.
     fn gs(&self, tid: i32) -> u64 {
-        self.threads
-            .get(&tid)
-            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot)))
-            .unwrap_or(0)
+        self.threads.get(&tid).and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot))).unwrap_or(0)
     }
 
     /// A stop at a stub; `rip` is the address behind the stub.

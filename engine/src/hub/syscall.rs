@@ -54,6 +54,10 @@ impl Hub<'_> {
                     run(t, go);
                 }
             }
+            libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
+                self.guest_minds_processors();
+                run(t, go);
+            }
             libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
                 // It would run our code without anybody to serve its stops.
                 let mut regs = regs;
@@ -151,6 +155,8 @@ impl Hub<'_> {
             path = life::resolve(pid, &path);
         }
         let follow = self.session.follow_exec(pid, &path, &argv);
+        // What is not followed must not stay confined.
+        self.unpin();
         let personality = life::personality(follow);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let gadget = space.borrow().gadget;

@@ -3,13 +3,19 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
-use iced_x86::{Code, Encoder, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
+mod control;
+mod operand;
+mod rep;
+#[cfg(test)]
+mod tests;
+
+use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
 use crate::decode::{Class, Insn};
-use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, Site, StubKind, TransTab};
+use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +70,7 @@ impl Emitted {
         if self.literals.is_empty() {
             return;
         }
-        while self.code.pos() % 8 != 0 {
+        while !self.code.pos().is_multiple_of(8) {
             self.code.bytes(&[0xcc]);
         }
         self.literal_pos = self.code.pos();
@@ -256,7 +262,9 @@ impl<'a> Emitter<'a> {
         let last = &insns[insns.len() - 1];
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
         // The way on to the next instruction, unless that follows right here.
-        if last.class.goes_on() && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop) {
+        if last.class.goes_on()
+            && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
+        {
             self.go(last.next(), next_in_order);
         }
         let base = self.out.code.base;
@@ -291,7 +299,9 @@ impl<'a> Emitter<'a> {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
-            Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => Bump::InLast,
+            Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => {
+                Bump::InLast
+            }
             _ => self.dead_register(insns).map_or(Bump::Spill, Bump::Through),
         }
     }
@@ -327,15 +337,6 @@ impl<'a> Emitter<'a> {
 
     fn point(&mut self, point: Point) {
         self.points.push((self.out.code.pos(), point));
-    }
-
-    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
-    fn go(&mut self, target: u64, next_in_order: Option<u64>) {
-        if next_in_order == Some(target) {
-            return;
-        }
-        let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target });
     }
 
     /// Emits one instruction; true if its executions are counted elsewhere than by the block.
@@ -391,329 +392,8 @@ impl<'a> Emitter<'a> {
         false
     }
 
-    fn plain(&mut self, insn: &Insn) {
-        if !insn.ins.is_ip_rel_memory_operand() {
-            self.out.code.bytes(insn.bytes());
-            return;
-        }
-        let target = insn.ins.ip_rel_memory_address();
-        let len = insn.len();
-        let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
-        let narrow = insn.ins.memory_base() == Register::EIP;
-        if narrow || i32::try_from(rel).is_err() {
-            self.through_scratch(insn);
-            return;
-        }
-        let at = self.out.code.pos() + usize::from(insn.displacement_at);
-        self.out.code.bytes(insn.bytes());
-        self.out.code.buf[at..at + 4].copy_from_slice(&(rel as i32).to_le_bytes());
-    }
-
-    /// A register that the instruction does not touch, other than `not`.
-    fn free_register(&mut self, ins: &Instruction, not: &[Register]) -> Register {
-        const CANDIDATES: [Register; 8] = [
-            Register::RAX,
-            Register::RDX,
-            Register::RSI,
-            Register::RDI,
-            Register::R8,
-            Register::R9,
-            Register::R10,
-            Register::RBX,
-        ];
-        let used = self.info.info(ins).used_registers();
-        CANDIDATES
-            .into_iter()
-            .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
-            .expect("no instruction uses eight general registers")
-    }
-
-    /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).
-    fn address_into(&mut self, ins: &Instruction, reg: Register) {
-        let gpr = Gpr(reg.number() as u8);
-        if ins.is_ip_rel_memory_operand() {
-            self.out.code.mov_imm(gpr, ins.ip_rel_memory_address());
-        } else {
-            let mut ea = *ins;
-            ea.set_segment_prefix(Register::None);
-            let mut lea = Instruction::new();
-            lea.set_code(Code::Lea_r64_m);
-            lea.set_op0_kind(OpKind::Register);
-            lea.set_op0_register(reg);
-            lea.set_op1_kind(OpKind::Memory);
-            lea.set_memory_base(ea.memory_base());
-            lea.set_memory_index(ea.memory_index());
-            lea.set_memory_index_scale(ea.memory_index_scale());
-            lea.set_memory_displacement64(ea.memory_displacement64());
-            lea.set_memory_displ_size(ea.memory_displ_size());
-            self.encode(&lea);
-        }
-    }
-
-    fn encode(&mut self, ins: &Instruction) {
-        let here = self.out.code.here();
-        self.encoder.encode(ins, here).expect("a decoded instruction with a plainer operand can be encoded");
-        let bytes = self.encoder.take_buffer();
-        self.out.code.bytes(&bytes);
-        self.encoder.set_buffer(bytes_cleared(bytes));
-    }
-
-    /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
-    fn through_scratch(&mut self, insn: &Insn) {
-        let ins = insn.ins;
-        let gs = ins.segment_prefix() == Register::GS;
-        let r1 = self.free_register(&ins, &[]);
-        let g1 = Gpr(r1.number() as u8);
-        self.out.code.spill(Scratch::T1, g1);
-        self.address_into(&ins, r1);
-        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), (NO_REG, 0)];
-        let mut second = None;
-        if gs {
-            let r2 = self.free_register(&ins, &[r1]);
-            let g2 = Gpr(r2.number() as u8);
-            self.out.code.spill(Scratch::T2, g2);
-            self.out.code.reload(g2, Scratch::GuestGs);
-            self.out.code.lea_sum(g1, g2);
-            spilled[1] = (g2.0, Scratch::T2 as u8);
-            second = Some(g2);
-        }
-        let mut plain = ins;
-        if gs {
-            plain.set_segment_prefix(Register::None);
-        }
-        plain.set_memory_base(r1);
-        plain.set_memory_index(Register::None);
-        plain.set_memory_index_scale(1);
-        plain.set_memory_displacement64(0);
-        plain.set_memory_displ_size(0);
-        self.point(Point::Spilled(spilled));
-        self.encode(&plain);
-        if let Some(g2) = second {
-            self.out.code.reload(g2, Scratch::T2);
-        }
-        self.out.code.reload(g1, Scratch::T1);
-    }
-
-    fn short_branch(&mut self, insn: &Insn) {
-        // Only an 8-bit distance exists: over a jump that leads on.
-        self.out.code.bytes(insn.bytes());
-        let taken = self.out.code.pos() - 1;
-        let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next() });
-        self.out.code.patch_short(taken);
-        let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target() });
-    }
-
-    fn push_return(&mut self, pc: u64) {
-        if i32::try_from(pc).is_ok() {
-            self.out.code.bytes(&[0x68]);
-            self.out.code.bytes(&(pc as u32).to_le_bytes());
-        } else {
-            self.out.code.bytes(&[0xff, 0x35]);
-            let pos = self.out.code.pos();
-            self.out.code.bytes(&[0; 4]);
-            self.out.literal(pc, pos);
-        }
-    }
-
-    /// Saves rcx and loads the target of an indirect transfer into it.
-    fn indirect_target(&mut self, insn: &Insn) {
-        self.out.code.spill(Scratch::Rcx, Gpr::RCX);
-        let ins = &insn.ins;
-        if insn.class == Class::CallNoRedirect {
-            self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
-        } else if ins.op0_kind() == OpKind::Register {
-            self.out.code.mov_reg(Gpr::RCX, Gpr(ins.op0_register().number() as u8));
-        } else {
-            if ins.segment_prefix() == Register::GS {
-                let mut ea = *ins;
-                ea.set_segment_prefix(Register::None);
-                self.address_into(&ea, Register::RCX);
-                self.out.code.spill(Scratch::T1, Gpr::RDX);
-                self.out.code.reload(Gpr::RDX, Scratch::GuestGs);
-                self.out.code.lea_sum(Gpr::RCX, Gpr::RDX);
-                self.out.code.reload(Gpr::RDX, Scratch::T1);
-            } else {
-                let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here()) as i64;
-                let near = !ins.is_ip_rel_memory_operand() || rel.abs() < 0x7fff_ff00;
-                if near && ins.memory_base() != Register::EIP {
-                    let mut load = *ins;
-                    load.set_code(Code::Mov_r64_rm64);
-                    load.set_op0_kind(OpKind::Register);
-                    load.set_op0_register(Register::RCX);
-                    load.set_op1_kind(OpKind::Memory);
-                    self.encode(&load);
-                    return;
-                }
-                self.address_into(ins, Register::RCX);
-            }
-            self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
-            self.out.code.load_through(Gpr::RCX);
-        }
-    }
-
-    /// Goes where rcx says, through the table. rcx has been saved.
-    fn look_up(&mut self) {
-        self.out.code.spill(Scratch::Rax, Gpr::RAX);
-        if self.bump == Bump::InLast {
-            self.bump_through(Gpr::RAX);
-        }
-        self.out.code.bytes(&[0x0f, 0xb7, 0xc1]); // movzx eax, cx
-        self.out.code.bytes(&[0xff, 0x24, 0xc5]); // jmp [rax*8 + table]
-        let table = (self.tables + arena::IBL_TABLE) as u32;
-        self.out.code.bytes(&table.to_le_bytes());
-    }
-
-    fn syscall(&mut self, insn: &Insn) {
-        // rcx and r11 are the kernel's to overwrite, so rcx is free from here on.
-        if self.bump == Bump::InLast {
-            self.bump_through(Gpr::RCX);
-            self.point(Point::Before);
-        }
-        self.out.code.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
-        self.point(Point::Before);
-        self.out.code.bytes(&[0x0f, 0xb6, 0x89]); // movzx ecx, byte [rcx + table]
-        let table = (self.tables + arena::SYSCALL_TABLE) as u32;
-        self.out.code.bytes(&table.to_le_bytes());
-        self.point(Point::Before);
-        let runs = self.out.code.jrcxz();
-        self.point(Point::Before);
-        let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + 5 });
-        self.out.stubs.push((pos, id));
-        self.out.code.stop(id);
-        self.out.code.patch_short(runs);
-        self.point(Point::Before);
-        self.out.code.bytes(&[0x0f, 0x05]);
-        self.point(Point::After);
-        self.out.code.mov_address(Gpr::RCX, insn.next());
-    }
-
-    fn stop(&mut self, insn: &Insn, what: Emulate) {
-        self.point(Point::Before);
-        let pos = self.out.code.pos();
-        let id =
-            self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current });
-        self.out.stubs.push((pos, id));
-        self.out.code.stop(id);
-    }
-
-    /// Adds rcx (ecx) to a cell, leaving all registers as they are.
-    fn add_count(&mut self, cell: u32, address32: bool) {
-        let offset = arena::cell_offset(cell);
-        let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
-        if address32 {
-            c.spill(Scratch::T1, Gpr::RDX);
-            c.mov_reg32(Gpr::RDX, Gpr::RCX);
-            c.load_gs(Gpr::RAX, offset);
-            c.lea_sum(Gpr::RAX, Gpr::RDX);
-            c.store_gs(offset, Gpr::RAX);
-            c.reload(Gpr::RDX, Scratch::T1);
-        } else {
-            c.load_gs(Gpr::RAX, offset);
-            c.lea_sum(Gpr::RAX, Gpr::RCX);
-            c.store_gs(offset, Gpr::RAX);
-        }
-        c.reload(Gpr::RAX, Scratch::Rax);
-    }
-
-    fn new_site(&mut self, index: usize) -> u32 {
-        let cell = self.trans.new_cell();
-        self.trans.sites.push(Site { cell, block: self.current, index: index as u16 });
-        cell
-    }
-
     fn copy(&mut self, insn: &Insn) {
         self.out.code.bytes(insn.bytes());
-    }
-
-    fn rep_move(&mut self, insn: &Insn, index: usize) {
-        let address32 = uses_ecx(&insn.ins);
-        let cell = self.new_site(index);
-        self.add_count(cell, address32);
-        self.point(Point::Rep { cell, address32 });
-        self.copy(insn);
-    }
-
-    fn rep_compare(&mut self, insn: &Insn, index: usize) {
-        let address32 = uses_ecx(&insn.ins);
-        let cell = self.new_site(index);
-        let offset = arena::cell_offset(cell);
-        let jrcxz = |c: &mut Asm| {
-            if address32 {
-                c.bytes(&[0x67]);
-            }
-            c.jrcxz()
-        };
-        self.add_count(cell, address32);
-        let none = jrcxz(&mut self.out.code);
-        self.point(Point::Rep { cell, address32 });
-        self.copy(insn);
-        // The cell has rcx from before; take off what is left now. One more if the count ran out while the condition to go
-        // on held: then the test for rcx ended it.
-        let go_on_if_equal = insn.ins.has_repe_prefix();
-        let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
-        c.spill(Scratch::T1, Gpr::RDX);
-        if address32 {
-            c.mov_reg32(Gpr::RAX, Gpr::RCX);
-        } else {
-            c.mov_reg(Gpr::RAX, Gpr::RCX);
-        }
-        c.bytes(&[0x48, 0xf7, 0xd0]); // not rax
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
-        c.load_gs(Gpr::RDX, offset);
-        c.lea_sum(Gpr::RDX, Gpr::RAX);
-        c.bytes(&[0x0f, if go_on_if_equal { 0x94 } else { 0x95 }, 0xc0]); // sete / setne al
-        c.bytes(&[0x0f, 0xb6, 0xc0]); // movzx eax, al
-        let out = jrcxz(c);
-        c.mov_imm(Gpr::RAX, 0);
-        c.patch_short(out);
-        c.lea_sum(Gpr::RDX, Gpr::RAX);
-        c.store_gs(offset, Gpr::RDX);
-        c.reload(Gpr::RDX, Scratch::T1);
-        c.reload(Gpr::RAX, Scratch::Rax);
-        let done = c.jmp_short();
-        c.patch_short(none);
-        c.spill(Scratch::Rax, Gpr::RAX);
-        c.load_gs(Gpr::RAX, offset);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
-        c.store_gs(offset, Gpr::RAX);
-        c.reload(Gpr::RAX, Scratch::Rax);
-        c.patch_short(done);
-    }
-
-    /// Only the components that the guest knows of (x87, SSE, AVX): its area has no room for more.
-    fn xsave(&mut self, insn: &Insn) {
-        let ins = insn.ins;
-        let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
-        let gb = Gpr(base.number() as u8);
-        self.out.code.spill(Scratch::T2, gb);
-        self.address_into(&ins, base);
-        let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
-        c.spill(Scratch::T1, Gpr::RDX);
-        c.mov_imm(Gpr::RDX, 7);
-        c.bytes(&[0xc4, 0xe2, 0x7a, 0xf5, 0xc2]); // pext eax, eax, edx
-        c.mov_imm(Gpr::RDX, 0);
-        let mut plain = ins;
-        plain.set_memory_base(base);
-        plain.set_memory_index(Register::None);
-        plain.set_memory_index_scale(1);
-        plain.set_memory_displacement64(0);
-        plain.set_memory_displ_size(0);
-        self.point(Point::Spilled([
-            (Gpr::RAX.0, Scratch::Rax as u8),
-            (Gpr::RDX.0, Scratch::T1 as u8),
-            (gb.0, Scratch::T2 as u8),
-        ]));
-        self.encode(&plain);
-        let c = &mut self.out.code;
-        c.reload(Gpr::RDX, Scratch::T1);
-        c.reload(Gpr::RAX, Scratch::Rax);
-        c.reload(gb, Scratch::T2);
     }
 
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
@@ -737,14 +417,4 @@ impl<'a> Emitter<'a> {
             self.out.code.stop(id);
         }
     }
-}
-
-fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
-    bytes.clear();
-    bytes
-}
-
-/// Whether a string instruction counts in ecx (32-bit addresses).
-fn uses_ecx(ins: &Instruction) -> bool {
-    (0..ins.op_count()).any(|n| matches!(ins.op_kind(n), OpKind::MemoryESDI | OpKind::MemorySegEDI | OpKind::MemorySegESI | OpKind::MemoryESEDI))
 }

@@ -1,0 +1,98 @@
+//! `cg_annotate`: prints cachegrind profiles.
+//!
+//! The text report equals the reference's byte for byte, as scripts parse it. The program never writes a file and never
+//! changes one; what it cannot read it names.
+#![forbid(unsafe_code)]
+
+mod columns;
+mod json;
+mod load;
+mod markdown;
+mod model;
+mod options;
+mod source;
+mod text;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use cg_cli::color::Palette;
+use cg_cli::{exit, options as cli};
+use clap::CommandFactory;
+
+use options::Options;
+use text::Style;
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let options: Options = match cli::parse(Options::command(), args.iter().cloned()) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    if options.diff && options.files.len() != 2 {
+        return cli::usage_error(Options::command(), "argument --diff: requires exactly two Cachegrind output files");
+    }
+    exit::finish("cg_annotate", run(&options, &args))
+}
+
+fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
+    let mut model = load::model(options)?;
+    model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
+    let verdicts = model.verdicts(&options.fail_above)?;
+    let style = Style {
+        invocation: args.iter().map(|arg| arg.as_bytes()).collect::<Vec<_>>().join(&b' '),
+        threshold: options.threshold,
+        percentages: options.percentages(),
+        annotate: options.annotates(),
+        context: options.context,
+        palette: Palette::for_stdout(options.color),
+    };
+    // The gate decides even if nobody reads the report to its end.
+    let printed = print(options, &model, &style, &verdicts);
+    let mut failed = false;
+    for verdict in verdicts.iter().filter(|verdict| verdict.failed) {
+        failed = true;
+        let _ = writeln!(io::stderr(), "cg_annotate: {}", text::verdict_line(verdict));
+    }
+    drop(verdicts);
+    // The process ends: giving millions of small pieces back one by one would take longer than the report.
+    std::mem::forget(model);
+    match printed {
+        Err(error) if failed && exit::is_broken_pipe(&error) => Ok(exit::GATE),
+        Err(error) => Err(error),
+        Ok(()) => Ok(if failed { exit::GATE } else { exit::SUCCESS }),
+    }
+}
+
+fn print(
+    options: &Options,
+    model: &model::Model,
+    style: &Style,
+    verdicts: &[model::Verdict<'_>],
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    if options.json {
+        out.write_all(json::report(model, style, verdicts)?.as_bytes()).context("standard output")?;
+    } else if options.github_summary {
+        out.write_all(markdown::report(model, verdicts)?.as_bytes()).context("standard output")?;
+    } else {
+        text::print(&mut out, model, style).context("cannot print the report")?;
+    }
+    out.flush().context("standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn manual_and_completions_are_up_to_date() {
+        let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+        let wrong = cg_cli::manual::check(&man, &Options::command(), include_str!("narrative.roff")).unwrap();
+        assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+    }
+}

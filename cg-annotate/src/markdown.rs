@@ -1,0 +1,116 @@
+//! The report as Markdown, for the summary page of a GitHub job: totals, bounds, functions above the threshold.
+
+use std::fmt::Write;
+
+use cg_format::show::{commas, percent, percent_text};
+
+use crate::model::{Model, Verdict};
+use crate::text::number;
+
+/// The whole report.
+pub(crate) fn report(model: &Model, verdicts: &[Verdict<'_>]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    totals(&mut text, model, verdicts);
+    functions(&mut text, model)?;
+    Ok(text)
+}
+
+fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
+    let names = model.names(&model.show);
+    let total = model.profile.total();
+    let Some([before, after]) = &model.sides else {
+        text.push_str("| Event | Total |\n| :--- | ---: |\n");
+        for (name, event) in names.iter().zip(&model.show) {
+            let _ = writeln!(text, "| {} | {} |", cell(name.as_bytes()), commas(total[*event]));
+        }
+        return;
+    };
+    let bounds = !verdicts.is_empty();
+    text.push_str("| Event | Before | After | Change | % |");
+    text.push_str(if bounds { " Bound | |\n" } else { "\n" });
+    text.push_str("| :--- | ---: | ---: | ---: | ---: |");
+    text.push_str(if bounds { " ---: | :--- |\n" } else { "\n" });
+    // Events with bounds are shown even if `--show` leaves them out: they decide.
+    let bound_only = verdicts.iter().map(|verdict| verdict.bound.event.as_str()).filter(|name| !names.contains(name));
+    for name in names.iter().copied().chain(bound_only) {
+        let Some(event) = model.profile.header.events.iter().position(|event| event == name) else { continue };
+        let change = total[event];
+        let growth = percent(change, before[event].abs());
+        let _ = write!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            cell(name.as_bytes()),
+            commas(before[event]),
+            commas(after[event]),
+            signed(change),
+            growth.map_or_else(|| "n/a".to_owned(), |growth| format!("{growth:+.2}%")),
+        );
+        match verdicts.iter().find(|verdict| verdict.bound.event == name) {
+            Some(verdict) => {
+                let outcome = if verdict.failed { "**above**" } else { "ok" };
+                let _ = write!(text, " {}% | {outcome} |", number(verdict.bound.percent));
+            }
+            None if bounds => text.push_str(" | |"),
+            None => {}
+        }
+        text.push('\n');
+    }
+}
+
+fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
+    let outers = model.by_function()?;
+    if outers.is_empty() {
+        return Ok(());
+    }
+    let names = model.names(&model.show);
+    text.push_str("\n<details><summary>Functions above the threshold</summary>\n\n|");
+    for name in &names {
+        let _ = write!(text, " {} | % |", cell(name.as_bytes()));
+    }
+    text.push_str(" Function |\n|");
+    text.push_str(&" ---: | ---: |".repeat(names.len()));
+    text.push_str(" :--- |\n");
+    for outer in &outers {
+        text.push('|');
+        for event in &model.show {
+            let count = outer.counts[*event];
+            let share = percent_text(percent(count, model.profile.total()[*event]));
+            let _ = write!(text, " {} | {share} |", commas(count));
+        }
+        let _ = writeln!(text, " {} |", cell(outer.name));
+    }
+    text.push_str("\n</details>\n");
+    Ok(())
+}
+
+fn signed(count: i128) -> String {
+    if count > 0 { format!("+{}", commas(count)) } else { commas(count) }
+}
+
+/// A name, so that nothing in it means anything in a table of Markdown.
+fn cell(name: &[u8]) -> String {
+    let mut text = String::new();
+    for c in String::from_utf8_lossy(name).chars() {
+        match c {
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '&' => text.push_str("&amp;"),
+            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '$' | '@' | '#' => {
+                let _ = write!(text, "&#{};", u32::from(c));
+            }
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_out_of_their_cell() {
+        assert_eq!(cell(b"a|b<int>*\n"), "a&#124;b&lt;int&gt;&#42; ");
+    }
+}

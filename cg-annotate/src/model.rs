@@ -1,0 +1,235 @@
+//! What a report says, before it is known how it looks: the text, the JSON and the Markdown are made from it.
+//!
+//! Everything is computed from the profile alone, exactly, in integers. Which rows are shown is decided here, once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anyhow::{Context, bail};
+use cg_format::cachegrind::{FunctionEntry, Header, Profile};
+use cg_format::show::percent;
+
+use crate::options::Bound;
+
+/// The file of counts whose source is not known.
+pub(crate) const UNKNOWN: &[u8] = b"???";
+
+/// Counts, one for each event of the profile.
+pub(crate) type Counts = Vec<i128>;
+
+/// A profile with everything that is needed to report on it.
+pub(crate) struct Model {
+    /// The counts: a sum or a difference.
+    pub(crate) profile: Profile,
+    /// Names and headers of the inputs.
+    pub(crate) inputs: Vec<(String, Header)>,
+    /// Totals before and after, in a difference.
+    pub(crate) sides: Option<[Counts; 2]>,
+    /// For a file its original names, where renaming changed or joined them.
+    pub(crate) originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    /// Indices of the events to show, in order.
+    pub(crate) show: Vec<usize>,
+    /// Indices of the events to sort by, the most important first.
+    pub(crate) sort: Vec<usize>,
+    /// The smallest count of the first sort event, by its size, that is shown.
+    least: i128,
+}
+
+/// A file with its functions, or a function with its files.
+pub(crate) struct Outer<'a> {
+    pub(crate) name: &'a [u8],
+    /// The sum of everything below, shown or not.
+    pub(crate) counts: Counts,
+    /// What is above the threshold, sorted.
+    pub(crate) inner: Vec<Inner<'a>>,
+}
+
+/// A function of a file, or a file of a function.
+pub(crate) struct Inner<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) counts: Counts,
+}
+
+/// The outcome of a `--fail-above` bound.
+pub(crate) struct Verdict<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) before: i128,
+    pub(crate) after: i128,
+    /// Growth in percent; none if it starts from 0.
+    pub(crate) growth: Option<f64>,
+    pub(crate) failed: bool,
+}
+
+impl Model {
+    pub(crate) fn new(
+        profile: Profile,
+        inputs: Vec<(String, Header)>,
+        sides: Option<[Counts; 2]>,
+        originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    ) -> Self {
+        let all: Vec<usize> = (0..profile.header.events.len()).collect();
+        Self { profile, inputs, sides, originals, show: all.clone(), sort: all, least: 0 }
+    }
+
+    /// Applies `--show`, `--sort` and `--threshold`.
+    pub(crate) fn select(&mut self, show: Option<&str>, sort: Option<&str>, threshold: f64) -> anyhow::Result<()> {
+        if let Some(list) = show {
+            self.show = self.indices("--show", list)?;
+        }
+        if let Some(list) = sort {
+            self.sort = self.indices("--sort", list)?;
+        }
+        let total = self.profile.total()[self.sort[0]].unsigned_abs();
+        // Rounding up is exact here: a count reaches the bound if and only if it reaches the next integer.
+        self.least = (threshold * total as f64 / 100.0).ceil() as i128;
+        Ok(())
+    }
+
+    fn indices(&self, option: &str, list: &str) -> anyhow::Result<Vec<usize>> {
+        cg_cli::options::comma_list(list).iter().map(|name| self.event(option, name)).collect()
+    }
+
+    fn event(&self, option: &str, name: &str) -> anyhow::Result<usize> {
+        let found = self.profile.header.events.iter().position(|event| event == name);
+        found.with_context(|| format!("{option} event `{name}` did not appear in `events:` line"))
+    }
+
+    /// Names of events by their indices.
+    pub(crate) fn names(&self, indices: &[usize]) -> Vec<&str> {
+        indices.iter().map(|i| self.profile.header.events[*i].as_str()).collect()
+    }
+
+    /// Files above the threshold, each with its functions.
+    pub(crate) fn by_file(&self) -> anyhow::Result<Vec<Outer<'_>>> {
+        let mut outers = Vec::new();
+        for file in self.profile.files() {
+            let mut inner = Vec::new();
+            for function in file.functions() {
+                if let Some(counts) = self.passing(function)? {
+                    inner.push(Inner { name: function.name(), counts });
+                }
+            }
+            if !inner.is_empty() {
+                let mut counts = self.zeros();
+                file.functions().iter().try_for_each(|function| add_up(function, &mut counts))?;
+                outers.push(Outer { name: file.name(), counts, inner });
+            }
+        }
+        Ok(self.sorted(outers))
+    }
+
+    /// Functions above the threshold, each with its files.
+    pub(crate) fn by_function(&self) -> anyhow::Result<Vec<Outer<'_>>> {
+        let mut outers: Vec<Outer<'_>> = Vec::new();
+        let mut index: HashMap<&[u8], usize> = HashMap::new();
+        for file in self.profile.files() {
+            for function in file.functions() {
+                if let Some(counts) = self.passing(function)? {
+                    let at = *index.entry(function.name()).or_insert_with(|| {
+                        outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
+                        outers.len() - 1
+                    });
+                    outers[at].inner.push(Inner { name: file.name(), counts });
+                }
+            }
+        }
+        if !index.is_empty() {
+            for function in self.profile.files().iter().flat_map(|file| file.functions()) {
+                if let Some(at) = index.get(function.name()) {
+                    add_up(function, &mut outers[*at].counts)?;
+                }
+            }
+        }
+        Ok(self.sorted(outers))
+    }
+
+    /// The counts of a function if they reach the threshold. Most do not, so one event is looked at first.
+    fn passing(&self, function: &FunctionEntry) -> anyhow::Result<Option<Counts>> {
+        let table = function.rows().counts();
+        let mut primary = 0;
+        for row in 0..table.rows() {
+            primary = cg_format::count::sum(primary, table.get(row, self.sort[0]))?;
+        }
+        if primary.abs() < self.least {
+            return Ok(None);
+        }
+        let mut counts = self.zeros();
+        add_up(function, &mut counts)?;
+        Ok(Some(counts))
+    }
+
+    /// Counts of each line of a file, over all its functions.
+    pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Counts>> {
+        let mut lines = BTreeMap::new();
+        for entry in self.profile.files().iter().filter(|entry| entry.name() == file) {
+            for function in entry.functions() {
+                let rows = function.rows();
+                for (row, line) in rows.lines().iter().enumerate() {
+                    let counts = lines.entry(*line).or_insert_with(|| self.zeros());
+                    rows.counts().add_row_to(row, counts)?;
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The original names of a file.
+    pub(crate) fn originals_of(&self, file: &[u8]) -> Vec<Vec<u8>> {
+        match self.originals.get(file) {
+            Some(names) => names.iter().cloned().collect(),
+            None => vec![file.to_vec()],
+        }
+    }
+
+    /// Compares the totals with the bounds of `--fail-above`.
+    pub(crate) fn verdicts<'a>(&self, bounds: &'a [Bound]) -> anyhow::Result<Vec<Verdict<'a>>> {
+        let Some([before, after]) = &self.sides else {
+            if bounds.is_empty() {
+                return Ok(Vec::new());
+            }
+            bail!("--fail-above needs --diff");
+        };
+        let verdict = |bound: &'a Bound| {
+            let at = self.event("--fail-above", &bound.event)?;
+            let (before, after) = (before[at], after[at]);
+            // Growth is measured against the size of what was there, so its sign is that of the change.
+            let growth = percent(after - before, before.abs());
+            // From nothing to something is more than any percentage.
+            let failed = growth.map_or(after > before, |growth| growth > bound.percent);
+            Ok(Verdict { bound, before, after, growth, failed })
+        };
+        bounds.iter().map(verdict).collect()
+    }
+
+    pub(crate) fn zeros(&self) -> Counts {
+        vec![0; self.profile.header.events.len()]
+    }
+
+    fn sorted<'a>(&self, mut outers: Vec<Outer<'a>>) -> Vec<Outer<'a>> {
+        outers.sort_by_cached_key(|outer| std::cmp::Reverse((self.sizes(&outer.counts), outer.name)));
+        for outer in &mut outers {
+            outer.inner.sort_by_cached_key(|inner| std::cmp::Reverse((self.sizes(&inner.counts), inner.name)));
+        }
+        outers
+    }
+
+    fn sizes(&self, counts: &[i128]) -> Vec<u128> {
+        self.sort.iter().map(|i| counts[*i].unsigned_abs()).collect()
+    }
+}
+
+/// Adds counts to a sum, event by event.
+pub(crate) fn add(sum: &mut [i128], counts: &[i128]) -> anyhow::Result<()> {
+    for (value, count) in sum.iter_mut().zip(counts) {
+        *value = cg_format::count::sum(*value, *count)?;
+    }
+    Ok(())
+}
+
+/// Adds all rows of a function to a sum.
+fn add_up(function: &FunctionEntry, sum: &mut [i128]) -> anyhow::Result<()> {
+    let table = function.rows().counts();
+    for row in 0..table.rows() {
+        table.add_row_to(row, sum)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Manners that the programs share: spellings of options, `s/old/new/`, input, colour, exit codes, manuals.
+//!
+//! A program keeps what it computes and how it looks; everything that should feel the same in all of them is here, once.
+//! Nothing here knows what a profile means.
+#![forbid(unsafe_code)]
+
+pub mod color;
+pub mod exit;
+pub mod input;
+pub mod json;
+pub mod load;
+pub mod manual;
+pub mod options;
+pub mod progress;
+pub mod rename;
+pub mod substitute;

@@ -1,0 +1,125 @@
+//! Transfers of control, system calls, and stops. A direct transfer becomes a jump that is linked sooner or later; an
+//! indirect one goes through the table of landings with its target in rcx. No flag is changed anywhere here.
+
+use iced_x86::{Code, OpKind, Register};
+
+use super::{Bump, Emitter, Fixup};
+use crate::arena::{self, Scratch};
+use crate::asm::Gpr;
+use crate::decode::{Class, Insn};
+use crate::transtab::{Emulate, NO_REG, Point, StubKind};
+
+impl Emitter<'_> {
+    pub(super) fn short_branch(&mut self, insn: &Insn) {
+        // Only an 8-bit distance exists: over a jump that leads on.
+        self.out.code.bytes(insn.bytes());
+        let taken = self.out.code.pos() - 1;
+        let over = self.out.code.jmp();
+        self.out.fixups.push(Fixup { pos: over, target: insn.next() });
+        self.out.code.patch_short(taken);
+        let pos = self.out.code.jmp();
+        self.out.fixups.push(Fixup { pos, target: insn.target() });
+    }
+
+    pub(super) fn push_return(&mut self, pc: u64) {
+        if i32::try_from(pc).is_ok() {
+            self.out.code.bytes(&[0x68]);
+            self.out.code.bytes(&(pc as u32).to_le_bytes());
+        } else {
+            self.out.code.bytes(&[0xff, 0x35]);
+            let pos = self.out.code.pos();
+            self.out.code.bytes(&[0; 4]);
+            self.out.literal(pc, pos);
+        }
+    }
+
+    /// Saves rcx and loads the target of an indirect transfer into it.
+    pub(super) fn indirect_target(&mut self, insn: &Insn) {
+        self.out.code.spill(Scratch::Rcx, Gpr::RCX);
+        let ins = &insn.ins;
+        if insn.class == Class::CallNoRedirect {
+            self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
+        } else if ins.op0_kind() == OpKind::Register {
+            self.out.code.mov_reg(Gpr::RCX, Gpr(ins.op0_register().number() as u8));
+        } else {
+            if ins.segment_prefix() == Register::GS {
+                let mut ea = *ins;
+                ea.set_segment_prefix(Register::None);
+                self.address_into(&ea, Register::RCX);
+                self.out.code.spill(Scratch::T1, Gpr::RDX);
+                self.out.code.reload(Gpr::RDX, Scratch::GuestGs);
+                self.out.code.lea_sum(Gpr::RCX, Gpr::RDX);
+                self.out.code.reload(Gpr::RDX, Scratch::T1);
+            } else {
+                let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here()) as i64;
+                let near = !ins.is_ip_rel_memory_operand() || rel.abs() < 0x7fff_ff00;
+                if near && ins.memory_base() != Register::EIP {
+                    let mut load = *ins;
+                    load.set_code(Code::Mov_r64_rm64);
+                    load.set_op0_kind(OpKind::Register);
+                    load.set_op0_register(Register::RCX);
+                    load.set_op1_kind(OpKind::Memory);
+                    self.encode(&load);
+                    return;
+                }
+                self.address_into(ins, Register::RCX);
+            }
+            self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+            self.out.code.load_through(Gpr::RCX);
+        }
+    }
+
+    /// Goes where rcx says, through the table. rcx has been saved.
+    pub(super) fn look_up(&mut self) {
+        self.out.code.spill(Scratch::Rax, Gpr::RAX);
+        if self.bump == Bump::InLast {
+            self.bump_through(Gpr::RAX);
+        }
+        self.out.code.bytes(&[0x0f, 0xb7, 0xc1]); // movzx eax, cx
+        self.out.code.bytes(&[0xff, 0x24, 0xc5]); // jmp [rax*8 + table]
+        let table = (self.tables + arena::IBL_TABLE) as u32;
+        self.out.code.bytes(&table.to_le_bytes());
+    }
+
+    pub(super) fn syscall(&mut self, insn: &Insn) {
+        // rcx and r11 are the kernel's to overwrite, so rcx is free from here on.
+        if self.bump == Bump::InLast {
+            self.bump_through(Gpr::RCX);
+            self.point(Point::Before);
+        }
+        self.out.code.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
+        self.point(Point::Before);
+        self.out.code.bytes(&[0x0f, 0xb6, 0x89]); // movzx ecx, byte [rcx + table]
+        let table = (self.tables + arena::SYSCALL_TABLE) as u32;
+        self.out.code.bytes(&table.to_le_bytes());
+        self.point(Point::Before);
+        let runs = self.out.code.jrcxz();
+        self.point(Point::Before);
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + 5 });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
+        self.out.code.patch_short(runs);
+        self.point(Point::Before);
+        self.out.code.bytes(&[0x0f, 0x05]);
+        self.point(Point::After);
+        self.out.code.mov_address(Gpr::RCX, insn.next());
+    }
+
+    pub(super) fn stop(&mut self, insn: &Insn, what: Emulate) {
+        self.point(Point::Before);
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
+    }
+
+    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
+    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>) {
+        if next_in_order == Some(target) {
+            return;
+        }
+        let pos = self.out.code.jmp();
+        self.out.fixups.push(Fixup { pos, target });
+    }
+}

@@ -1,0 +1,151 @@
+//! Instructions that are copied, and what becomes of a memory operand that cannot be expressed at the copy's place: one that
+//! is too far from RIP, one through gs, and the save areas whose size the guest believes to know.
+
+use iced_x86::{Code, Instruction, OpKind, Register};
+
+use super::Emitter;
+use crate::arena::Scratch;
+use crate::asm::Gpr;
+use crate::decode::Insn;
+use crate::transtab::{NO_REG, Point};
+
+impl Emitter<'_> {
+    pub(super) fn plain(&mut self, insn: &Insn) {
+        if !insn.ins.is_ip_rel_memory_operand() {
+            self.out.code.bytes(insn.bytes());
+            return;
+        }
+        let target = insn.ins.ip_rel_memory_address();
+        let len = insn.len();
+        let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
+        let narrow = insn.ins.memory_base() == Register::EIP;
+        if narrow || i32::try_from(rel).is_err() {
+            self.through_scratch(insn);
+            return;
+        }
+        let at = self.out.code.pos() + usize::from(insn.displacement_at);
+        self.out.code.bytes(insn.bytes());
+        self.out.code.buf[at..at + 4].copy_from_slice(&(rel as i32).to_le_bytes());
+    }
+
+    /// A register that the instruction does not touch, other than `not`.
+    pub(super) fn free_register(&mut self, ins: &Instruction, not: &[Register]) -> Register {
+        const CANDIDATES: [Register; 8] = [
+            Register::RAX,
+            Register::RDX,
+            Register::RSI,
+            Register::RDI,
+            Register::R8,
+            Register::R9,
+            Register::R10,
+            Register::RBX,
+        ];
+        let used = self.info.info(ins).used_registers();
+        CANDIDATES
+            .into_iter()
+            .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
+            .expect("no instruction uses eight general registers")
+    }
+
+    /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).
+    pub(super) fn address_into(&mut self, ins: &Instruction, reg: Register) {
+        let gpr = Gpr(reg.number() as u8);
+        if ins.is_ip_rel_memory_operand() {
+            self.out.code.mov_imm(gpr, ins.ip_rel_memory_address());
+        } else {
+            let mut ea = *ins;
+            ea.set_segment_prefix(Register::None);
+            let mut lea = Instruction::new();
+            lea.set_code(Code::Lea_r64_m);
+            lea.set_op0_kind(OpKind::Register);
+            lea.set_op0_register(reg);
+            lea.set_op1_kind(OpKind::Memory);
+            lea.set_memory_base(ea.memory_base());
+            lea.set_memory_index(ea.memory_index());
+            lea.set_memory_index_scale(ea.memory_index_scale());
+            lea.set_memory_displacement64(ea.memory_displacement64());
+            lea.set_memory_displ_size(ea.memory_displ_size());
+            self.encode(&lea);
+        }
+    }
+
+    pub(super) fn encode(&mut self, ins: &Instruction) {
+        let here = self.out.code.here();
+        self.encoder.encode(ins, here).expect("a decoded instruction with a plainer operand can be encoded");
+        let bytes = self.encoder.take_buffer();
+        self.out.code.bytes(&bytes);
+        self.encoder.set_buffer(bytes_cleared(bytes));
+    }
+
+    /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
+    pub(super) fn through_scratch(&mut self, insn: &Insn) {
+        let ins = insn.ins;
+        let gs = ins.segment_prefix() == Register::GS;
+        let r1 = self.free_register(&ins, &[]);
+        let g1 = Gpr(r1.number() as u8);
+        self.out.code.spill(Scratch::T1, g1);
+        self.address_into(&ins, r1);
+        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), (NO_REG, 0)];
+        let mut second = None;
+        if gs {
+            let r2 = self.free_register(&ins, &[r1]);
+            let g2 = Gpr(r2.number() as u8);
+            self.out.code.spill(Scratch::T2, g2);
+            self.out.code.reload(g2, Scratch::GuestGs);
+            self.out.code.lea_sum(g1, g2);
+            spilled[1] = (g2.0, Scratch::T2 as u8);
+            second = Some(g2);
+        }
+        let mut plain = ins;
+        if gs {
+            plain.set_segment_prefix(Register::None);
+        }
+        plain.set_memory_base(r1);
+        plain.set_memory_index(Register::None);
+        plain.set_memory_index_scale(1);
+        plain.set_memory_displacement64(0);
+        plain.set_memory_displ_size(0);
+        self.point(Point::Spilled(spilled));
+        self.encode(&plain);
+        if let Some(g2) = second {
+            self.out.code.reload(g2, Scratch::T2);
+        }
+        self.out.code.reload(g1, Scratch::T1);
+    }
+
+    /// Only the components that the guest knows of (x87, SSE, AVX): its area has no room for more.
+    pub(super) fn xsave(&mut self, insn: &Insn) {
+        let ins = insn.ins;
+        let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
+        let gb = Gpr(base.number() as u8);
+        self.out.code.spill(Scratch::T2, gb);
+        self.address_into(&ins, base);
+        let c = &mut self.out.code;
+        c.spill(Scratch::Rax, Gpr::RAX);
+        c.spill(Scratch::T1, Gpr::RDX);
+        c.mov_imm(Gpr::RDX, 7);
+        c.bytes(&[0xc4, 0xe2, 0x7a, 0xf5, 0xc2]); // pext eax, eax, edx
+        c.mov_imm(Gpr::RDX, 0);
+        let mut plain = ins;
+        plain.set_memory_base(base);
+        plain.set_memory_index(Register::None);
+        plain.set_memory_index_scale(1);
+        plain.set_memory_displacement64(0);
+        plain.set_memory_displ_size(0);
+        self.point(Point::Spilled([
+            (Gpr::RAX.0, Scratch::Rax as u8),
+            (Gpr::RDX.0, Scratch::T1 as u8),
+            (gb.0, Scratch::T2 as u8),
+        ]));
+        self.encode(&plain);
+        let c = &mut self.out.code;
+        c.reload(Gpr::RDX, Scratch::T1);
+        c.reload(Gpr::RAX, Scratch::Rax);
+        c.reload(gb, Scratch::T2);
+    }
+}
+
+fn bytes_cleared(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.clear();
+    bytes
+}

@@ -1,0 +1,101 @@
+//! Repeated string instructions: each iteration is an execution, and so is the test of the count that ends them. A cell of
+//! their own counts what the block's counter cannot know. The instruction itself is copied.
+
+use iced_x86::{Instruction, OpKind};
+
+use super::Emitter;
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::decode::Insn;
+use crate::transtab::{Point, Site};
+
+impl Emitter<'_> {
+    /// Adds rcx (ecx) to a cell, leaving all registers as they are.
+    pub(super) fn add_count(&mut self, cell: u32, address32: bool) {
+        let offset = arena::cell_offset(cell);
+        let c = &mut self.out.code;
+        c.spill(Scratch::Rax, Gpr::RAX);
+        if address32 {
+            c.spill(Scratch::T1, Gpr::RDX);
+            c.mov_reg32(Gpr::RDX, Gpr::RCX);
+            c.load_gs(Gpr::RAX, offset);
+            c.lea_sum(Gpr::RAX, Gpr::RDX);
+            c.store_gs(offset, Gpr::RAX);
+            c.reload(Gpr::RDX, Scratch::T1);
+        } else {
+            c.load_gs(Gpr::RAX, offset);
+            c.lea_sum(Gpr::RAX, Gpr::RCX);
+            c.store_gs(offset, Gpr::RAX);
+        }
+        c.reload(Gpr::RAX, Scratch::Rax);
+    }
+
+    pub(super) fn new_site(&mut self, index: usize) -> u32 {
+        let cell = self.trans.new_cell();
+        self.trans.sites.push(Site { cell, block: self.current, index: index as u16 });
+        cell
+    }
+
+    pub(super) fn rep_move(&mut self, insn: &Insn, index: usize) {
+        let address32 = uses_ecx(&insn.ins);
+        let cell = self.new_site(index);
+        self.add_count(cell, address32);
+        self.point(Point::Rep { cell, address32 });
+        self.copy(insn);
+    }
+
+    pub(super) fn rep_compare(&mut self, insn: &Insn, index: usize) {
+        let address32 = uses_ecx(&insn.ins);
+        let cell = self.new_site(index);
+        let offset = arena::cell_offset(cell);
+        let jrcxz = |c: &mut Asm| {
+            if address32 {
+                c.bytes(&[0x67]);
+            }
+            c.jrcxz()
+        };
+        self.add_count(cell, address32);
+        let none = jrcxz(&mut self.out.code);
+        self.point(Point::Rep { cell, address32 });
+        self.copy(insn);
+        // The cell has rcx from before; take off what is left now. One more if the count ran out while the condition to go
+        // on held: then the test for rcx ended it.
+        let go_on_if_equal = insn.ins.has_repe_prefix();
+        let c = &mut self.out.code;
+        c.spill(Scratch::Rax, Gpr::RAX);
+        c.spill(Scratch::T1, Gpr::RDX);
+        if address32 {
+            c.mov_reg32(Gpr::RAX, Gpr::RCX);
+        } else {
+            c.mov_reg(Gpr::RAX, Gpr::RCX);
+        }
+        c.bytes(&[0x48, 0xf7, 0xd0]); // not rax
+        c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
+        c.load_gs(Gpr::RDX, offset);
+        c.lea_sum(Gpr::RDX, Gpr::RAX);
+        c.bytes(&[0x0f, if go_on_if_equal { 0x94 } else { 0x95 }, 0xc0]); // sete / setne al
+        c.bytes(&[0x0f, 0xb6, 0xc0]); // movzx eax, al
+        let out = jrcxz(c);
+        c.mov_imm(Gpr::RAX, 0);
+        c.patch_short(out);
+        c.lea_sum(Gpr::RDX, Gpr::RAX);
+        c.store_gs(offset, Gpr::RDX);
+        c.reload(Gpr::RDX, Scratch::T1);
+        c.reload(Gpr::RAX, Scratch::Rax);
+        let done = c.jmp_short();
+        c.patch_short(none);
+        c.spill(Scratch::Rax, Gpr::RAX);
+        c.load_gs(Gpr::RAX, offset);
+        c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
+        c.store_gs(offset, Gpr::RAX);
+        c.reload(Gpr::RAX, Scratch::Rax);
+        c.patch_short(done);
+    }
+}
+
+/// Whether a string instruction counts in ecx (32-bit addresses).
+fn uses_ecx(ins: &Instruction) -> bool {
+    (0..ins.op_count()).any(|n| {
+        matches!(ins.op_kind(n), OpKind::MemoryESDI | OpKind::MemorySegEDI | OpKind::MemorySegESI | OpKind::MemoryESEDI)
+    })
+}

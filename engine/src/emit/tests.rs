@@ -1,0 +1,149 @@
+//! Emitted code, as a reader sees it: guest instructions on the left edge of their translations. `BLESS=1` rewrites the
+//! expected listings.
+
+use std::fmt::Write as _;
+
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
+
+use super::Emitter;
+use crate::batch::{Batch, Known};
+use crate::code_reader::CodeCache;
+use crate::tracee::Memory;
+use crate::transtab::TransTab;
+
+struct Nothing;
+
+impl Known for Nothing {
+    fn live_in(&self, _pc: u64) -> Option<u8> {
+        None
+    }
+
+    fn begins(&self, _pc: u64) -> bool {
+        false
+    }
+
+    fn may_look_ahead(&self, pc: u64) -> bool {
+        (GUEST..GUEST + 0x1000).contains(&pc)
+    }
+}
+
+const GUEST: u64 = 0x40_0000;
+const CACHE: u64 = 0x5000_0000;
+const TABLES: u64 = 0x7fe7_0000;
+
+fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
+    let mut f = GasFormatter::new();
+    Decoder::with_ip(64, bytes, at, DecoderOptions::NONE)
+        .iter()
+        .map(|i| {
+            let mut s = String::new();
+            f.format(&i, &mut s);
+            (i.ip(), i.len(), s)
+        })
+        .collect()
+}
+
+/// The translation of `code`, whose first instruction is at `pc`.
+fn listing(code: &[u8], pc: u64, cache: u64) -> String {
+    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
+        let mut window = vec![0; (pc & 0x3fff) as usize];
+        window.extend_from_slice(code);
+        window
+    });
+    let mut batch = Batch::default();
+    batch.discover(pc, true, &mut cache_of_code.reader(&memory), &Nothing);
+    let mut trans = TransTab::default();
+    let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
+    let mut out = String::new();
+    for (at, _, line) in text(code, pc) {
+        let _ = writeln!(out, "guest {:x}: {line}", at - pc);
+    }
+    let end = if e.literals.is_empty() { e.code.buf.len() } else { e.literal_pos };
+    let mut at = 0;
+    while at < end {
+        if let Some((_, id)) = e.stubs.iter().find(|(pos, _)| *pos == at) {
+            let _ =
+                writeln!(out, "{at:4x}: stop: {}", format!("{:x?}", trans.stubs[*id as usize].kind).replace(' ', " "));
+            at += 5;
+            continue;
+        }
+        if let Some(b) = trans.blocks.iter().find(|b| b.cache == cache + at as u64) {
+            let _ = writeln!(out, "block {:x}, {} instructions, cell {}", b.pc - pc, b.n, b.cell);
+        }
+        let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
+        let _ = writeln!(out, "{at:4x}: {line}");
+        at += len;
+    }
+    for (i, v) in e.literals.iter().enumerate() {
+        let _ = writeln!(out, "{:4x}: .quad {v:#x}", e.literal_pos + 8 * i);
+    }
+    out
+}
+
+fn check(name: &str, code: &[u8]) {
+    let got = listing(code, GUEST, CACHE);
+    let path = format!("{}/tests/emitted/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &got).expect("the listing can be written");
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run with BLESS=1 to make it"));
+    assert_eq!(got, want, "{name}: look at the difference; BLESS=1 takes the new listing");
+}
+
+#[test]
+fn a_loop_bumps_where_flags_are_dead() {
+    // xor eax,eax; 1: add ecx,eax; dec ecx; jnz 1b; ret
+    check("loop", &[0x31, 0xc0, 0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3]);
+}
+
+#[test]
+fn live_flags_are_kept_by_lea() {
+    // jz +1; nop; adc [rbx], al; ret: carry and zero are live at the start
+    check("live_flags", &[0x74, 0x01, 0x90, 0x10, 0x03, 0x0f, 0x94, 0xc0, 0xc3]);
+}
+
+#[test]
+fn a_call_pushes_the_original_address_and_returns_to_a_landing() {
+    // call 1f; xor eax,eax; ret; 1: ret
+    check("call", &[0xe8, 0x03, 0x00, 0x00, 0x00, 0x31, 0xc0, 0xc3, 0xc3]);
+}
+
+#[test]
+fn indirect_transfers_look_up_their_target() {
+    // call [rax+8]; jmp rcx
+    check("indirect", &[0xff, 0x50, 0x08, 0xff, 0xe1]);
+}
+
+#[test]
+fn a_system_call_is_looked_up_and_runs_in_place() {
+    // mov eax,39; syscall; ret
+    check("syscall", &[0xb8, 0x27, 0, 0, 0, 0x0f, 0x05, 0xc3]);
+}
+
+#[test]
+fn repeated_instructions_have_cells_of_their_own() {
+    // rep movsb; repne scasb; addr32 rep stosb; ret
+    check("rep", &[0xf3, 0xa4, 0xf2, 0xae, 0x67, 0xf3, 0xaa, 0xc3]);
+}
+
+#[test]
+fn operands_relative_to_rip_and_gs() {
+    // mov eax,[rip+0x100]; mov eax,gs:[rdi+8]; xsave [rsp+0x40]; ret
+    check("operands", &[0x8b, 0x05, 0, 1, 0, 0, 0x65, 0x8b, 0x47, 0x08, 0x0f, 0xae, 0x64, 0x24, 0x40, 0xc3]);
+}
+
+#[test]
+fn stops_for_what_grind_carries_out() {
+    // cpuid; xgetbv; ud2
+    check("stops", &[0x0f, 0xa2, 0x0f, 0x01, 0xd0, 0x0f, 0x0b]);
+}
+
+#[test]
+fn a_far_operand_goes_through_a_register() {
+    // mov eax,[rip+0x100]; push [rip+0x100]; ret
+    let got = listing(&[0x8b, 0x05, 0, 1, 0, 0, 0xff, 0x35, 0, 1, 0, 0, 0xc3], 0x7fff_f7fc_0000, CACHE);
+    assert!(got.contains("movabs $0x7FFFF7FC0106,"), "{got}");
+    assert!(got.contains("movabs $0x7FFFF7FC010C,"), "{got}");
+}
