@@ -1,2 +1,162 @@
-//! Placeholder until the set is in.
-fn main() {}
+//! `cargo run --release -p grind-bench`: what profiling costs, in one table.
+//!
+//! For each program of a fixed set it prints the native time and grind's slowdown (and Valgrind's with `--valgrind`), medians
+//! of interleaved runs; then start-up, memory, and how cost grows with cold code, hot code and threads. It only measures:
+//! that counts are right is for the tests.
+#![forbid(unsafe_code)]
+
+mod growth;
+mod measure;
+mod set;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+
+use measure::{median, peak_mib, seconds};
+
+/// Prints what profiling costs: native time, slowdowns, start-up, memory, growth.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Programs to run (default: all). Names as in the table.
+    names: Vec<String>,
+    /// Runs of each program, natively and under grind.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+    /// Run Valgrind (Cachegrind, exact counts, no simulation) too, once or as often as given.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", default_value_t = 0)]
+    valgrind: u32,
+    /// Only the table of programs: no start-up, memory and growth.
+    #[arg(long)]
+    table_only: bool,
+    /// No memory measurements.
+    #[arg(long)]
+    no_memory: bool,
+    /// The program to measure (default: grind of this workspace, built with --release).
+    #[arg(long)]
+    grind: Option<PathBuf>,
+}
+
+/// How to run a command natively, under grind and under Valgrind.
+struct Ways {
+    grind: Vec<String>,
+    valgrind: Option<Vec<String>>,
+    dir: PathBuf,
+}
+
+impl Ways {
+    fn under(profiler: &[String], words: &[String]) -> Vec<String> {
+        profiler.iter().chain(words).cloned().collect()
+    }
+
+    /// Medians of interleaved runs: native, grind, Valgrind.
+    fn times(&self, words: &[String], repeats: u32, valgrind: u32) -> Result<(f64, f64, Option<f64>)> {
+        let (mut native, mut grind, mut reference) = (Vec::new(), Vec::new(), Vec::new());
+        // One run that does not count fills the page cache.
+        seconds(words, &self.dir)?;
+        for round in 0..repeats.max(valgrind) {
+            if round < repeats {
+                native.push(seconds(words, &self.dir)?);
+                grind.push(seconds(&Ways::under(&self.grind, words), &self.dir)?);
+            }
+            if let Some(v) = self.valgrind.as_ref().filter(|_| round < valgrind) {
+                reference.push(seconds(&Ways::under(v, words), &self.dir)?);
+            }
+        }
+        Ok((median(&native), median(&grind), Some(median(&reference)).filter(|_| !reference.is_empty())))
+    }
+}
+
+fn grind(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(path) = given {
+        return path.canonicalize().with_context(|| path.display().to_string());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace")?;
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let built =
+        Command::new(cargo).args(["build", "--quiet", "--release", "-p", "grind"]).current_dir(root).status()?;
+    ensure!(built.success(), "`cargo build --release -p grind` failed");
+    let exe = std::env::current_exe()?;
+    let target = exe.parent().and_then(Path::parent).context("the target folder")?;
+    target.join("release/grind").canonicalize().context("target/release/grind is missing")
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let work = tempfile::tempdir()?;
+    let dir = work.path().to_owned();
+    let profile = |name: &str| format!("--cachegrind-out-file={}/{name}.%p", dir.display());
+    let own = vec![grind(options.grind.as_deref())?.display().to_string(), "-q".into(), profile("grind")];
+    let valgrind = (options.valgrind > 0).then(|| {
+        let words = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", "--vex-guest-chase=no"];
+        words.iter().map(|w| (*w).to_owned()).chain([profile("valgrind")]).collect()
+    });
+    let ways = Ways { grind: own, valgrind, dir: dir.clone() };
+    let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|n| n == name);
+    let set = set::prepare(&dir, wanted)?;
+    ensure!(!set.is_empty(), "no program of the set is called {:?}", options.names);
+
+    println!(
+        "{:<16} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "program", "native s", "grind s", "slowdown", "valgrind", "slowdown"
+    );
+    let (mut own_ratios, mut reference_ratios) = (Vec::new(), Vec::new());
+    let mut failed = 0;
+    for program in &set {
+        match ways.times(&program.words, options.repeats, options.valgrind) {
+            Ok((native, grind, reference)) => {
+                let (time, ratio) = match reference {
+                    Some(t) => (format!("{t:.3}"), format!("{:.2}", t / native)),
+                    None => ("-".into(), "-".into()),
+                };
+                println!(
+                    "{:<16} {native:>9.3} {grind:>9.3} {:>9.2} {time:>9} {ratio:>9}",
+                    program.name,
+                    grind / native
+                );
+                if program.in_mean {
+                    own_ratios.push(grind / native);
+                    reference_ratios.extend(reference.map(|t| t / native));
+                }
+            }
+            Err(e) => {
+                failed += 1;
+                println!("{:<16} failed: {e:#}", program.name);
+            }
+        }
+    }
+    let mean = |r: &[f64]| match r.len() {
+        0 => "-".to_owned(),
+        n => format!("{:.2}", (r.iter().map(|x| x.ln()).sum::<f64>() / n as f64).exp()),
+    };
+    let label = "geometric mean of the single-threaded, compiled or interpreted ones";
+    println!("{label}: grind {}, Valgrind {}", mean(&own_ratios), mean(&reference_ratios));
+
+    if !options.table_only {
+        growth::start_up(&ways, options.repeats, options.valgrind)?;
+        if !options.no_memory {
+            memory(&ways, &set)?;
+        }
+        growth::cold_hot_threads(&ways, options.repeats)?;
+    }
+    ensure!(failed == 0, "{failed} programs failed");
+    Ok(())
+}
+
+fn memory(ways: &Ways, set: &[set::Program]) -> Result<()> {
+    println!("\npeak memory, MiB, of all processes (shared pages counted once); added: over native");
+    println!("{:<16} {:>9} {:>9} {:>9} {:>9} {:>9}", "program", "native", "grind", "added", "valgrind", "added");
+    for program in set {
+        let native = peak_mib(&program.words, &ways.dir)?;
+        let show = |profiler: &[String]| match peak_mib(&Ways::under(profiler, &program.words), &ways.dir) {
+            Ok(m) => format!("{m:>9.1} {:>9.1}", m - native),
+            Err(_) => format!("{:>9} {:>9}", "failed", "-"),
+        };
+        let own = show(&ways.grind);
+        let reference = ways.valgrind.as_deref().map_or_else(|| format!("{:>9} {:>9}", "-", "-"), show);
+        println!("{:<16} {native:>9.1} {own} {reference}", program.name);
+    }
+    Ok(())
+}
