@@ -279,6 +279,34 @@ impl Space {
             .collect()
     }
 
+    /// Whether the last translation still is what the guest's memory says. What is not, is dead afterwards.
+    pub(crate) fn still_true(&mut self, memory: &Memory) -> bool {
+        let batch = std::mem::take(&mut self.batch);
+        let mut fine = true;
+        for b in &batch.blocks {
+            for insn in batch.insns_of(b) {
+                let mut now = [0; 16];
+                let bytes = insn.bytes();
+                if memory.read(insn.pc(), &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
+                    self.kill_range(insn.pc(), insn.next());
+                    fine = false;
+                }
+            }
+        }
+        self.batch = batch;
+        fine
+    }
+
+    /// Whether the page of `address` is, or has been, protected.
+    pub(crate) fn once_protected(&self, address: u64) -> bool {
+        self.once_writable.contains(&(address & !0xfff))
+    }
+
+    /// Whether any page of `start..end` is, or has been, protected.
+    pub(crate) fn once_protected_in(&self, start: u64, end: u64) -> bool {
+        self.once_writable.range(start & !0xfff..end.max(start)).next().is_some()
+    }
+
     /// Takes note that a page has been protected.
     pub(crate) fn protect(&mut self, page: u64, how: Protected) {
         self.once_writable.insert(page);

@@ -304,7 +304,13 @@ impl Hub<'_> {
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
         if id.is_some() && space.borrow().volatile(pc) {
-            return (self.protect_code(t, pid, &space), id);
+            let Some(t) = self.protect_code(t, pid, &space) else { return (None, None) };
+            // Another thread may have written between the reading and the protecting; from now on it cannot.
+            let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
+            if p.threads.len() > 1 && !space.borrow_mut().still_true(&p.memory) {
+                return self.translation(t, pc);
+            }
+            return (Some(t), id);
         }
         (Some(t), id)
     }

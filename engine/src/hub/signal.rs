@@ -130,6 +130,10 @@ impl Hub<'_> {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info, regs);
             }
+            if signal == libc::SIGSEGV && self.stale_protection(&t, &info) {
+                let _ = t.resume(How::Continue, 0);
+                return;
+            }
             let Some((space, _)) = self.space_and_state(tid) else { return };
             let cache_rip = regs.rip;
             let b = {

@@ -79,7 +79,7 @@ impl Hub<'_> {
         let space = space.borrow();
         let touches = |start: u64, len: u64| {
             let end = start.saturating_add(len);
-            space.trans.touches(start, end)
+            space.trans.touches(start, end) || space.once_protected_in(start, end)
         };
         match nr {
             libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),

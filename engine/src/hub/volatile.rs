@@ -27,6 +27,18 @@ impl Hub<'_> {
         space.borrow().protection(address_of(info)).is_some()
     }
 
+    /// Whether a fault was caused by a protection that has been taken back meanwhile, for another thread's write: by now the
+    /// page is writable.
+    pub(super) fn stale_protection(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
+        let address = address_of(info);
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
+        space.borrow().once_protected(address)
+            && maps::read(t.tid())
+                .unwrap_or_default()
+                .iter()
+                .any(|r| address >= r.start && address < r.end && r.read && r.write)
+    }
+
     fn mprotect(&self, t: Stopped, space: &Rc<RefCell<Space>>, pages: &[(u64, i32)]) -> Option<Stopped> {
         let Some(p) = self.process_of(t.tid()) else { return Some(t) };
         let gadget = space.borrow().gadget;
