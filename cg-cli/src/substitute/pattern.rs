@@ -42,6 +42,7 @@ pub(super) fn translate(chars: &[Placed], end: usize) -> Result<Translated, Faul
         out: Translated { text: String::new(), groups: Vec::new(), places: Vec::new() },
         open: Vec::new(),
         closed: Vec::new(),
+        flags_end: 0,
         conditions: Vec::new(),
         last: Item::Nothing,
         look_around: None,
@@ -69,6 +70,9 @@ struct Open {
     alternatives: Option<usize>,
     /// Where a look-around begins in the output.
     look_around: Option<usize>,
+    /// Where the group and what is in it begin in the output.
+    start: usize,
+    inside: usize,
 }
 
 struct Translator<'a> {
@@ -79,6 +83,8 @@ struct Translator<'a> {
     open: Vec<Open>,
     /// For each group whether it is closed, so that it may be referred to.
     closed: Vec<bool>,
+    /// The length of the output after the flags at its start, which more flags may follow.
+    flags_end: usize,
     /// Groups that conditions ask for, and where.
     conditions: Vec<(usize, usize)>,
     last: Item,
@@ -130,7 +136,10 @@ impl Translator<'_> {
         while let Some((c, place)) = self.chars.get(self.at).copied() {
             self.out.places.push((self.out.text.len(), place));
             self.at += 1;
-            if !matches!(c, '*' | '+' | '?' | '{') && !(self.verbose && (c.is_ascii_whitespace() || c == '#')) {
+            let nothing = self.verbose && (c.is_ascii_whitespace() || c == '#');
+            let comment =
+                c == '(' && [0, 1].map(|i| self.chars.get(self.at + i).map(|(c, _)| *c)) == [Some('?'), Some('#')];
+            if !matches!(c, '*' | '+' | '?' | '{') && !nothing && !comment {
                 self.look_around = None;
             }
             match c {
@@ -250,8 +259,13 @@ impl Translator<'_> {
         let Some(c) = self.peek() else { return fault(place, "the expression ends with a backslash") };
         self.at += 1;
         match c {
-            'A' | 'b' | 'B' => {
+            'A' | 'b' => {
                 self.emit(&format!("\\{c}"));
+                self.last = Item::Nothing;
+            }
+            'B' => {
+                // In Python it does not hold in an empty text.
+                self.emit("(?:\\B(?!\\A\\z))");
                 self.last = Item::Nothing;
             }
             'Z' => {
@@ -341,7 +355,15 @@ impl Translator<'_> {
 
     /// After `(`.
     fn group(&mut self, place: usize) -> Result<(), Fault> {
-        let mut open = Open { place, group: None, verbose: self.verbose, alternatives: None, look_around: None };
+        let mut open = Open {
+            place,
+            group: None,
+            verbose: self.verbose,
+            alternatives: None,
+            look_around: None,
+            start: self.out.text.len(),
+            inside: 0,
+        };
         if !self.take('?') {
             open.group = Some(self.new_group(None));
             self.emit("(");
@@ -391,6 +413,7 @@ impl Translator<'_> {
         } else if !self.flags(place)? {
             return Ok(());
         }
+        open.inside = self.out.text.len();
         self.open.push(open);
         self.last = Item::Nothing;
         Ok(())
@@ -414,13 +437,14 @@ impl Translator<'_> {
                 '-' if !minus => minus = true,
                 ':' => break,
                 ')' if !minus && at > place + 2 => {
-                    if self.chars.first().is_none_or(|(_, first)| *first != place) {
+                    if !self.open.is_empty() || self.out.text.len() > self.flags_end {
                         return fault(place, "global flags not at the start of the expression");
                     }
                     self.verbose = verbose;
                     if !on.is_empty() {
                         self.emit(&format!("(?{on})"));
                     }
+                    self.flags_end = self.out.text.len();
                     return Ok(false);
                 }
                 c => return fault(place + 1, format!("unknown extension ?{c}")),
@@ -441,8 +465,10 @@ impl Translator<'_> {
             self.closed[group - 1] = true;
         }
         self.verbose = open.verbose;
+        // An empty group takes no room either, nor does fancy-regex repeat it.
+        let empty = open.group.is_none() && open.alternatives.is_none() && self.out.text.len() == open.inside;
         self.atom(")");
-        self.look_around = open.look_around;
+        self.look_around = open.look_around.or(empty.then_some(open.start));
         Ok(())
     }
 

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use super::digits::{DIGITS, digits};
+use super::lines::{LineSource, PAD, Piece};
 use super::profile::{Header, Profile, UNSPECIFIED};
 use crate::count::{LIMIT, ParseCountError, parse};
 
@@ -214,75 +216,8 @@ pub fn read_more(
     Ok(ReadOutcome { header: parser.header, summary })
 }
 
-/// Cuts an input into pieces of whole lines.
-struct LineSource<R> {
-    input: R,
-    /// Always [`PAD`] bytes longer than what it may hold.
-    buffer: Vec<u8>,
-    /// What `buffer` holds: `..end`, of which `..cut` was handed out last.
-    end: usize,
-    cut: usize,
-}
-
-/// Whole lines, each with its `\n`, and behind them [`PAD`] bytes that mean nothing.
-struct Piece<'a> {
-    padded: &'a [u8],
-}
-
-impl Piece<'_> {
-    fn text(&self) -> &[u8] {
-        &self.padded[..self.padded.len() - PAD]
-    }
-}
-
-const PIECE: usize = 1 << 18;
-const LONGEST_LINE: usize = 1 << 24;
-/// Numbers are loaded eight bytes at a time, also at the end of a piece.
-const PAD: usize = 8;
-
-impl<R: Read> LineSource<R> {
-    fn new(input: R) -> Self {
-        Self { input, buffer: vec![0; PIECE + PAD], end: 0, cut: 0 }
-    }
-
-    /// The next lines; nothing at the end.
-    fn next_piece(&mut self) -> Result<Piece<'_>, ReadErrorKind> {
-        self.buffer.copy_within(self.cut..self.end, 0);
-        self.end -= self.cut;
-        self.cut = 0;
-        loop {
-            let room = self.buffer.len() - PAD;
-            if self.end == room {
-                if self.end >= LONGEST_LINE {
-                    return Err(ReadErrorKind::LineTooLong);
-                }
-                self.buffer.resize(room * 2 + PAD, 0);
-                continue;
-            }
-            let count = match self.input.read(&mut self.buffer[self.end..room]) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(ReadErrorKind::Io(error)),
-            };
-            let fresh = self.end;
-            self.end += count;
-            if count == 0 {
-                if self.end > 0 {
-                    // The last line may lack its end.
-                    self.buffer[self.end] = b'\n';
-                    self.end += 1;
-                }
-                self.cut = self.end;
-                break;
-            }
-            if let Some(last) = self.buffer[fresh..self.end].iter().rposition(|byte| *byte == b'\n') {
-                self.cut = fresh + last + 1;
-                break;
-            }
-        }
-        Ok(Piece { padded: &self.buffer[..self.cut + PAD] })
-    }
-}
+/// So many rows of counts below 10^15 stay below 2^63.
+const MOST_RECENT: u32 = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -516,64 +451,16 @@ impl Parser {
     }
 }
 
-/// Numbers of more digits are left to [`Parser::careful_row`].
-const DIGITS: usize = 15;
-/// So many rows of counts below 10^15 stay below 2^63.
-const MOST_RECENT: u32 = 4096;
-
-/// The number that `text` starts with and how many digits it has; the number is right for up to 19 digits.
-///
-/// Eight digits are looked at at once, since loops over digits are unpredictable branches: this is most of the work.
-#[inline]
-fn digits(text: &[u8]) -> (u64, usize) {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
-    let Some(eight) = text.first_chunk::<8>() else { return more_digits(text, 0, 0) };
-    let values = u64::from_le_bytes(*eight) ^ ZEROS;
-    // The top bit of each byte that is no digit, right up to the first of them.
-    let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
-    if others == 0 {
-        return more_digits(text, eight_digits(values), 8);
-    }
-    let length = others.trailing_zeros() / 8;
-    if length == 0 {
-        return (0, 0);
-    }
-    (eight_digits(values << (64 - 8 * length)), length as usize)
-}
-
-/// The number whose digits are the bytes of `values`, the first in the lowest byte.
-#[inline]
-fn eight_digits(values: u64) -> u64 {
-    const MASK: u64 = 0x0000_00ff_0000_00ff;
-    // Pairs, then fours and eights in one step: the upper halves of the products collect the sum.
-    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
-    let low = (pairs & MASK).wrapping_mul(100 + (1_000_000 << 32));
-    let high = ((pairs >> 16) & MASK).wrapping_mul(1 + (10_000 << 32));
-    low.wrapping_add(high) >> 32
-}
-
-/// Continues a number after `length` digits.
-#[inline(never)]
-fn more_digits(text: &[u8], mut value: u64, mut length: usize) -> (u64, usize) {
-    while let Some(byte) = text.get(length) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-        length += 1;
-    }
-    (value, length)
-}
-
 /// The first line of `text`, without its end.
 fn first_line(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
     &text[..end]
 }
 
+/// A line without the carriage returns at its end.
 fn without_cr(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
+    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    &line[..end]
 }
 
 /// What follows `key` and at least one blank or the end of the line.

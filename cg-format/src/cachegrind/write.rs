@@ -2,7 +2,7 @@
 //!
 //! The output depends on the profile alone, not on the order of insertion when it is sorted, nor on addresses or hash
 //! seeds. What is written can always be read back: a line break inside a name, which the format cannot hold, is written
-//! as `\n`.
+//! as `\n`, a carriage return at its end as `\r`.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -147,10 +147,11 @@ impl<'a> Writer<'a> {
 
     fn text(&mut self, key: &[u8], text: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(key);
-        for byte in text {
+        for (i, byte) in text.iter().enumerate() {
             match byte {
                 b'\n' => self.buffer.extend_from_slice(b"\\n"),
-                b'\r' => self.buffer.extend_from_slice(b"\\r"),
+                // At the end of a line it would be taken for a part of the line's end.
+                b'\r' if i + 1 == text.len() => self.buffer.extend_from_slice(b"\\r"),
                 _ => self.buffer.push(*byte),
             }
         }

@@ -13,7 +13,7 @@ pub(crate) fn read(text: &[u8]) -> Result<Table, u64> {
     if lines.last() == Some(&&b""[..]) {
         lines.pop();
     }
-    let lines: Vec<&[u8]> = lines.iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
+    let lines: Vec<&[u8]> = lines.iter().map(|line| without_returns(line)).collect();
     let end = lines.len() as u64 + 1;
     let mut numbered = (1..).zip(lines);
     let keyed = |line: &[u8], key: &str| {
@@ -75,6 +75,13 @@ pub(crate) fn read(text: &[u8]) -> Result<Table, u64> {
         Some((number, summary)) if summary != total => Err(number),
         Some(_) => Ok(table),
     }
+}
+
+fn without_returns(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = line.strip_suffix(b"\r") {
+        line = rest;
+    }
+    line
 }
 
 fn blank(byte: &u8) -> bool {
