@@ -222,19 +222,16 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         let next = regions.iter().find(|r| r.start == end);
         let previous = regions.iter().find(|r| r.end == start);
         let below_stack = next.is_some_and(|r| r.name == b"[stack]");
-        let after_heap = previous
-            .is_some_and(|r| r.name == b"[heap]" || r.start <= pc && next.is_some_and(|n| n.start > pc + (1 << 32)));
-        // Where mappings grow down into this gap, or the heap up, stay away from that end.
-        let (low, high) = if below_stack {
-            (start + MIB, end.saturating_sub(stack_limit.saturating_add(STACK_ROOM).min(end)))
-        } else if after_heap {
-            let growth = if end < 1 << 32 { MIB } else { 1 << 30 };
-            (start.saturating_add(1 << 30), end.saturating_sub(growth))
-        } else if next.is_some_and(|n| n.start >= 0x7000_0000_0000) && end - start > 1 << 32 {
-            (start + MIB, end - (1 << 30))
-        } else {
-            (start.saturating_add(MIB), end.saturating_sub(MIB))
-        };
+        // A heap, or one that is still to come, grows up from whatever lies below; mappings grow down into the gap under
+        // the lowest one of their area.
+        let heap_below = previous.is_some_and(|r| !below_stack && !r.name.starts_with(b"/memfd:grind"));
+        let mappings_above = next.is_some_and(|r| r.start >= 0x6000_0000_0000);
+        let low = start.saturating_add(if heap_below { 1 << 30 } else { MIB });
+        let high = end.saturating_sub(match (below_stack, mappings_above) {
+            (true, _) => stack_limit.saturating_add(STACK_ROOM),
+            (_, true) => 1 << 30,
+            _ => MIB,
+        });
         let (low, high) = (low.max(window.0), high.min(window.1));
         if high < low || high - low < size {
             continue;

@@ -29,7 +29,8 @@ pub(crate) enum State {
     /// It executes rt_sigreturn; the next stop is where the frame says.
     SigReturn,
     /// It executes one instruction in its original place.
-    InPlace { pc: u64, block: BlockId, mask: u64 },
+    /// It is the last of the first `executed` instructions of `block`, and has been counted.
+    InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
     /// It executes a system call after which grind has work to do.
     Call { nr: i64, args: [u64; 6], next: u64 },
     /// It is about to execute, or in, execve.
@@ -73,6 +74,15 @@ impl Corrections {
         }
         if executed > 0 {
             *self.head.entry(u64::from(block.0) << 16 | u64::from(executed)).or_default() += 1;
+        }
+    }
+
+    /// Of `executed` instructions of a block that have been counted, the last one has not been executed after all.
+    pub(crate) fn not_the_last(&mut self, block: BlockId, executed: u16) {
+        let key = |k: u16| u64::from(block.0) << 16 | u64::from(k);
+        *self.head.entry(key(executed)).or_default() -= 1;
+        if executed > 1 {
+            *self.head.entry(key(executed - 1)).or_default() += 1;
         }
     }
 

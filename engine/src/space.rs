@@ -3,6 +3,7 @@
 //! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
 //! one indivisible store, since other threads may be running it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,7 +61,19 @@ struct ExecRange {
     start: u64,
     end: u64,
     module: u32,
-    write: bool,
+    /// Its contents may change without a system call: writable, or a shared mapping of a file that may be mapped elsewhere.
+    volatile: bool,
+    /// Of a shared mapping: the file, and the offset of `start` in it.
+    shared: Option<(u64, u64)>,
+}
+
+/// A page that the guest may not write to at present, because code that it shows has been translated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Protected {
+    /// Where that code is translated from: this page, or another mapping of the same file.
+    pub(crate) code: u64,
+    /// The protection to be given back.
+    pub(crate) prot: i32,
 }
 
 /// Which bytes begin a translated block: a bit each, by page.
@@ -118,8 +131,12 @@ pub(crate) struct Space {
     pub(crate) masked: bool,
     /// Address spaces that use it.
     pub(crate) users: u32,
-    /// Pages of writable code that the guest may not write to at present, as their code has been translated.
-    protected: std::collections::BTreeSet<u64>,
+    /// Pages that the guest may not write to at present.
+    protected: BTreeMap<u64, Protected>,
+    /// Pages that are, or have been, protected.
+    once_writable: BTreeSet<u64>,
+    /// Pages that blocks of the last translation lie on.
+    fresh: Vec<u64>,
     batch: Batch,
     code: CodeCache,
 }
@@ -171,7 +188,9 @@ impl Space {
             far: false,
             masked,
             users: 1,
-            protected: std::collections::BTreeSet::new(),
+            protected: BTreeMap::new(),
+            once_writable: BTreeSet::new(),
+            fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
         }
@@ -215,6 +234,8 @@ impl Space {
             masked: self.masked,
             users: 1,
             protected: self.protected.clone(),
+            once_writable: self.once_writable.clone(),
+            fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
         }
@@ -242,24 +263,31 @@ impl Space {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
-    /// Whether `pc` is in memory that is writable as well as executable.
-    pub(crate) fn writable_code(&self, pc: u64) -> bool {
-        self.range_of(pc).is_some_and(|r| r.write)
+    /// Whether code at `pc` may change without a system call.
+    pub(crate) fn volatile(&self, pc: u64) -> bool {
+        self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))
     }
 
-    /// Pages of writable memory that hold translated code and can still be written to; from now on they count as protected.
-    pub(crate) fn pages_to_protect(&mut self) -> Vec<u64> {
-        let mut pages = Vec::new();
-        for r in self.ranges.iter().filter(|r| r.write) {
-            pages.extend(self.trans.pages_in(r.start, r.end).filter(|p| !self.protected.contains(p)));
-        }
-        self.protected.extend(&pages);
+    /// Pages that the last translation took volatile code from and that are not protected yet, with the file and offset
+    /// that they show if they are shared.
+    pub(crate) fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
+        let pages = std::mem::take(&mut self.fresh);
         pages
+            .into_iter()
+            .filter(|p| self.volatile(*p) && !self.protected.contains_key(p))
+            .map(|p| (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p - r.start)))))
+            .collect()
     }
 
-    /// Whether the page of `address` has been protected against writes.
-    pub(crate) fn protected(&self, address: u64) -> bool {
-        self.protected.contains(&(address & !0xfff))
+    /// Takes note that a page has been protected.
+    pub(crate) fn protect(&mut self, page: u64, how: Protected) {
+        self.once_writable.insert(page);
+        self.protected.insert(page, how);
+    }
+
+    /// How the page of `address` has been protected against writes, if it has.
+    pub(crate) fn protection(&self, address: u64) -> Option<Protected> {
+        self.protected.get(&(address & !0xfff)).copied()
     }
 
     /// The page may be written to again.
@@ -267,9 +295,15 @@ impl Space {
         self.protected.remove(&page);
     }
 
-    /// None of these pages counts as protected any more.
+    /// Protected pages in `start..end`.
+    pub(crate) fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
+        self.protected.range(start & !0xfff..end.max(start)).map(|(&p, &how)| (p, how)).collect()
+    }
+
+    /// The mappings of these pages have changed: what was known about them is void.
     pub(crate) fn unprotect_range(&mut self, start: u64, end: u64) {
-        self.protected.retain(|&p| p < start & !0xfff || p >= end);
+        self.protected.retain(|&p, _| p < start & !0xfff || p >= end);
+        self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
     }
 
     fn range_of(&self, pc: u64) -> Option<&ExecRange> {
@@ -296,7 +330,13 @@ impl Space {
                 });
                 self.modules.len() - 1
             });
-            self.ranges.push(ExecRange { start: r.start, end: r.end, module: module as u32, write: r.write });
+            self.ranges.push(ExecRange {
+                start: r.start,
+                end: r.end,
+                module: module as u32,
+                volatile: r.write || r.shared,
+                shared: r.shared.then_some((r.inode, r.offset)),
+            });
         }
     }
 
@@ -311,7 +351,13 @@ impl Space {
                 offset: 0,
             });
             let module = (self.modules.len() - 1) as u32;
-            self.ranges.push(ExecRange { start: VSYSCALL_PAGE, end: VSYSCALL_PAGE + 4096, module, write: false });
+            self.ranges.push(ExecRange {
+                start: VSYSCALL_PAGE,
+                end: VSYSCALL_PAGE + 4096,
+                module,
+                volatile: false,
+                shared: None,
+            });
         }
     }
 
@@ -335,14 +381,21 @@ impl Space {
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
         let outside = Outside { trans: &self.trans, starts: &self.starts, ranges: &self.ranges };
-        if outside.ranges.iter().any(|r| r.write) {
-            // Writable code may have changed without anybody's knowing.
+        if outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty() {
+            // It may have changed without anybody's knowing.
             self.code.clear();
         }
         batch.discover(pc, self.masked, &mut self.code.reader(memory), &outside);
         if !batch.blocks.is_empty() {
+            self.fresh.clear();
             for b in &batch.blocks {
                 self.starts.set(b.pc, true);
+                let end = batch.insns_of(b).last().map_or(b.pc, |i| i.next() - 1);
+                for page in [b.pc & !0xfff, end & !0xfff] {
+                    if !self.fresh.contains(&page) {
+                        self.fresh.push(page);
+                    }
+                }
             }
             let ranges = &self.ranges;
             let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);

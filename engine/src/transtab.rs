@@ -204,11 +204,6 @@ impl TransTab {
         self.pages.range(start >> 12..end.div_ceil(4096)).any(|(_, v)| !v.is_empty())
     }
 
-    /// Addresses of the pages in `start..end` that hold translated code.
-    pub(crate) fn pages_in(&self, start: u64, end: u64) -> impl Iterator<Item = u64> {
-        self.pages.range(start >> 12..end.div_ceil(4096)).map(|(p, _)| p << 12)
-    }
-
     /// Marks every block that has a byte in `start..end` as dead; returns them.
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
         let mut killed = Vec::new();

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::libc;
+use nix::unistd::{AccessFlags, access};
 
 use crate::expand::Template;
 use crate::resolve::reason;
@@ -54,18 +54,11 @@ pub fn prove(template: &Template, what: &'static str, option: &'static str) -> R
     if let Some(file) = template.fixed_name() {
         match fs::metadata(&file) {
             Ok(meta) if meta.is_dir() => return Err(failed(&file)(io::Error::from_raw_os_error(libc::EISDIR))),
-            Ok(meta) => {
-                // Without O_NONBLOCK a pipe would wait for its reader here; without one it cannot be judged.
-                let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&file);
-                match opened {
-                    Err(e) if e.raw_os_error() == Some(libc::ENXIO) && meta.file_type().is_fifo() => {}
-                    Err(e) => return Err(failed(&file)(e)),
-                    Ok(_) => {}
-                }
-                if !meta.is_file() {
-                    return Ok(());
-                }
+            Ok(meta) if !meta.is_file() => {
+                // Not opened: the reader of a pipe would take the proof for the profile.
+                return access(&file, AccessFlags::W_OK).map_err(|e| failed(&file)(e.into()));
             }
+            Ok(_) => drop(OpenOptions::new().write(true).open(&file).map_err(failed(&file))?),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(failed(&file)(e)),
         }

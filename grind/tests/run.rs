@@ -170,6 +170,19 @@ fn the_profile_is_kept_if_its_place_disappears() {
     assert!(total(&fs::read_to_string(kept).unwrap()) > 10_000);
 }
 
+#[test]
+fn the_profile_can_go_into_a_pipe() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).unwrap());
+    let answer = place.grind(&["-q", "--cachegrind-out-file=pipe", "true"]);
+    assert_eq!((answer.code, answer.err.as_str()), (Some(0), ""));
+    assert!(total(&reader.join().unwrap()) > 10_000);
+    let answer = place.grind(&["-q", "--cachegrind-out-file=/dev/stdout", "true"]);
+    assert!(total(&answer.out) > 10_000);
+}
+
 /// Starts `args` under grind and waits until the program has printed a line.
 fn start(place: &Place, args: &[&str]) -> std::process::Child {
     let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_grind")));

@@ -42,7 +42,9 @@ pub(super) fn translate(chars: &[Placed], end: usize) -> Result<Translated, Faul
         out: Translated { text: String::new(), groups: Vec::new(), places: Vec::new() },
         open: Vec::new(),
         closed: Vec::new(),
+        conditions: Vec::new(),
         last: Item::Nothing,
+        look_around: None,
         verbose: false,
     };
     translator.all()?;
@@ -65,6 +67,8 @@ struct Open {
     verbose: bool,
     /// The condition group `(?(1)a|b)`: alternatives seen, or none if it is no condition.
     alternatives: Option<usize>,
+    /// Where a look-around begins in the output.
+    look_around: Option<usize>,
 }
 
 struct Translator<'a> {
@@ -75,7 +79,11 @@ struct Translator<'a> {
     open: Vec<Open>,
     /// For each group whether it is closed, so that it may be referred to.
     closed: Vec<bool>,
+    /// Groups that conditions ask for, and where.
+    conditions: Vec<(usize, usize)>,
     last: Item,
+    /// Where the last item begins in the output, if it is a look-around.
+    look_around: Option<usize>,
     verbose: bool,
 }
 
@@ -122,6 +130,9 @@ impl Translator<'_> {
         while let Some((c, place)) = self.chars.get(self.at).copied() {
             self.out.places.push((self.out.text.len(), place));
             self.at += 1;
+            if !matches!(c, '*' | '+' | '?' | '{') && !(self.verbose && (c.is_ascii_whitespace() || c == '#')) {
+                self.look_around = None;
+            }
             match c {
                 '\\' => self.escape(place)?,
                 '[' => self.class(place)?,
@@ -149,6 +160,9 @@ impl Translator<'_> {
                 }
             }
         }
+        if let Some((number, at)) = self.conditions.iter().find(|(number, _)| *number > self.out.groups.len()) {
+            return fault(*at, format!("invalid group reference {number}"));
+        }
         match self.open.last() {
             Some(open) => fault(open.place, "missing ), unterminated group"),
             None => Ok(()),
@@ -174,6 +188,17 @@ impl Translator<'_> {
             Item::Repeated => return fault(place, "multiple repeat"),
             Item::Atom => {}
         }
+        if let Some(start) = self.look_around.take() {
+            // fancy-regex refuses to repeat a look-around. It takes no room, so once is as good as often, and if it
+            // need not hold at all, it is an alternative to nothing.
+            let (lazy, _) = (self.take('?'), self.take('+'));
+            if text == "*" || text == "?" || text.starts_with("{0,") {
+                self.out.text.insert_str(start, if lazy { "(?:|" } else { "(?:" });
+                self.emit(if lazy { ")" } else { "|)" });
+            }
+            self.last = Item::Repeated;
+            return Ok(());
+        }
         self.emit(text);
         if self.take('?') {
             self.emit("?");
@@ -193,6 +218,7 @@ impl Translator<'_> {
         let closed = self.take('}');
         if !closed || (low.is_empty() && !comma) {
             self.at = start;
+            self.look_around = None;
             self.atom("\\{");
             return Ok(());
         }
@@ -315,7 +341,7 @@ impl Translator<'_> {
 
     /// After `(`.
     fn group(&mut self, place: usize) -> Result<(), Fault> {
-        let mut open = Open { place, group: None, verbose: self.verbose, alternatives: None };
+        let mut open = Open { place, group: None, verbose: self.verbose, alternatives: None, look_around: None };
         if !self.take('?') {
             open.group = Some(self.new_group(None));
             self.emit("(");
@@ -347,13 +373,20 @@ impl Translator<'_> {
             let at = self.place();
             let name = self.name(')')?;
             let number = match name.parse::<usize>() {
-                Ok(number) if number >= 1 && number <= self.out.groups.len() => number,
+                // A group that comes later is allowed; whether it comes is known at the end.
+                Ok(number @ 1..100) => {
+                    self.conditions.push((number, at));
+                    number
+                }
                 Ok(number) => return fault(at, format!("invalid group reference {number}")),
                 Err(_) => self.named(&name, at)?,
             };
             self.emit(&format!("(?({number})"));
             open.alternatives = Some(0);
         } else if let Some(start) = ["<=", "<!", "=", "!", ":", ">"].into_iter().find(|start| self.take_all(start)) {
+            if start != ":" && start != ">" {
+                open.look_around = Some(self.out.text.len());
+            }
             self.emit(&format!("(?{start}"));
         } else if !self.flags(place)? {
             return Ok(());
@@ -409,6 +442,7 @@ impl Translator<'_> {
         }
         self.verbose = open.verbose;
         self.atom(")");
+        self.look_around = open.look_around;
         Ok(())
     }
 

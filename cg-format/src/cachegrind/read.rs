@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use super::profile::{Header, Profile, UNSPECIFIED};
-use crate::count::{ParseCountError, parse, sum};
+use crate::count::{LIMIT, ParseCountError, parse};
 
 /// How much of the lines is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,6 +196,9 @@ pub fn read_more(
         return Err(fault(end, kind));
     }
     parser.settle();
+    if parser.total.iter().any(|total| total.abs() > LIMIT) {
+        return Err(fault(end, ReadErrorKind::TooLarge));
+    }
     if let Some(profile) = profile {
         profile.add_to_total(&parser.total).map_err(|_| fault(end, ReadErrorKind::TooLarge))?;
     }
@@ -441,7 +444,7 @@ impl Parser {
     /// Moves the sums of the latest rows to the total.
     fn settle(&mut self) {
         for (total, recent) in self.total.iter_mut().zip(&mut self.recent) {
-            // Cannot overflow: 10^15 a row, and wide rows check the limit, which leaves room for 10^23 such rows.
+            // Cannot overflow: 10^15 a row, and careful rows leave half of the range, room for 10^22 such rows.
             *total += i128::from(std::mem::take(recent));
         }
         self.recent_rows = 0;
@@ -470,7 +473,9 @@ impl Parser {
         .map_err(|_| ReadErrorKind::TooLarge)?;
         self.settle();
         for (total, count) in self.total.iter_mut().zip(&counts) {
-            *total = sum(*total, *count).map_err(|_| ReadErrorKind::TooLarge)?;
+            // The limit counts at the end; until then there is room for what other rows take away again.
+            let sum = total.checked_add(*count).filter(|sum| sum.abs() < i128::MAX / 2);
+            *total = sum.ok_or(ReadErrorKind::TooLarge)?;
         }
         Ok(line.len() + 1)
     }

@@ -9,6 +9,7 @@ mod clientreq;
 mod life;
 mod signal;
 mod syscall;
+mod volatile;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -270,9 +271,9 @@ impl Hub<'_> {
             }
         }
         let mut t = t;
-        let anonymous = space.borrow().writable_code(pc);
+        let volatile = space.borrow().volatile(pc);
         let mut space = space;
-        if !space.borrow().has_chunk_for(pc) || anonymous && space.borrow().users > 1 {
+        if !space.borrow().has_chunk_for(pc) || volatile && space.borrow().users > 1 {
             // Neither can be done for another process that shares the translations.
             match self.own_space(t) {
                 Some(thread) => t = thread,
@@ -302,8 +303,8 @@ impl Hub<'_> {
             let source = std::io::Error::other("the code cache is full");
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
-        if id.is_some() && space.borrow().writable_code(pc) {
-            return (self.protect_code(t, pid, &space, pc), id);
+        if id.is_some() && space.borrow().volatile(pc) {
+            return (self.protect_code(t, pid, &space), id);
         }
         (Some(t), id)
     }
@@ -372,7 +373,7 @@ impl Hub<'_> {
             Emulate::Xgetbv => {
                 // Others than XCR0 do not exist: a general protection fault, which running it in place gives.
                 if regs.rcx as u32 != 0 {
-                    return self.in_place(t, regs, pc, block);
+                    return self.in_place(t, regs, pc, block, None);
                 }
                 regs.rax = cpuid::BASELINE_XCR0 & 0xffff_ffff;
                 regs.rdx = cpuid::BASELINE_XCR0 >> 32;
@@ -390,18 +391,21 @@ impl Hub<'_> {
                     self.deliver(t, libc::SIGTRAP);
                 }
             }
-            Emulate::InPlace => self.in_place(t, regs, pc, block),
+            Emulate::InPlace => self.in_place(t, regs, pc, block, None),
         }
     }
 
-    /// Lets one instruction run where the program has it.
-    fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId) {
+    /// Lets one instruction run where the program has it: the last of the first `executed` instructions of `block` (`None`:
+    /// of all), which have been counted.
+    fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId, executed: Option<u16>) {
         let tid = t.tid();
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let executed = executed.unwrap_or_else(|| space.borrow().trans.block(block).n);
         regs.rip = pc;
         regs.gs_base = self.scratch(tid, Scratch::GuestGs);
         let Ok(mask) = t.sigmask() else { return };
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
-            self.set_state(tid, State::InPlace { pc, block, mask });
+            self.set_state(tid, State::InPlace { pc, block, executed, mask });
             let _ = t.resume(How::Step, 0);
         }
     }

@@ -10,7 +10,7 @@ use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped};
-use crate::transtab::StubKind;
+use crate::transtab::{BlockId, StubKind};
 
 const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -35,7 +35,7 @@ impl Hub<'_> {
                 let Ok(rip) = t.rip() else { return };
                 self.enter(t, rip);
             }
-            State::InPlace { pc, block, mask } => {
+            State::InPlace { pc, block, executed, mask } => {
                 let Ok(mut regs) = t.regs() else { return };
                 self.keep_guest_gs(tid, &regs);
                 regs.gs_base = self.gs(tid);
@@ -50,8 +50,15 @@ impl Hub<'_> {
                     // A step that went nowhere (a jump to itself, a repeated instruction): go on from there.
                     return self.enter(t, pc);
                 }
+                if signal == libc::SIGSEGV
+                    && let Ok(info) = t.siginfo()
+                    && self.write_to_code(&t, &info)
+                {
+                    // It writes to a second page that was protected: once more.
+                    return self.write_in_place(t, &info, regs, block, executed);
+                }
                 // It faulted: it has not been executed.
-                self.uncount_last(tid, block);
+                self.uncount_last(tid, block, executed);
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
             }
@@ -82,13 +89,11 @@ impl Hub<'_> {
         }
     }
 
-    fn uncount_last(&mut self, tid: i32, block: crate::transtab::BlockId) {
+    fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
         let Some(p) = self.process_of_mut(tid) else { return };
-        if !p.counting {
-            return;
+        if p.counting {
+            p.corrections.not_the_last(block, executed);
         }
-        let n = p.space.borrow().trans.block(block).n;
-        p.corrections.left(block, n - 1, n, true);
     }
 
     /// Books what has been executed of a block that was left at `b`.
@@ -106,7 +111,7 @@ impl Hub<'_> {
     }
 
     /// Gives the guest its registers at `b`; rip becomes the original address.
-    fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
+    pub(super) fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
@@ -123,7 +128,7 @@ impl Hub<'_> {
         if fault {
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
-                return self.allow_write(t, &info);
+                return self.allow_write(t, &info, regs);
             }
             let Some((space, _)) = self.space_and_state(tid) else { return };
             let cache_rip = regs.rip;

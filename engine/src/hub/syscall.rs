@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use nix::libc;
 
-use super::signal::address_of;
 use super::{Hub, life};
 use crate::arena::Scratch;
 use crate::image::Remote;
@@ -35,6 +34,12 @@ impl Hub<'_> {
             }
             libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
             libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),
+            libc::SYS_mremap if self.concerns_code(tid, nr, args) => {
+                // The pages take their protection along to where nobody expects it.
+                if let Some(t) = self.open_range(t, args[0], args[0].saturating_add(args[1])) {
+                    self.follow(t, nr, args, next);
+                }
+            }
             libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_shmdt => {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
@@ -189,61 +194,6 @@ impl Hub<'_> {
             _ => return run(t, go),
         };
         answer(t, regs, go, next, result);
-    }
-
-    /// Whether a fault is a write to a page that was made read-only because its code has been translated.
-    pub(super) fn write_to_code(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
-        space.borrow().protected(address_of(info))
-    }
-
-    /// Makes the page that was written to writable again, forgets its translations, and runs the write again.
-    pub(super) fn allow_write(&mut self, t: Stopped, info: &libc::siginfo_t) {
-        let page = address_of(info) & !0xfff;
-        let Some(t) = self.own_space(t) else { return };
-        let tid = t.tid();
-        let (Some((space, _)), Ok(regs)) = (self.space_and_state(tid), t.regs()) else { return };
-        space.borrow_mut().kill_range(page, page + 4096);
-        space.borrow_mut().unprotect(page);
-        let prot = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
-        let Some(p) = self.process_of(tid) else { return };
-        let gadget = space.borrow().gadget;
-        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        remote.raw(libc::SYS_mprotect, [page, 4096, prot, 0, 0, 0]);
-        let Some(t) = remote.thread.take() else { return };
-        // The block that writes may be one that has just been forgotten: its rest must not run from the old copy.
-        let spot = crate::recreate::spot(&space.borrow(), regs.rip);
-        let dead = matches!(spot, crate::recreate::Spot::Boundary(b) if space.borrow().trans.block(b.block).dead);
-        let mut regs = regs;
-        if dead && let crate::recreate::Spot::Boundary(b) = spot {
-            self.correct(tid, &b, &regs);
-            regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
-            if t.set_regs(&regs).is_ok() {
-                let pc = regs.rip;
-                self.enter(t, pc);
-            }
-            return;
-        }
-        let _ = t.resume(How::Continue, 0);
-    }
-
-    /// Takes the right to write away from pages whose code has just been translated: a write will be noticed.
-    pub(super) fn protect_code(
-        &mut self,
-        t: Stopped,
-        pid: i32,
-        space: &std::rc::Rc<std::cell::RefCell<crate::space::Space>>,
-        _pc: u64,
-    ) -> Option<Stopped> {
-        let pages = space.borrow_mut().pages_to_protect();
-        let Some(p) = self.processes.get(&pid) else { return Some(t) };
-        let gadget = space.borrow().gadget;
-        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        for page in pages {
-            let prot = (libc::PROT_READ | libc::PROT_EXEC) as u64;
-            remote.raw(libc::SYS_mprotect, [page, 4096, prot, 0, 0, 0]);
-        }
-        remote.thread.take()
     }
 }
 

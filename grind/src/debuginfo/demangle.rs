@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Write};
 
+use super::cxx;
+
 /// Longer results are of no use to a reader.
 const MAX_LENGTH: usize = 256 << 10;
 
@@ -22,12 +24,31 @@ impl Write for Bounded {
 }
 
 /// The readable form of `raw`, if it is a mangled name.
-pub(super) fn demangle(raw: &[u8]) -> Option<String> {
-    if !(raw.starts_with(b"_Z") || raw.starts_with(b"_R")) {
-        return None;
+pub(super) fn demangle(raw: &[u8]) -> Option<Vec<u8>> {
+    if let Some(text) = rust_part(raw) {
+        return rust(text).map(String::into_bytes);
     }
+    cxx::demangle(raw)
+}
+
+/// The mangled name proper if it is one of Rust's: without the suffixes of copies of a function (`.cold`), which the
+/// reference does not show.
+fn rust_part(raw: &[u8]) -> Option<&str> {
     let text = str::from_utf8(raw).ok()?;
-    rust(text).or_else(|| cpp(raw))
+    if text.starts_with("_R") {
+        return text.split('.').next();
+    }
+    // The older scheme looks like C++ but ends in a hash.
+    const HASH: &str = "17h0123456789abcdefE";
+    let end = text.find(".llvm.").unwrap_or(text.len());
+    let name = text.starts_with("_ZN").then_some(&text[..end])?;
+    let name = match name.rfind("E.") {
+        Some(end) => &name[..end + 1],
+        None => name,
+    };
+    let hash = name.get(name.len().checked_sub(HASH.len())?..)?;
+    let digits = hash.strip_prefix("17h")?.strip_suffix('E')?;
+    digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).then_some(name)
 }
 
 fn rust(text: &str) -> Option<String> {
@@ -35,12 +56,5 @@ fn rust(text: &str) -> Option<String> {
     let mut out = Bounded(String::new());
     // The alternate form leaves out the hash, as the reference does.
     write!(out, "{name:#}").ok()?;
-    Some(out.0)
-}
-
-fn cpp(raw: &[u8]) -> Option<String> {
-    let symbol = cpp_demangle::Symbol::new_with_options(raw, &cpp_demangle::ParseOptions::default()).ok()?;
-    let mut out = Bounded(String::new());
-    symbol.structured_demangle(&mut out, &cpp_demangle::DemangleOptions::default()).ok()?;
     Some(out.0)
 }

@@ -9,6 +9,8 @@
 //!   before an address decides; if it does not reach the address there is no line, even if an earlier one would. Of rows
 //!   that begin together, the one read last decides. Empty rows do not count; "is a statement" does not matter.
 //! - A row longer than 4095 bytes, or whose successor lies before it, holds for one byte.
+//! - A row that goes on where the row before it ended, with the same line number, is taken as part of that row, file
+//!   included, up to 4095 bytes in all. (This may name the wrong one of two files; the reference does.)
 //! - A line number above 1048575 is no line.
 //! - A file is `directory/name`, joined as they stand. A relative directory is put behind the compilation directory.
 //!   Directory 0 of DWARF 2-4 is the compilation directory, `.` if there is none. An unknown file is `???`, with line.
@@ -124,6 +126,7 @@ pub(super) fn resolve(
         done: HashSet::new(),
         // Programs that overlap can only be hostile; each byte may be gone over a few times, no more.
         budget: 4 * sections.contents(SectionId::DebugLine).len() as u64 + 1024,
+        last: Slot::default(),
         units: Vec::new(),
     };
     let mut unplaced = Vec::new();
@@ -250,6 +253,8 @@ struct Run<'a, 'b> {
     /// Offsets of programs that need not be run (again).
     done: HashSet<usize>,
     budget: u64,
+    /// The row offered last.
+    last: Slot,
     units: Vec<RunUnit<'b>>,
 }
 
@@ -286,7 +291,14 @@ impl<'b> Run<'_, 'b> {
         if !self.executable.iter().any(|&(low, high)| low <= start && start < high) {
             return;
         }
-        self.slots.offer(Slot { start, length, unit, file: row.file, line: row.line });
+        let last = &mut self.last;
+        let joined = u64::from(last.length) + u64::from(length);
+        if last.start.wrapping_add(last.length.into()) == start && last.line == row.line && joined <= MAX_LENGTH {
+            last.length = joined as u16;
+        } else {
+            *last = Slot { start, length, unit, file: row.file, line: row.line };
+        }
+        self.slots.offer(*last);
     }
 
     fn finish(self, dwarf: &Dwarf<Slice<'b>>, places: &mut [Place], files: &mut Interner) {
@@ -329,10 +341,8 @@ impl<'b> RunUnit<'b> {
             path.extend_from_slice(self.directory.map_or(&b"."[..], |d| d.slice()));
         } else {
             let position = if modern { Some(own) } else { own.checked_sub(1) };
-            let directory = position
-                .and_then(|p| usize::try_from(p).ok())
-                .and_then(|p| directories.get(p))
-                .and_then(|d| text(d.clone()));
+            let directory =
+                position.and_then(|p| usize::try_from(p).ok()).and_then(|p| directories.get(p)).and_then(|d| text(*d));
             if let Some(directory) = directory {
                 if let Some(base) = self.directory
                     && !base.is_empty()
@@ -352,7 +362,6 @@ impl<'b> RunUnit<'b> {
     }
 }
 
-/// Absolute on Unix, or with a drive letter.
 fn is_absolute(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }

@@ -15,6 +15,7 @@
 //! - No name contains a line break or a NUL, so that no file can forge lines of a profile.
 //! - The choice among names and lines is that of the reference tool; the modules below say where a rule looks odd.
 
+mod cxx;
 mod demangle;
 mod image;
 mod lines;
@@ -222,7 +223,7 @@ impl Object {
         if self.options.demangle
             && let Some(name) = demangle::demangle(raw)
         {
-            return sanitised(name.as_bytes());
+            return sanitised(&name);
         }
         sanitised(raw)
     }

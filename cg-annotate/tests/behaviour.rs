@@ -1,0 +1,305 @@
+//! What the golden cases do not show: gate, JSON, Markdown, warnings, compressed and odd inputs, colour, pipes.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+const OLD: &str = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 50 1\n3 50 1\nsummary: 100 2\n";
+const NEW: &str = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 50 1\n3 52 1\nsummary: 102 2\n";
+
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cg_annotate"));
+    command.args(args).current_dir(folder).env_remove("NO_COLOR");
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    command(folder, args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("old"), OLD).unwrap();
+    fs::write(folder.path().join("new"), NEW).unwrap();
+    folder
+}
+
+#[test]
+fn the_gate_has_its_own_exit_status() {
+    let folder = folder();
+    let gate = |args: &[&str]| {
+        let output = run(folder.path(), &[&["--diff"], args].concat());
+        (output.status.code().unwrap(), text(&output.stderr))
+    };
+    assert_eq!(gate(&["--fail-above=Ir:2", "old", "new"]), (0, String::new()), "2% is not more than 2%");
+    let failed = "cg_annotate: Ir grew by 2.00%, from 100 to 102: more than 1.9%\n".to_owned();
+    assert_eq!(gate(&["--fail-above=Ir:1.9", "old", "new"]), (3, failed.clone()));
+    assert_eq!(gate(&["--fail-above=Dr:0", "--fail-above=Ir:1.9", "--json", "old", "new"]), (3, failed));
+    assert_eq!(gate(&["--fail-above=Ir:1.9", "new", "old"]).0, 0, "less is not more");
+    assert_eq!(gate(&["--fail-above=Xx:1", "old", "new"]).0, 1);
+    fs::write(folder.path().join("none"), "cmd: x\nevents: Ir Dr\nsummary: 0 0\n").unwrap();
+    let (code, message) = gate(&["--fail-above=Ir:1000000", "none", "new"]);
+    assert_eq!(
+        (code, message.as_str()),
+        (3, "cg_annotate: Ir grew from nothing, from 0 to 102: more than 1000000.0%\n")
+    );
+    assert_eq!(run(folder.path(), &["--fail-above=Ir:1", "old"]).status.code(), Some(2), "needs --diff");
+}
+
+#[test]
+fn markdown_shows_totals_and_bounds() {
+    let folder = folder();
+    let args = ["--diff", "--github-summary", "--show=Dr", "--fail-above=Ir:1.5", "old", "new"];
+    let output = run(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(3));
+    let expected = "| Event | Before | After | Change | % | Bound | |\n\
+                    | :--- | ---: | ---: | ---: | ---: | ---: | :--- |\n\
+                    | Dr | 2 | 2 | 0 | +0.00% | | |\n\
+                    | Ir | 100 | 102 | +2 | +2.00% | 1.5% | **above** |\n";
+    assert!(text(&output.stdout).starts_with(expected), "{}", text(&output.stdout));
+    let plain = text(&run(folder.path(), &["--github-summary", "old"]).stdout);
+    assert!(plain.starts_with("| Event | Total |\n| :--- | ---: |\n| Ir | 100 |\n| Dr | 2 |\n"), "{plain}");
+}
+
+#[test]
+fn json_has_the_numbers_of_the_report() {
+    let folder = folder();
+    fs::write(folder.path().join("a.c"), "one\ntwo\nthree\n").unwrap();
+    let expected = r#"{
+  "schema": "cg_annotate",
+  "version": 1,
+  "invocation": "PROGRAM --json --diff old new",
+  "inputs": [
+    {
+      "file": "old",
+      "desc": [],
+      "command": "x"
+    },
+    {
+      "file": "new",
+      "desc": [],
+      "command": "x"
+    }
+  ],
+  "difference": true,
+  "events": [
+    "Ir",
+    "Dr"
+  ],
+  "events_shown": [
+    "Ir",
+    "Dr"
+  ],
+  "events_sort": [
+    "Ir",
+    "Dr"
+  ],
+  "threshold_percent": 0.1,
+  "total": [2, 0],
+  "total_before": [100, 2],
+  "total_after": [102, 2],
+  "files": [
+    {
+      "name": "a.c",
+      "counts": [2, 0],
+      "functions": [
+        {
+          "name": "f",
+          "counts": [2, 0]
+        }
+      ]
+    }
+  ],
+  "functions": [
+    {
+      "name": "f",
+      "counts": [2, 0],
+      "files": [
+        {
+          "name": "a.c",
+          "counts": [2, 0]
+        }
+      ]
+    }
+  ],
+  "sources": [
+    {
+      "name": "a.c",
+      "originals": [
+        "a.c"
+      ],
+      "state": "annotated",
+      "newer_than": [],
+      "lines": [
+        {
+          "line": 1,
+          "counts": [0, 0],
+          "text": "one"
+        },
+        {
+          "line": 3,
+          "counts": [2, 0],
+          "text": "three"
+        }
+      ]
+    }
+  ],
+  "annotation": {
+    "annotated_line_known": [2, 0],
+    "annotated_line_unknown": [0, 0],
+    "unannotated_not_identical": [0, 0],
+    "unannotated_unreadable": [0, 0],
+    "unannotated_below_threshold": [0, 0],
+    "unannotated_unknown_file": [0, 0]
+  }
+}
+"#;
+    age(&folder.path().join("a.c"));
+    let output = run(folder.path(), &["--json", "--diff", "old", "new"]);
+    assert_eq!(text(&output.stdout), expected.replace("PROGRAM", env!("CARGO_BIN_EXE_cg_annotate")));
+}
+
+fn age(path: &Path) {
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800);
+    File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+}
+
+#[test]
+fn newer_sources_and_lines_past_the_end_are_warned_of() {
+    let folder = folder();
+    fs::write(folder.path().join("a.c"), "one\ntwo").unwrap();
+    age(&folder.path().join("old"));
+    let report = text(&run(folder.path(), &["--context=0", "--show-percs=no", "old"]).stdout);
+    let bar = "@".repeat(80);
+    let warning = format!("{bar}\n{}@@\n{bar}\n", "@@ WARNING ".repeat(7));
+    let expected = format!(
+        "-- Annotated source file: a.c\n{dashes}\n\
+         {warning}@ Original source files are all newer than data file 'old':\n@ - a.c\n@ Annotations may not be correct.\n{bar}\n\n\
+         Ir Dr \n\n\
+         50  1  one\n-- line 1 ----------------------------------------\n\
+         -- line 3 ----------------------------------------\n\
+         \n50  1  <bogus line 3>\n\n\
+         {warning}@@ Information recorded about lines past the end of 'a.c'.\n{bar}\n\n",
+        dashes = "-".repeat(80)
+    );
+    assert!(report.contains(&expected), "{report}\nshould contain\n{expected}");
+    age(&folder.path().join("a.c"));
+    assert!(!text(&run(folder.path(), &["old"]).stdout).contains("newer"));
+}
+
+#[test]
+fn devices_and_pipes_are_no_sources() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "cmd: x\nevents: Ir\nfl=/dev/zero\nfn=f\n1 5\nfl=.\nfn=f\n1 5\nsummary: 10\n";
+    fs::write(folder.path().join("p"), profile).unwrap();
+    let report = text(&run(folder.path(), &["p"]).stdout);
+    assert!(report.contains("one or more of these original files are unreadable:\n- /dev/zero\n"), "{report}");
+}
+
+#[test]
+fn compressed_profiles_and_standard_input_are_read() {
+    let folder = folder();
+    let body = |output: &Output| {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).split_once("-- Summary").unwrap().1.to_owned()
+    };
+    let plain = body(&run(folder.path(), &["old"]));
+    for (tool, ending) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
+        let Ok(packed) = Command::new(tool).args(["-c", "old"]).current_dir(folder.path()).output() else {
+            assert!(std::env::var_os("CI").is_none(), "{tool} is missing");
+            eprintln!("skipped {tool}: it is not installed");
+            continue;
+        };
+        let name = format!("packed.{ending}");
+        fs::write(folder.path().join(&name), &packed.stdout).unwrap();
+        assert_eq!(body(&run(folder.path(), &[&name])), plain, "{tool}");
+        fs::write(folder.path().join("cut"), &packed.stdout[..packed.stdout.len() - 9]).unwrap();
+        let cut = run(folder.path(), &["cut"]);
+        assert_eq!(cut.status.code(), Some(1), "{tool}");
+        assert!(text(&cut.stderr).starts_with("cg_annotate: error: cut: cannot read: "), "{}", text(&cut.stderr));
+    }
+    let mut child = command(folder.path(), &["-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(OLD.as_bytes()).unwrap();
+    assert_eq!(body(&child.wait_with_output().unwrap()), plain);
+    let twice = run(folder.path(), &["-", "-"]);
+    assert_eq!(text(&twice.stderr), "cg_annotate: error: standard input (`-`) can be read only once\n");
+}
+
+#[test]
+fn names_may_be_any_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = OsStr::from_bytes(b"caf\xe9.c");
+    fs::write(folder.path().join(name), b"int \xe9;\n").unwrap();
+    age(&folder.path().join(name));
+    fs::write(folder.path().join("p"), b"cmd: x\nevents: Ir\nfl=caf\xe9.c\nfn=\xfff\n1 5\nsummary: 5\n").unwrap();
+    let report = run(folder.path(), &["p"]).stdout;
+    let has = |wanted: &[u8]| report.windows(wanted.len()).any(|window| window == wanted);
+    assert!(has(b"caf\xe9.c:\xfff\n"));
+    assert!(has(b"5 (100.0%)  int \xe9;\n"));
+    let json = text(&run(folder.path(), &["--json", "p"]).stdout);
+    assert!(json.contains("\"name_hex\": \"636166e92e63\""), "{json}");
+}
+
+#[test]
+fn colour_needs_a_terminal_or_an_order() {
+    let folder = folder();
+    let escapes = |args: &[&str], no_color: Option<&str>| {
+        let mut command = command(folder.path(), args);
+        no_color.map(|value| command.env("NO_COLOR", value));
+        command.output().unwrap().stdout.contains(&0x1b)
+    };
+    assert!(!escapes(&["old"], None));
+    assert!(escapes(&["--color=always", "old"], Some("1")));
+    assert!(!escapes(&["--color=never", "old"], None));
+    let plain = text(&run(folder.path(), &["old"]).stdout);
+    let mut colored = text(&run(folder.path(), &["--color=always", "old"]).stdout);
+    for escape in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[36m"] {
+        colored = colored.replace(escape, "");
+    }
+    assert_eq!(colored.replace(" --color=always", ""), plain);
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly_and_a_full_disk_does_not() {
+    let folder = folder();
+    let many: String = (0..20_000).map(|i| format!("fn=function{i}\n1 5 0\n")).collect();
+    let profile = format!("cmd: x\nevents: Ir Dr\nfl=a.c\n{many}summary: 100000 0\n");
+    fs::write(folder.path().join("large"), profile).unwrap();
+    let mut child = command(folder.path(), &["--threshold=0", "large"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = command(folder.path(), &["old"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn expressions_that_are_wrong_are_shown_with_their_fault() {
+    let folder = folder();
+    let output = run(folder.path(), &["--mod-filename=s/a(b/c/", "old"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("missing ), unterminated group at character 4\n  s/a(b/c/\n     ^"), "{message}");
+}
+
+#[test]
+fn help_and_version_need_no_file() {
+    let version = Command::new(env!("CARGO_BIN_EXE_cg_annotate")).arg("--version").output().unwrap();
+    assert_eq!(text(&version.stdout), format!("cg_annotate-{}\n", env!("CARGO_PKG_VERSION")));
+    assert!(Command::new(env!("CARGO_BIN_EXE_cg_annotate")).arg("-h").output().unwrap().status.success());
+}

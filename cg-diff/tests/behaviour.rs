@@ -1,0 +1,69 @@
+//! What the golden cases do not show: renaming, JSON, odd inputs.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cg_diff")).args(args).current_dir(folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |name: &str, version: &str, count: u64| {
+        let text = format!(
+            "cmd: x {version}\nevents: Ir\nfl={version}/a.c\nfn=f.{version}\n1 {count}\n2 1\nsummary: {}\n",
+            count + 1
+        );
+        fs::write(folder.path().join(name), text).unwrap();
+    };
+    profile("one", "v1", 5);
+    profile("two", "v2", 7);
+    folder
+}
+
+#[test]
+fn renamed_files_and_functions_meet() {
+    let folder = folder();
+    let args = [r"--mod-filename=s/v\d+\/(.*)/\1/", r"--mod-funcname=s/\.v\d$//", "one", "two"];
+    let expected = "desc: Files compared:   one; two\ncmd: x v1; x v2\nevents: Ir\nfl=a.c\nfn=f\n0 2\nsummary: 2\n";
+    assert_eq!(text(&run(folder.path(), &args).stdout), expected);
+}
+
+#[test]
+fn a_difference_to_itself_is_zero() {
+    let folder = folder();
+    let expected =
+        "desc: Files compared:   one; one\ncmd: x v1; x v1\nevents: Ir\nfl=v1/a.c\nfn=f.v1\n0 0\nsummary: 0\n";
+    assert_eq!(text(&run(folder.path(), &["one", "one"]).stdout), expected);
+}
+
+#[test]
+fn json_lists_functions() {
+    let folder = folder();
+    let json = text(&run(folder.path(), &["--json", "one", "two"]).stdout);
+    assert!(
+        json.starts_with("{\n  \"schema\": \"cg_diff\",\n  \"version\": 1,\n  \"file_before\": \"one\",\n"),
+        "{json}"
+    );
+    assert!(json.contains("\"total\": [2],\n"), "{json}");
+    assert!(json.contains("\"file\": \"v1/a.c\",\n      \"function\": \"f.v1\",\n      \"counts\": [-6]\n"), "{json}");
+}
+
+#[test]
+fn wrong_inputs_are_refused() {
+    let folder = folder();
+    fs::write(folder.path().join("bad"), "cmd: x\nevents: Ir\nfl=a\nfn=f\n1 5\nsummary: 6\n").unwrap();
+    let output = run(folder.path(), &["one", "bad"]);
+    assert_eq!(output.status.code(), Some(1));
+    let message =
+        "cg_diff: error: bad:6: `summary:` line doesn't match computed total\n- summary:  [6]\n- computed: [5]\n";
+    assert_eq!(text(&output.stderr), message);
+    assert_eq!(run(folder.path(), &["one"]).status.code(), Some(2));
+    assert_eq!(run(folder.path(), &["one", "two", "bad"]).status.code(), Some(2));
+    assert_eq!(run(folder.path(), &["-", "-"]).status.code(), Some(1));
+}

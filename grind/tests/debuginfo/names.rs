@@ -1,0 +1,73 @@
+//! Readable names, against those that the reference's demangler gave.
+
+use grind::debuginfo::{Object, Options, Svma};
+
+use crate::hostile::Elf;
+
+/// A program whose functions have these names, 16 bytes apart from 0x1000.
+fn object(names: &[&str]) -> Object {
+    let mut strings = vec![0];
+    let mut symbols = vec![0; 24];
+    for (i, name) in names.iter().enumerate() {
+        symbols.extend_from_slice(&(strings.len() as u32).to_le_bytes());
+        symbols.extend_from_slice(&[2, 0, 1, 0]);
+        symbols.extend_from_slice(&(0x1000 + 16 * i as u64).to_le_bytes());
+        symbols.extend_from_slice(&8u64.to_le_bytes());
+        strings.extend_from_slice(name.as_bytes());
+        strings.push(0);
+    }
+    let mut file = Elf::new();
+    file.section(".symtab", &symbols);
+    file.section(".strtab", &strings);
+    Object::from_image(file.finish(), "names", &Options { debug_roots: Vec::new(), ..Options::default() })
+}
+
+fn shown(names: &[&str]) -> Vec<String> {
+    let object = object(names);
+    let name = |i| object.function_at(Svma(0x1000 + 16 * i as u64)).expect("every name has a symbol");
+    (0..names.len()).map(|i| String::from_utf8_lossy(&name(i)).into_owned()).collect()
+}
+
+/// The file alternates mangled names and what the reference makes of them.
+#[test]
+fn as_the_reference_shows_them() {
+    let golden: Vec<&str> = include_str!("golden/names.txt").lines().collect();
+    assert!(golden.len() > 400 && golden.len().is_multiple_of(2));
+    let (mangled, expected): (Vec<&str>, Vec<&str>) = golden.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
+    let wrong: Vec<String> = shown(&mangled)
+        .iter()
+        .zip(&expected)
+        .zip(&mangled)
+        .filter(|((ours, theirs), _)| ours != theirs)
+        .map(|((ours, theirs), name)| format!("{name}\n  ours      {ours}\n  reference {theirs}"))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), mangled.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_is_not_mangled_stays() {
+    let long = format!("_Z1100{}v", "a".repeat(1100));
+    let names = ["main", "_Zebra", "_Z", "_ZN3fooE@@V1", "_ZN3foo", "_Rust", "_R", "_GLOBAL__sub_I_main", &long];
+    assert_eq!(shown(&names), names);
+}
+
+/// The reference gives up beyond 1024 bytes.
+#[test]
+fn the_longest_name() {
+    let long = format!("_Z1017{}v", "a".repeat(1017));
+    assert_eq!(shown(&[&long]), [format!("{}()", "a".repeat(1017))]);
+}
+
+/// Deep names must not exhaust the stack of a test thread, whether they are demangled or not.
+#[test]
+fn deep_names() {
+    let pointers = |n: usize| format!("_Z1f{}i", "P".repeat(n));
+    assert_eq!(shown(&[&pointers(300)]), [format!("f(int{})", "*".repeat(300))]);
+    let functions = format!("_Z1f{}i{}", "PF".repeat(330), "iE".repeat(330));
+    let templates = format!("_Z1f{}i{}", "1AI".repeat(250), "E".repeat(250));
+    let locals = format!("_Z{}1fvE1gv", "Z".repeat(200));
+    let expressions = format!("_Z1fIXn{}Li1EEEvv", "gng".repeat(300));
+    let names = [pointers(1015), functions, templates, locals, expressions];
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert_eq!(shown(&names).len(), names.len());
+}
