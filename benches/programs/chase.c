@@ -6,7 +6,7 @@ static void *cell[N];
 static unsigned order[N];
 int main(int argc, char **argv) {
     unsigned long state = 1;
-    long steps = argc > 1 ? atol(argv[1]) : 14000000;
+    long steps = argc > 1 ? atol(argv[1]) : 6000000;
     for (unsigned i = 0; i < N; i++) order[i] = i;
     for (unsigned i = N - 1; i > 0; i--) {
         state = state * 6364136223846793005 + 1442695040888963407;

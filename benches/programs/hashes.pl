@@ -1,7 +1,7 @@
 # Hashes, strings and regular expressions.
 use strict;
 my ($state, %count, $hits) = (1, (), 0);
-for my $i (1 .. 400_000) {
+for my $i (1 .. 900_000) {
     $state = ($state * 1103515245 + 12345) & 0x7fffffff;
     my $word = "w" . ($state % 5003) . "-" . ($i % 7);
     $count{$word}++;

@@ -21,7 +21,7 @@ def depth(node):
 
 
 state, root, counts = 1, Node(1 << 30), {}
-for i in range(60000):
+for i in range(160000):
     state = (state * 1103515245 + 12345) & 0x7FFFFFFF
     root.insert(state)
     counts[state % 997] = counts.get(state % 997, 0) + 1

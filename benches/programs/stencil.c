@@ -4,7 +4,7 @@
 enum { N = 400 };
 static double a[2][N][N];
 int main(int argc, char **argv) {
-    int rounds = argc > 1 ? atoi(argv[1]) : 18000;
+    int rounds = argc > 1 ? atoi(argv[1]) : 9000;
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) a[0][i][j] = (i * 31 + j * 17) % 101;
     for (int t = 0; t < rounds; t++) {

@@ -58,7 +58,7 @@ pub(crate) fn prepare(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<P
     }
     if wanted("xz") {
         let text = dir.join("text");
-        fs::write(&text, prose(3_000_000))?;
+        fs::write(&text, prose(1_500_000))?;
         add("xz", true, words(["xz", "-6", "-k", "-c", &text.display().to_string()]));
     }
     // The interpreter itself, not a wrapper in a user's folder.
@@ -67,14 +67,14 @@ pub(crate) fn prepare(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<P
         add("python-objects", true, words([python, "-B", &source("objects.py")]));
     }
     if wanted("python-json") {
-        add("python-json", true, words([python, "-B", &source("json.py")]));
+        add("python-json", true, words([python, "-B", &source("encode.py")]));
     }
     if wanted("sqlite3") {
         add("sqlite3", true, words(["sqlite3", ":memory:", &format!(".read {}", source("queries.sql"))]));
     }
     if wanted("cc1") {
         let file = dir.join("large.c");
-        fs::write(&file, c_code(700))?;
+        fs::write(&file, c_code(90))?;
         let cc1 = Command::new("gcc").arg("-print-prog-name=cc1").output().context("gcc")?;
         let cc1 = String::from_utf8(cc1.stdout)?.trim().to_owned();
         add("cc1", true, words([cc1.as_str(), "-O2", "-quiet", "-o", "/dev/null", &file.display().to_string()]));

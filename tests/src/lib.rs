@@ -12,6 +12,7 @@
 pub mod build;
 pub mod compare;
 pub mod profile;
+pub mod random;
 pub mod run;
 pub mod step;
 pub mod tools;
