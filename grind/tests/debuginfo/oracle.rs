@@ -115,6 +115,8 @@ c_programs! {
     dwarf_3: "-gdwarf-3";
     dwarf_4: "-gdwarf-4" "-O2";
     dwarf_5: "-gdwarf-5" "-O2";
+    dwarf_64_bit: "-gdwarf-4" "-gdwarf64" "-O1";
+    type_units: "-gdwarf-5" "-fdebug-types-section" "-O1";
     compressed: "-g" "-gz" "-O1";
     split: "-gdwarf-4" "-gsplit-dwarf" "-O2";
     relative_names: "-g" "-fdebug-prefix-map==." "-ffunction-sections" "-O1";
