@@ -89,6 +89,8 @@ pub struct ProcessReport<'a> {
     pub exe: PathBuf,
     /// Its arguments, `argv[0]` included, as given to the last `execve`.
     pub args: Vec<OsString>,
+    /// How it ends; `None` if that is not known yet (it was killed from outside).
+    pub exit: Option<Exit>,
     /// Everything that code was executed from.
     pub modules: &'a [Module],
     /// Executed instructions; unordered.

@@ -247,7 +247,7 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
     best.map_or(0, |(_, at)| at)
 }
 
-/// Gives the auxiliary vector the same contents everywhere: 16 fixed "random" bytes, and the baseline's features.
+/// Gives the auxiliary vector the same contents everywhere: 16 fixed "random" bytes, the baseline's features, and no vDSO.
 fn steady_auxv(memory: &Memory, pid: i32, rsp: u64) {
     let Some(auxv) = auxv_address(memory, pid, rsp) else { return };
     let mut at = auxv;
@@ -262,6 +262,11 @@ fn steady_auxv(memory: &Memory, pid: i32, rsp: u64) {
             }
             libc::AT_HWCAP2 => {
                 let _ = memory.write(at + 8, &[0; 8]);
+            }
+            // The vDSO's code depends on the clock (it waits for a consistent reading) and on the kernel; without it,
+            // programs ask by system call.
+            libc::AT_SYSINFO_EHDR => {
+                let _ = memory.write(at, &libc::AT_IGNORE.to_le_bytes());
             }
             _ => {}
         }

@@ -172,7 +172,15 @@ mod tests {
     }
 
     fn report<'a>(modules: &'a [Module], counts: &'a [InstructionCount]) -> ProcessReport<'a> {
-        ProcessReport { pid: 1, parent: 0, exe: "/bin/x".into(), args: vec!["x".into(), "a b".into()], modules, counts }
+        ProcessReport {
+            pid: 1,
+            parent: 0,
+            exe: "/bin/x".into(),
+            args: vec!["x".into(), "a b".into()],
+            exit: None,
+            modules,
+            counts,
+        }
     }
 
     /// Shows what it was asked: the object as file, the offset as line.

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_engine::{Instrumentation, Notice, ProcessReport, Session};
+use grind_engine::{Exit, Instrumentation, Notice, ProcessReport, Session};
+use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
@@ -190,6 +191,11 @@ impl Session for Runner<'_> {
         let pid = report.pid;
         if self.options.verbosity > 0 {
             self.user(pid, "");
+            if let Some(Exit::Signal(signal)) = report.exit {
+                let name = Signal::try_from(signal).map_or("unknown signal", Signal::as_str);
+                self.user(pid, &format!("Process terminating with default action of signal {signal} ({name})"));
+                self.user(pid, "");
+            }
         }
         let profile = dump::profile(report, &mut *self.attribute);
         if self.options.verbosity > 1 {

@@ -32,6 +32,7 @@ macro_rules! programs {
         #[test]
         fn no_program_is_forgotten() {
             let mut named = vec![$(stringify!($name).to_owned()),*];
+            named.push("process_ptraces_its_child".to_owned());
             let mut there: Vec<String> = std::fs::read_dir(tools::fixtures("semantics"))
                 .expect("the folder of programs")
                 .map(|e| e.expect("a folder entry").file_name().into_string().expect("a name in ASCII"))
@@ -60,7 +61,7 @@ programs! {
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
     process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
-    process_groups process_parent_death_signal process_posix_spawn process_ptraces_its_child
+    process_groups process_parent_death_signal process_posix_spawn 
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
     process_stops_itself process_vfork process_wait_variants
     signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
@@ -74,4 +75,20 @@ programs! {
     thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
     thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone
     thread_thousands_in_a_row thread_two_hundred_at_once
+}
+
+/// What is traced cannot be traced again: the program gets EPERM, and the log says why.
+#[test]
+fn process_that_ptraces_its_child_is_told_why_not() {
+    let source = Source::open("semantics", "process_ptraces_its_child");
+    if !source.runs_here() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), false);
+    let job = Job { limit: Duration::from_secs(30), ..Job::new([program.display().to_string()], dir.path()) };
+    let tested = job.grind();
+    assert!(tested.log.contains("uses ptrace"), "{}", tested.log);
+    let text = tested.outcome.show();
+    assert!(text.contains("Operation not permitted"), "{text}");
 }

@@ -250,12 +250,16 @@ impl Hub<'_> {
                 self.correct(tid, &b, &regs);
             }
         }
-        self.fold(tid);
+        let exit = t.event_message().ok().map(|status| match status as i32 & 0x7f {
+            0 => Exit::Code(status as i32 >> 8 & 0xff),
+            signal => Exit::Signal(signal),
+        });
+        self.fold(tid, exit);
         let _ = t.resume(How::Continue, 0);
     }
 
     /// Adds a thread's counts to its process; the last one's end is the process's.
-    fn fold(&mut self, tid: i32) {
+    fn fold(&mut self, tid: i32, exit: Option<Exit>) {
         let Some(th) = self.threads.get_mut(&tid) else { return };
         if th.folded {
             return;
@@ -276,7 +280,7 @@ impl Hub<'_> {
         drop(pool);
         p.threads.retain(|&x| x != tid);
         if p.threads.is_empty() {
-            self.report(pid);
+            self.report(pid, exit);
         }
     }
 
@@ -292,7 +296,7 @@ impl Hub<'_> {
         sum
     }
 
-    fn report(&mut self, pid: i32) {
+    fn report(&mut self, pid: i32, exit: Option<Exit>) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         if std::mem::replace(&mut p.reported, true) {
             return;
@@ -304,6 +308,7 @@ impl Hub<'_> {
             parent: p.parent,
             exe: p.exe.clone(),
             args: p.args.clone(),
+            exit,
             modules: &space.modules,
             counts: &counts,
         });
@@ -312,7 +317,7 @@ impl Hub<'_> {
     /// The end of a thread, or of a process whose first thread this is, has been reported.
     pub(super) fn ended(&mut self, tid: i32, how: Exit) {
         self.early.remove(&tid);
-        self.fold(tid);
+        self.fold(tid, Some(how));
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {

@@ -42,6 +42,8 @@ pub(crate) struct Hub<'s> {
     /// First stops of threads whose creator has not told of them yet.
     early: Map<i32, Stopped>,
     pin: affinity::Pin,
+    /// Warnings given so far.
+    warned: std::collections::HashSet<&'static str>,
     /// The first process.
     main: i32,
     exit: Option<Exit>,
@@ -58,6 +60,7 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
+        warned: std::collections::HashSet::new(),
         main: launched.pid,
         exit: None,
         failure: None,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use nix::libc;
 
 use super::{Hub, life};
+use crate::api::Notice;
 use crate::arena::Scratch;
 use crate::image::Remote;
 use crate::process::State;
@@ -59,6 +60,14 @@ impl Hub<'_> {
                     run(t, go);
                 }
             }
+            libc::SYS_ptrace => {
+                self.warn_once(
+                    tid,
+                    "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
+                     run the tracer natively and grind below it",
+                );
+                run(t, go);
+            }
             libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
                 self.guest_minds_processors();
                 run(t, go);
@@ -70,6 +79,14 @@ impl Hub<'_> {
                 super::go_on(t, regs, go);
             }
             _ => run(t, go),
+        }
+    }
+
+    /// Tells the user something, the first time.
+    fn warn_once(&mut self, tid: i32, text: &'static str) {
+        if self.warned.insert(text) {
+            let pid = self.threads.get(&tid).map_or(tid, |th| th.pid);
+            self.session.notice(pid, Notice::Warning(text.into()));
         }
     }
 

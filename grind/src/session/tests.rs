@@ -64,6 +64,7 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
         parent: 0,
         exe: "/bin/prog".into(),
         args: args(&["prog", "a b"]),
+        exit: None,
         modules: &modules,
         counts: &counts,
     });
