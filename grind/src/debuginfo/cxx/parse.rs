@@ -448,9 +448,8 @@ impl Parser<'_> {
         let parameters = self.parameter_list()?;
         self.expect(b'E')?;
         let number = self.compact_number()?;
-        let lambda = self.add(Node::Lambda(parameters, number));
-        // The reference counts lambdas among the candidates here already; names depend on it.
-        Some(lambda)
+        // Unlike an unnamed type, a lambda by itself is no candidate for substitution.
+        Some(self.add(Node::Lambda(parameters, number)))
     }
 
     fn unnamed_type(&mut self) -> Option<Id> {
