@@ -61,7 +61,7 @@ programs! {
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
     process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
-    process_groups process_parent_death_signal process_posix_spawn 
+    process_groups process_parent_death_signal process_posix_spawn
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
     process_stops_itself process_vfork process_wait_variants
     signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep

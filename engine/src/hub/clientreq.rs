@@ -1,20 +1,12 @@
 //! Client requests: rax points to the request's code and five arguments, rdx holds the default result and receives the
-//! result. Requests of other tools get the default. Codes and meanings: Valgrind's documented interface.
+//! result. Requests of other tools, and those that make no sense here, get the default. Their numbers are at home in the crate
+//! `grind-client-requests`.
+
+use grind_client_requests::Request;
 
 use super::{Hub, go_on};
 use crate::process::Process;
 use crate::tracee::{Regs, Stopped};
-
-const RUNNING_ON_VALGRIND: u64 = 0x1001;
-const DISCARD_TRANSLATIONS: u64 = 0x1002;
-const GET_TOOLNAME: u64 = 0x1004;
-const COUNT_ERRORS: u64 = 0x1201;
-const PRINTF: u64 = 0x1401;
-const PRINTF_BACKTRACE: u64 = 0x1402;
-const PRINTF_BY_REF: u64 = 0x1403;
-const PRINTF_BACKTRACE_BY_REF: u64 = 0x1404;
-const START_INSTRUMENTATION: u64 = 0x4347_0000;
-const STOP_INSTRUMENTATION: u64 = 0x4347_0001;
 
 /// The longest text that is printed at a request.
 const MAX_TEXT: usize = 1 << 16;
@@ -30,9 +22,9 @@ impl Hub<'_> {
             *w = p.memory.word(regs.rax + 8 * i as u64).unwrap_or(0);
         }
         let [code, a1, a2, ..] = words;
-        match code {
-            RUNNING_ON_VALGRIND => regs.rdx = 1,
-            DISCARD_TRANSLATIONS => {
+        match Request::from_code(code) {
+            Some(Request::RunningOnValgrind) => regs.rdx = 1,
+            Some(Request::DiscardTranslations) => {
                 regs.rdx = 0;
                 if a2 > 0 {
                     let Some(t) = self.own_space(t) else { return };
@@ -42,7 +34,7 @@ impl Hub<'_> {
                     return go_on(t, regs, rip);
                 }
             }
-            GET_TOOLNAME => {
+            Some(Request::GetToolname) => {
                 let name = self.session.tool_name().as_bytes();
                 let full = name.len() as u64 + 1;
                 if a2 > 0 {
@@ -52,8 +44,13 @@ impl Hub<'_> {
                 }
                 regs.rdx = full;
             }
-            COUNT_ERRORS => regs.rdx = 0,
-            PRINTF | PRINTF_BACKTRACE | PRINTF_BY_REF | PRINTF_BACKTRACE_BY_REF => {
+            Some(Request::CountErrors) => regs.rdx = 0,
+            Some(
+                Request::Printf
+                | Request::PrintfBacktrace
+                | Request::PrintfValistByRef
+                | Request::PrintfBacktraceValistByRef,
+            ) => {
                 // The arguments are a va_list: of the older requests by value (as an address, all the same on x86-64).
                 let text = p.memory.c_string(a1, MAX_TEXT).map(|f| format(p, &f, &mut VaList { at: a2 }));
                 if let Some(text) = text {
@@ -61,12 +58,12 @@ impl Hub<'_> {
                     self.session.client_print(pid, &text);
                 }
             }
-            START_INSTRUMENTATION => {
+            Some(Request::CachegrindStartInstrumentation) => {
                 self.instrument(&t, true);
                 regs.rdx = 0;
                 regs.gs_base = self.gs(tid);
             }
-            STOP_INSTRUMENTATION => {
+            Some(Request::CachegrindStopInstrumentation) => {
                 self.instrument(&t, false);
                 regs.rdx = 0;
                 regs.gs_base = self.gs(tid);

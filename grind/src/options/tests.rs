@@ -1,3 +1,5 @@
+//! Tests of the command line: every source of options, every kind of value, every refusal.
+
 use super::*;
 
 fn environment(name: &OsStr) -> Option<OsString> {

@@ -1,3 +1,5 @@
+//! Tests of what a run writes and logs, driven without an engine.
+
 use super::*;
 use crate::attribute::Nothing;
 use crate::options::{Request, parse, sources};
