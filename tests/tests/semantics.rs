@@ -26,8 +26,8 @@ fn check(name: &str) {
 }
 
 macro_rules! programs {
-    ($($name:ident)*) => {
-        $(#[test] fn $name() { check(stringify!($name)); })*
+    ($($(#[$attribute:meta])* $name:ident)*) => {
+        $(#[test] $(#[$attribute])* fn $name() { check(stringify!($name)); })*
 
         #[test]
         fn no_program_is_forgotten() {
