@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::api::Program;
 use crate::error::EngineError;
@@ -47,6 +48,24 @@ pub(crate) fn original_personality() -> u64 {
     u64::from(now.max(0) as u32)
 }
 
+/// The limits that stand in grind's own way: sparse files of many gigabytes, and a descriptor for every process.
+const OWN_LIMITS: [Resource; 2] = [Resource::RLIMIT_FSIZE, Resource::RLIMIT_NOFILE];
+
+/// Lifts grind's own limits as far as is allowed; returns what they were, for the program.
+fn lift_limits() -> [Option<libc::rlimit>; 2] {
+    OWN_LIMITS.map(|r| {
+        let (soft, hard) = getrlimit(r).ok()?;
+        // More than the hard limit is for root, and only if it is in the way.
+        if soft != hard {
+            let _ = setrlimit(r, hard, hard);
+        }
+        if r == Resource::RLIMIT_FSIZE && hard != libc::RLIM_INFINITY {
+            let _ = setrlimit(r, libc::RLIM_INFINITY, libc::RLIM_INFINITY);
+        }
+        Some(libc::rlimit { rlim_cur: soft, rlim_max: hard })
+    })
+}
+
 /// Starts `program`.
 pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
     let os = |what| move |source| EngineError::Os { what, source };
@@ -63,13 +82,14 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
     let (go_in, mut go_out) = io::pipe().map_err(os("pipe"))?;
     let (failure, failure_in) = io::pipe().map_err(os("pipe"))?;
     let personality = guest_personality();
+    let limits = lift_limits();
     // SAFETY: the child only makes system calls on data prepared above, then becomes the program or exits.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(EngineError::Os { what: "fork", source: io::Error::last_os_error() });
     }
     if pid == 0 {
-        // SAFETY: all pointers are to live, terminated arrays; read, personality, execve, write and _exit are
+        // SAFETY: all pointers are to live, terminated arrays; read, personality, setrlimit, execve, write and _exit are
         // async-signal-safe. Rust ignores SIGPIPE, which must not be inherited.
         unsafe {
             libc::close(go_out.as_raw_fd());
@@ -79,6 +99,11 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
             }
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::personality(personality as libc::c_ulong);
+            for (resource, limit) in OWN_LIMITS.iter().zip(&limits) {
+                if let Some(limit) = limit {
+                    libc::setrlimit(*resource as libc::__rlimit_resource_t, limit);
+                }
+            }
             libc::execve(path.as_ptr(), argv.as_ptr(), envp.as_ptr());
             let e = *libc::__errno_location();
             libc::write(failure_in.as_raw_fd(), (&raw const e).cast(), 4);

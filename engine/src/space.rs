@@ -22,6 +22,9 @@ use crate::transtab::{BlockId, StubKind, TransTab};
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;
 
+/// Counters that must be left before a batch is begun: more than 64 blocks of 200 instructions can need.
+const BATCH_CELLS: u32 = 64 * 256;
+
 /// Offset in the first chunk of the name that our memory has in the guest's maps.
 const NAME_OFFSET: u64 = 32;
 
@@ -405,6 +408,9 @@ impl Space {
     pub(crate) fn translate(&mut self, pc: u64, memory: &Memory) -> Option<BlockId> {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
+        }
+        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS {
+            return None;
         }
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);

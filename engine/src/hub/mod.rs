@@ -303,7 +303,7 @@ impl Hub<'_> {
         let id = space.borrow_mut().translate(pc, &p.memory);
         if id.is_none() && p.memory.array::<1>(pc).is_some() {
             // Code is there: it must never run as it is.
-            let source = std::io::Error::other("the code cache is full");
+            let source = std::io::Error::other("the code cache, or its counters, are used up");
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
         if id.is_some() && space.borrow().volatile(pc) {
