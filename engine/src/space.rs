@@ -126,6 +126,10 @@ pub(crate) struct Space {
     pub(crate) tables_at: u64,
     pub(crate) tables: SharedMemory,
     chains: Map<u32, Tail>,
+    /// The byte of a landing for this guest address that decides whether it matches.
+    landings: Map<u64, u64>,
+    /// Branch fields that lead to the translation of this guest address, which is volatile code.
+    incoming: Map<u64, Vec<u64>>,
     starts: Starts,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
@@ -186,6 +190,8 @@ impl Space {
             tables_at,
             tables,
             chains: Map::default(),
+            landings: Map::default(),
+            incoming: Map::default(),
             starts: Starts::default(),
             gadget: Gadget(0),
             far: false,
@@ -231,6 +237,8 @@ impl Space {
             tables_at: self.tables_at,
             tables,
             chains: self.chains.clone(),
+            landings: self.landings.clone(),
+            incoming: self.incoming.clone(),
             starts: self.starts.clone(),
             gadget: self.gadget,
             far: self.far,
@@ -435,6 +443,9 @@ impl Space {
             let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).emit();
+            for &(pos, target) in &emitted.links {
+                self.note_link(base + pos as u64, target);
+            }
             self.commit(chunk, emitted);
         }
         self.batch = batch;
@@ -460,6 +471,7 @@ impl Space {
         for l in &e.landings {
             let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
             let literal = base + (e.literal_pos + 8 * l.literal) as u64;
+            self.landings.insert(l.pc, base + l.match_distance as u64);
             let tail = self.chains.insert(slot, Tail { key: l.pc, literal });
             let add = tail.map_or(0, |t| t.key).wrapping_sub(l.pc);
             e.code.buf[l.imm..l.imm + 8].copy_from_slice(&add.to_le_bytes());
@@ -506,8 +518,47 @@ impl Space {
         (stub.addr == a).then_some(stub.kind)
     }
 
-    /// Lets the branch whose field is at `site` lead to `target` from now on.
-    pub(crate) fn link(&mut self, site: u64, target: u64) {
+    /// Lets the branch whose field is at `site` lead to a block from now on.
+    pub(crate) fn link(&mut self, site: u64, to: BlockId) {
+        let b = *self.trans.block(to);
+        self.note_link(site, b.pc);
+        self.lead(site, b.cache);
+    }
+
+    /// Remembers a branch to code that may have to be taken back.
+    fn note_link(&mut self, site: u64, target: u64) {
+        if self.volatile(target) {
+            self.incoming.entry(target).or_default().push(site);
+        }
+    }
+
+    /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
+    fn unlink(&mut self, pc: u64) {
+        if let Some(at) = self.landings.remove(&pc)
+            && let Some((c, offset)) = self.host(at)
+        {
+            c.host.store_u8(offset, 0);
+        }
+        for site in self.incoming.remove(&pc).unwrap_or_default() {
+            let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
+            if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
+                // No room for a stub: the dead block's first byte stops it.
+                continue;
+            }
+            let id = self.trans.add_stub(StubKind::Exit { target: pc, site });
+            let c = &mut self.chunks[i];
+            let stub = c.guest + c.used;
+            self.trans.stubs[id as usize].addr = stub;
+            let mut code = vec![0xcc];
+            code.extend_from_slice(&id.to_le_bytes());
+            c.host.write(c.used as usize, &code);
+            c.used += 8;
+            c.host.store_u32((site - c.guest) as usize, stub.wrapping_sub(site + 4) as u32);
+        }
+    }
+
+    /// Lets the branch whose field is at `site` lead to cache address `target`.
+    fn lead(&mut self, site: u64, target: u64) {
         let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { return };
         let mut to = target;
         if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
@@ -533,6 +584,7 @@ impl Space {
         for &id in &killed {
             let b = *self.trans.block(id);
             self.starts.set(b.pc, false);
+            self.unlink(b.pc);
             if let Some((c, at)) = self.host(b.cache) {
                 c.host.store_u8(at, 0xcc);
             }

@@ -35,6 +35,8 @@ pub(crate) struct Landing {
     pub(crate) pos: usize,
     /// Offset of the 64-bit number that is added to rcx.
     pub(crate) imm: usize,
+    /// Offset of the distance by which it goes to the body: 0 there makes the landing match nothing.
+    pub(crate) match_distance: usize,
     /// Index of the literal that holds the address of the next landing of the chain.
     pub(crate) literal: usize,
 }
@@ -50,6 +52,8 @@ pub(crate) struct Emitted {
     pub(crate) literal_pos: usize,
     pub(crate) landings: Vec<Landing>,
     fixups: Vec<Fixup>,
+    /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
+    pub(crate) links: Vec<(usize, u64)>,
     /// Stub numbers, by the offset of their `int3`.
     pub(crate) stubs: Vec<(usize, u32)>,
 }
@@ -109,7 +113,7 @@ impl Emitted {
         self.code.patch_short(ok);
         self.code.reload(Gpr::RCX, Scratch::Rcx);
         self.code.reload(Gpr::RAX, Scratch::Rax);
-        self.landings.push(Landing { pc, pos, imm, literal });
+        self.landings.push(Landing { pc, pos, imm, match_distance: ok, literal });
     }
 }
 
@@ -405,6 +409,7 @@ impl<'a> Emitter<'a> {
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);
+                    self.out.links.push((f.pos, f.target));
                     continue;
                 }
             }

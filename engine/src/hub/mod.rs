@@ -185,7 +185,7 @@ impl Hub<'_> {
                     (Some(t), Some(id)) => {
                         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
                         let body = space.borrow().trans.block(id).cache;
-                        space.borrow_mut().link(site, body);
+                        space.borrow_mut().link(site, id);
                         if t.set_rip(body).is_ok() {
                             let _ = t.resume(How::Continue, 0);
                         }
