@@ -127,7 +127,7 @@ commands! {
     traced find_xargs("mkdir -p d/e; for i in 1 2 3 4 5; do echo $i > d/e/$i; done") ["bash", "-c", "find d -type f -print0 | sort -z | xargs -0 -n2 -P1 cat"];
     plain xargs_parallel("") ["bash", "-c", "seq 40 | xargs -P4 -n1 expr 1 + | sort -n | tail -2"];
     plain script("printf '#!/bin/bash\\necho $0 $1; exit 5\\n' > s; chmod +x s") ["./s", "x"];
-    traced script_env("printf '#!/usr/bin/env -S perl -w\\nprint \"p @ARGV\\n\"\\n' > s; chmod +x s") ["./s", "y"];
+    traced script_env("printf '#!/usr/bin/env -S perl -w\\nprint \"p @ARGV\\n\"\\n' > s; chmod +x s") ["bash", "-c", "./s y; echo $?"];
     traced script_chain("printf '#!/bin/sh\\necho inner $@\\n' > i; printf '#!/bin/sh\\n./i $@; exit 9\\n' > o; chmod +x i o") ["./o", "z"];
     // interpreters
     plain perl("") ["perl", "-e", "my %h; for (1..20000) { $h{$_ % 977} .= chr(65 + $_ % 26) } my $n = 0; for (sort keys %h) { $n++ while $h{$_} =~ /[AEIOU].?[^XYZ]/g } print \"$n\\n\""];
