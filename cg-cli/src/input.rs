@@ -1,6 +1,6 @@
 //! Opens inputs: files, `-` for standard input, and compressed ones, recognised by their first bytes.
 //!
-//! Decompressors are pure Rust and maintained: flate2 with its Rust back end, lzma-rust2 (streams, unlike lzma-rs) and
+//! Decompressors are pure Rust and maintained: flate2 with the back end zlib-rs, lzma-rust2 (streams, unlike lzma-rs) and
 //! ruzstd. All of them check what they decompress; a stream that is cut short is an error, never a short profile.
 
 use std::ffi::OsStr;
