@@ -1,4 +1,5 @@
 // cc: -Copt-level=1
+//! Ordinary Rust for the comparison with the reference, function by function: the first line tells how it is compiled.
 // Collections, iterators, formatting, and a panic that is caught.
 use std::collections::{BTreeMap, VecDeque};
 fn parse(text: &str) -> Result<Vec<i64>, std::num::ParseIntError> {

@@ -1,3 +1,4 @@
+//! A panic that is caught, threads, a child process, and a panic that ends the program: the same output and status as natively.
 use std::sync::mpsc;
 fn main() {
     std::panic::set_hook(Box::new(|i| println!("hook: {}", i.location().unwrap().line())));
