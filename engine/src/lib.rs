@@ -7,6 +7,7 @@ mod batch;
 mod code_reader;
 mod decode;
 mod emit;
+mod events;
 mod hash;
 mod hub;
 mod image;
@@ -28,6 +29,8 @@ pub mod trace;
 
 pub use api::*;
 pub use error::EngineError;
+#[doc(hidden)]
+pub use events::resolve;
 
 /// Runs `program` to its end, and every process it creates.
 ///
