@@ -37,9 +37,9 @@ struct Totals { i1: u64, il: u64, dr: u64, dw: u64, d1r: u64, dlr: u64, d1w: u64
 #[derive(Clone)]
 struct Th { i1: Cache, d1: Cache, hist: usize, cond: Vec<u8>, btac: Vec<u64> }
 struct Pr { space: SpaceId, ll: Cache, th: HashMap<i32, Th>, t: Totals }
-struct S { geo: [(u64, usize, u64); 3], sites: HashMap<SpaceId, Vec<Site>>, pr: HashMap<i32, Pr>, out: Arc<Mutex<Totals>> }
+struct S { geo: [(u64, usize, u64); 3], sites: HashMap<SpaceId, Vec<Site>>, sp: HashMap<SpaceId, Vec<Special>>, pr: HashMap<i32, Pr>, out: Arc<Mutex<Totals>> }
 impl Sink for S {
-    fn sites(&mut self, s: SpaceId, v: &[Site]) { self.sites.entry(s).or_default().extend_from_slice(v); }
+    fn sites(&mut self, s: SpaceId, v: &[Site], sp: &[Special]) { self.sp.entry(s).or_default().extend_from_slice(sp); self.sites.entry(s).or_default().extend_from_slice(v); }
     fn space_copied(&mut self, f: SpaceId, t: SpaceId) { let v = self.sites[&f].clone(); self.sites.insert(t, v); }
     fn image(&mut self, pid: i32, s: SpaceId) {
         let g = self.geo[2];
@@ -54,7 +54,7 @@ impl Sink for S {
     fn records(&mut self, pid: i32, tid: i32, w: &[u32]) {
         let g = self.geo;
         let p = self.pr.get_mut(&pid).unwrap();
-        let sites = &self.sites[&p.space];
+        let sites = &self.sites[&p.space]; let sp = &self.sp[&p.space];
         let th = p.th.entry(tid).or_insert_with(|| Th { i1: Cache::new(g[0].0, g[0].1, g[0].2), d1: Cache::new(g[1].0, g[1].1, g[1].2), hist: 0, cond: vec![0; 1 << 14], btac: vec![0; 512] });
         let t = &mut p.t;
         let mut i = 0;
@@ -67,6 +67,10 @@ impl Sink for S {
                 SiteKind::Fetch => if th.i1.access(s.addr.0, s.len.into()) { t.i1 += 1; if p.ll.access(s.addr.0, s.len.into()) { t.il += 1; } },
                 SiteKind::Read(n) | SiteKind::Modify(n) => { let a = word(i + 1); if th.d1.access(a, n.into()) { t.d1r += 1; if p.ll.access(a, n.into()) { t.dlr += 1; } } }
                 SiteKind::Write(n) => { let a = word(i + 1); if th.d1.access(a, n.into()) { t.d1w += 1; if p.ll.access(a, n.into()) { t.dlw += 1; } } }
+                SiteKind::Special { index, words } => for x in sp[index as usize].touches(&w[i..i + words as usize]) {
+                    let m = th.d1.access(x.address, x.size.min(g[1].2)); let l = m && p.ll.access(x.address, x.size.min(g[1].2));
+                    if x.done == Done::Write { t.dw += 1; t.d1w += u64::from(m); t.dlw += u64::from(l); } else { t.dr += 1; t.d1r += u64::from(m); t.dlr += u64::from(l); }
+                },
                 SiteKind::Conditional => {
                     let taken = w[i + 1] != 0;
                     let k = (th.hist & 127) << 7 | (s.addr.0 as usize & 127);
@@ -131,7 +135,7 @@ fn main() {
     let program = Program { path: a[2].clone().into(), args: a[2..].to_vec(), env: std::env::vars_os().map(|(k, v)| { let mut s = k; s.push("="); s.push(v); s }).collect() };
     let settings = Settings { cpu: CpuModel::Baseline, count_at_start: true, trace };
     let out = Arc::new(Mutex::new(Totals::default()));
-    let sink = S { geo: [geo[0], geo[1], geo[2]], sites: HashMap::new(), pr: HashMap::new(), out: out.clone() };
+    let sink = S { geo: [geo[0], geo[1], geo[2]], sites: HashMap::new(), sp: HashMap::new(), pr: HashMap::new(), out: out.clone() };
     let r = run_traced(&program, &settings, &mut R { out }, Box::new(sink));
     eprintln!("{r:?}");
 }

@@ -124,6 +124,8 @@ pub(crate) struct SpaceTrace {
     pub(crate) id: SpaceId,
     /// Sites that have been announced.
     pub(crate) announced: usize,
+    /// Special ones among them.
+    pub(crate) announced_specials: usize,
 }
 
 /// See the module's description.
@@ -456,7 +458,7 @@ impl Space {
             let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
-                .traced(self.trace.settings)
+                .traced(self.trace.settings, self.masked)
                 .emit();
             for &(pos, target) in &emitted.links {
                 self.note_link(base + pos as u64, target);

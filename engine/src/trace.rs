@@ -9,6 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::addr::GuestAddr;
+use crate::cpuid::BASELINE_XCR0;
+pub use crate::events::resolve::{Done, Touch};
+use crate::events::resolve::{State, resolve};
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 8;
@@ -70,6 +73,64 @@ pub enum SiteKind {
         /// Only the low 32 bits of the registers count.
         narrow: bool,
     },
+    /// An instruction whose accesses depend on a mask, a vector of indices or the like. Operands: registers, for
+    /// [`Special::touches`].
+    Special {
+        /// Number in the list of its space's special sites.
+        index: u32,
+        /// Words of a record.
+        words: u16,
+    },
+}
+
+/// An instruction that records registers instead of accesses.
+#[derive(Clone, Debug)]
+pub struct Special {
+    pub(crate) bytes: [u8; 15],
+    pub(crate) addr: u64,
+    pub(crate) masked: bool,
+    /// Mask register, if there is one.
+    pub(crate) mask: Option<u8>,
+    /// Vector registers in the record, in order.
+    pub(crate) vectors: [Option<u8>; 2],
+}
+
+impl Special {
+    /// Offset in bytes of the general registers in a record; the bases of fs and gs, and a mask register follow.
+    pub(crate) const GENERAL: usize = 4;
+    pub(crate) const FS: usize = Self::GENERAL + 16 * 8;
+    pub(crate) const GS: usize = Self::FS + 8;
+    pub(crate) const MASK: usize = Self::GS + 8;
+    pub(crate) const VECTORS: usize = Self::MASK + 8;
+
+    /// Words of a record with `n` vector registers.
+    pub(crate) fn words(n: usize) -> usize {
+        (Self::VECTORS + 64 * n) / 4
+    }
+
+    /// What an execution whose record is `words` (its site included) accesses, in program order.
+    #[must_use]
+    pub fn touches(&self, words: &[u32]) -> Vec<Touch> {
+        let word = |at: usize| u64::from(words[at / 4]) | u64::from(words[at / 4 + 1]) << 32;
+        let mut state = State {
+            general: std::array::from_fn(|r| word(Self::GENERAL + 8 * r)),
+            fs_base: word(Self::FS),
+            gs_base: word(Self::GS),
+            xcr0: if self.masked { BASELINE_XCR0 } else { u64::MAX >> 1 },
+            ..State::default()
+        };
+        if let Some(k) = self.mask {
+            state.masks[usize::from(k)] = word(Self::MASK);
+        }
+        for (n, v) in self.vectors.iter().enumerate() {
+            let Some(v) = *v else { continue };
+            state.vectors.resize(state.vectors.len().max(usize::from(v) + 1), [0; 64]);
+            for (to, from) in state.vectors[usize::from(v)].as_chunks_mut::<4>().0.iter_mut().zip(&words[(Self::VECTORS + 64 * n) / 4..]) {
+                *to = from.to_le_bytes();
+            }
+        }
+        resolve(&self.bytes, self.addr, &state, self.masked).touches
+    }
 }
 
 /// What a string instruction does at \[rdi\].
@@ -92,6 +153,7 @@ impl SiteKind {
             Self::Conditional => 2,
             Self::Read(_) | Self::Write(_) | Self::Modify(_) | Self::Indirect => 3,
             Self::Repeated { .. } => 13,
+            Self::Special { words, .. } => words as usize,
         }
     }
 }
@@ -115,8 +177,8 @@ pub struct SpaceId(pub u32);
 
 /// Where the trace goes. All calls come from one thread of its own, in the order in which things happened to a process.
 pub trait Sink: Send {
-    /// More sites of a space; they are numbered on from the last.
-    fn sites(&mut self, space: SpaceId, sites: &[Site]);
+    /// More sites of a space; they are numbered on from the last, and so are its special ones among themselves.
+    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]);
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.
@@ -136,7 +198,7 @@ pub trait Sink: Send {
 /// What travels to the sink's thread.
 #[derive(Debug)]
 enum Message {
-    Sites(SpaceId, Vec<Site>),
+    Sites(SpaceId, Vec<Site>, Vec<Special>),
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
@@ -181,9 +243,9 @@ impl Feed {
         self.empty.try_recv().unwrap_or_default()
     }
 
-    pub(crate) fn sites(&self, space: SpaceId, sites: &[Site]) {
+    pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
         if !sites.is_empty() {
-            self.send(Message::Sites(space, sites.to_vec()));
+            self.send(Message::Sites(space, sites.to_vec(), specials.to_vec()));
         }
     }
 
@@ -233,7 +295,7 @@ impl Drop for Feed {
 fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u32>>) {
     for message in from {
         match message {
-            Message::Sites(space, sites) => sink.sites(space, &sites),
+            Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
             Message::SpaceCopied(from, to) => sink.space_copied(from, to),
             Message::Image(pid, space) => sink.image(pid, space),
             Message::Moved(pid, space) => sink.moved(pid, space),

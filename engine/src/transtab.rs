@@ -155,6 +155,8 @@ pub(crate) struct TransTab {
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
+    /// Those of them that record registers.
+    pub(crate) specials: Vec<trace::Special>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }

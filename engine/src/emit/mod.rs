@@ -164,6 +164,7 @@ pub(crate) struct Emitter<'a> {
     bump_end: usize,
     current: BlockId,
     tracer: simulate::Tracer,
+    masked: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -188,11 +189,14 @@ impl<'a> Emitter<'a> {
             bump_end: 0,
             current: BlockId(0),
             tracer: simulate::Tracer::default(),
+            masked: false,
         }
     }
 
     /// The code shall also record what a simulation needs.
-    pub(crate) fn traced(mut self, settings: TraceSettings) -> Self {
+    /// `masked`: the guest sees the baseline processor.
+    pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
+        self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
         self
     }

@@ -6,7 +6,7 @@
 //! an access that is not to that line, or that touches two lines, is recorded; the highest word of a record is written first,
 //! so that one that does not fit any more faults before anything of it is there.
 
-use iced_x86::Register;
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
 use crate::arena::{self, Scratch};
@@ -14,7 +14,7 @@ use crate::asm::{Asm, Gpr};
 use crate::api::StaticEvents;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Address, Kind, Place, When};
-use crate::trace::{Filter, Site, SiteKind, Target, TraceSettings};
+use crate::trace::{Filter, Site, SiteKind, Special, Target, TraceSettings};
 use crate::transtab::NO_REG;
 
 /// A code line number that no line has.
@@ -124,7 +124,9 @@ impl Emitter<'_> {
             let mut list = std::mem::take(&mut self.tracer.accesses);
             list.clear();
             events::accesses(insn, &mut list);
-            if !list.is_empty() {
+            if is_special(&list) {
+                self.record_special(insn, &list, f);
+            } else if !list.is_empty() {
                 self.check_accesses(insn, &list, f);
             }
             self.tracer.accesses = list;
@@ -138,7 +140,11 @@ impl Emitter<'_> {
     pub(super) fn facts(&mut self, insn: &Insn) -> StaticEvents {
         self.tracer.accesses.clear();
         events::accesses(insn, &mut self.tracer.accesses);
-        let c = events::counts(insn, &self.tracer.accesses);
+        let mut c = events::counts(insn, &self.tracer.accesses);
+        if is_special(&self.tracer.accesses) {
+            // The trace counts them all.
+            (c.reads, c.writes, c.modifies) = (0, 0, 0);
+        }
         StaticEvents {
             reads: c.reads as u8,
             writes: c.writes as u8,
@@ -420,15 +426,81 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
-        c.spill(Scratch::T3, Gpr::RCX);
-        c.mov_imm(Gpr::RCX, u64::from(entries(f)) * 8);
-        let again = c.pos();
-        c.gs_zero(Gpr::RCX, arena::ACCESS_TABLE as u32 - 8);
-        c.lea_disp(Gpr::RCX, Gpr::RCX, -8);
-        let done = c.jrcxz();
-        c.jmp_back(again);
-        c.patch_short(done);
-        c.reload(Gpr::RCX, Scratch::T3);
+        c.empty_table(f);
+        self.return_registers((a, b), given);
+    }
+
+    /// Records the registers that decide what `insn` accesses.
+    fn record_special(&mut self, insn: &Insn, list: &[Access], f: Filter) {
+        let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
+        let mut add = |r: Register| {
+            let number = Some(r.number() as u8);
+            if !vectors.contains(&number) && n < 2 {
+                vectors[n] = number;
+                n += 1;
+            }
+        };
+        for a in list {
+            match a.when {
+                When::Sign { mask, .. } => add(mask),
+                When::Bit { mask: k, .. } | When::Span { mask: k, .. } => mask = Some(k),
+                When::Always | When::Iteration | When::Requested(_) => {}
+            }
+            if let Place::Element { index, .. } = a.place {
+                add(index);
+            }
+        }
+        let wide = list.iter().any(|a| {
+            matches!(a.when, When::Bit { .. } | When::Span { .. })
+                || matches!(a.place, Place::Element { index, .. } if index.is_zmm() || index.number() > 15)
+        });
+        let mut bytes = [0; 15];
+        bytes[..insn.bytes().len()].copy_from_slice(insn.bytes());
+        let special = Special {
+            bytes,
+            addr: insn.pc(),
+            masked: self.masked,
+            mask: mask.map(|k: Register| k.number() as u8),
+            vectors,
+        };
+        let words = Special::words(n);
+        self.trans.specials.push(special);
+        let index = (self.trans.specials.len() - 1) as u32;
+        let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
+        let ((a, b), given) = self.scratch_registers(insn);
+        self.out.code.load_gs(a, Scratch::TracePos as u32);
+        // The highest word first: whatever is there must fit into what the page behind the buffer has.
+        self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
+        let at = |offset: usize| {
+            let base = Register::RAX + u32::from(a.0);
+            MemoryOperand::new(base, Register::None, 1, offset as i64, 8, false, Register::GS)
+        };
+        for (n, v) in vectors.iter().enumerate().rev() {
+            let Some(v) = *v else { continue };
+            let to = at(Special::VECTORS + 64 * n);
+            let store = if wide {
+                Instruction::with2(Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, to, Register::ZMM0 + u32::from(v))
+            } else {
+                Instruction::with2(Code::VEX_Vmovdqu_ymmm256_ymm, to, Register::YMM0 + u32::from(v))
+            };
+            self.encode(&store.expect("a store of a vector register"));
+        }
+        if let Some(k) = mask {
+            let store = Instruction::with2(Code::VEX_Kmovq_m64_kr, at(Special::MASK), k);
+            self.encode(&store.expect("a store of a mask register"));
+        }
+        let c = &mut self.out.code;
+        c.reload(b, Scratch::GuestGs);
+        c.gs_index(0x89, b, a, Special::GS as u32);
+        c.rdfsbase(b);
+        c.gs_index(0x89, b, a, Special::FS as u32);
+        for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
+            c.gs_index(0x89, r, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
+        }
+        c.store_site(a, site);
+        c.lea_disp(a, a, (words * 4) as i32);
+        c.store_gs(Scratch::TracePos as u32, a);
+        c.empty_table(f);
         self.return_registers((a, b), given);
     }
 
@@ -504,6 +576,14 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether accesses depend on more than addresses.
+fn is_special(list: &[Access]) -> bool {
+    list.iter().any(|a| {
+        !matches!(a.when, When::Always | When::Iteration)
+            || matches!(a.place, Place::Element { .. } | Place::Compacted { .. })
+    })
+}
+
 /// Condition codes.
 const NE: u8 = 5;
 const ABOVE: u8 = 7;
@@ -518,6 +598,19 @@ impl Asm {
             self.bytes(&[0x24]);
         }
         self.bytes(&offset.to_le_bytes());
+    }
+
+    /// Empties the table of the data filter.
+    fn empty_table(&mut self, f: Filter) {
+        self.spill(Scratch::T3, Gpr::RCX);
+        self.mov_imm(Gpr::RCX, u64::from(entries(f)) * 8);
+        let again = self.pos();
+        self.gs_zero(Gpr::RCX, arena::ACCESS_TABLE as u32 - 8);
+        self.lea_disp(Gpr::RCX, Gpr::RCX, -8);
+        let done = self.jrcxz();
+        self.jmp_back(again);
+        self.patch_short(done);
+        self.reload(Gpr::RCX, Scratch::T3);
     }
 
     /// `mov qword gs:[base + offset], 0`

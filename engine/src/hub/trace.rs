@@ -71,9 +71,16 @@ impl Hub<'_> {
             pool.read_trace(slot, &mut words);
             if !words.is_empty() {
                 let mut space = p.space.borrow_mut();
-                let (id, from) = (space.trace.id, space.trace.announced);
-                feed.sites(id, &space.trans.trace_sites[from..]);
-                space.trace.announced = space.trans.trace_sites.len();
+                let known = space.trace;
+                let trans = &space.trans;
+                feed.sites(
+                    known.id,
+                    &trans.trace_sites[known.announced..],
+                    &trans.specials[known.announced_specials..],
+                );
+                let (sites, specials) = (trans.trace_sites.len(), trans.specials.len());
+                space.trace.announced = sites;
+                space.trace.announced_specials = specials;
                 feed.records(th.pid, tid, words);
             }
         }
@@ -107,12 +114,12 @@ impl Hub<'_> {
             }
         }
         let Some(feed) = &mut self.feed else { return };
-        let (from, announced) = (space.borrow().trace.id, space.borrow().trace.announced);
+        let from = space.borrow().trace.id;
         let to = feed.new_space();
         feed.space_copied(from, to);
         let mut own = own.borrow_mut();
+        own.trace = space.borrow().trace;
         own.trace.id = to;
-        own.trace.announced = announced;
         for &pid in moved {
             feed.moved(pid, to);
         }
