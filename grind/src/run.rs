@@ -13,11 +13,13 @@ use std::rc::Rc;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::counts::Events;
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
+use crate::simulation::Simulation;
 use crate::source::Sources;
 use crate::{manual, os};
 
@@ -111,6 +113,11 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 }
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let simulation = Simulation::new(options)?;
+    if simulation.events() != Events::default() {
+        // The engine does not yet say which accesses and branches there were; all counts would be zero.
+        anyhow::bail!("caches and branches cannot be simulated yet: leave --cache-sim=yes and --branch-sim=yes out");
+    }
     let target = open_log(called, &options.log)?;
     let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
     outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
@@ -118,6 +125,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
+    runner.simulate(simulation);
     runner.when_started(os::pass_signals_to);
     os::pass_on_signals()?;
     match grind_engine::run(&program, &settings, &mut runner)? {
