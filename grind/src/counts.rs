@@ -94,7 +94,19 @@ impl CountTable {
         self.places.reserve(counts.len());
         self.values.reserve(counts.len() * self.events.len());
         for count in counts {
-            self.add(count.module, count.addr, &EventCounts { ir: count.count, ..EventCounts::default() });
+            let n = count.count;
+            let each = count.events;
+            let times = |events: u8| n.wrapping_mul(u64::from(events));
+            let counts = EventCounts {
+                ir: n,
+                // Cachegrind books a modification as a read.
+                dr: times(each.reads).wrapping_add(times(each.modifies)),
+                dw: times(each.writes),
+                bc: times(each.conditional.into()),
+                bi: times(each.indirect.into()),
+                ..EventCounts::default()
+            };
+            self.add(count.module, count.addr, &counts);
         }
     }
 

@@ -19,4 +19,5 @@ pub mod resolve;
 pub mod run;
 pub mod session;
 pub mod simulation;
+pub mod simulator;
 pub mod source;

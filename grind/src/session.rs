@@ -19,6 +19,7 @@ use crate::log::{Log, Target, Voice, command_line};
 use crate::options::Options;
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
+use crate::simulator::Findings;
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ pub struct Runner<'a> {
     called: Called,
     options: &'a Options,
     simulation: Simulation,
+    findings: Findings,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -54,6 +56,7 @@ impl<'a> Runner<'a> {
             called,
             options,
             simulation: Simulation::default(),
+            findings: Findings::default(),
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             attribute,
@@ -64,9 +67,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Counts what `simulation` adds to instructions, too.
-    pub fn simulate(&mut self, simulation: Simulation) {
+    /// Counts what `simulation` adds to instructions, too; what it found will be in `findings`.
+    pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
         self.simulation = simulation;
+        self.findings = findings;
     }
 
     /// Calls `act` with the ID of the first process as soon as it exists.
@@ -223,6 +227,9 @@ impl Session for Runner<'_> {
         }
         let mut counts = CountTable::new(self.simulation.events());
         counts.add_instructions(report.counts);
+        for found in self.findings.take(pid) {
+            counts.add(found.module, found.addr, &found.counts);
+        }
         let profile = dump::profile(report, &counts, &self.simulation, &mut *self.attribute);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {

@@ -5,8 +5,10 @@
 
 use std::fmt;
 
-use cg_sim::Geometries;
+use cg_sim::{Geometries, Geometry};
 use cg_sim::host::{self, Unsupported};
+
+use grind_engine::trace::{Filter, TraceSettings};
 
 use crate::counts::{EVENTS, Events};
 use crate::options::Options;
@@ -86,6 +88,17 @@ impl Simulation {
     #[must_use]
     pub fn events(&self) -> Events {
         Events { cache: self.caches.is_some(), branch: self.branches }
+    }
+
+    /// What the engine has to record for it.
+    #[must_use]
+    pub fn trace(&self) -> TraceSettings {
+        let filter = |g: Geometry| Filter { line: g.line(), sets: g.sets() };
+        TraceSettings {
+            fetches: self.caches.map(|g| filter(g.i1)),
+            accesses: self.caches.map(|g| filter(g.d1)),
+            branches: self.branches,
+        }
     }
 
     /// The `desc:` lines of the profile, without that word.

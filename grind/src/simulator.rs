@@ -352,7 +352,7 @@ struct Repeat {
 impl Repeat {
     /// The accesses of one iteration, in order.
     fn each(&self, from: u64, to: u64, mut access: impl FnMut(u64, bool)) {
-        let mut target = |access: &mut dyn FnMut(u64, bool)| match self.target {
+        let target = |access: &mut dyn FnMut(u64, bool)| match self.target {
             Target::Unused => {}
             Target::Read => access(to, false),
             Target::Write => access(to, true),
@@ -368,6 +368,3 @@ impl Repeat {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
