@@ -358,8 +358,9 @@ fn string(ins: &Instruction, out: &mut Vec<Access>) {
             add(Kind::Write, 0);
         }
         M::Cmpsb | M::Cmpsw | M::Cmpsd | M::Cmpsq => {
-            add(Kind::Read, 0);
+            // Neither comes first on paper; [rdi] does in the reference.
             add(Kind::Read, 1);
+            add(Kind::Read, 0);
         }
         M::Stosb | M::Stosw | M::Stosd | M::Stosq => add(Kind::Write, 0),
         M::Lodsb | M::Lodsw | M::Lodsd | M::Lodsq | M::Scasb | M::Scasw | M::Scasd | M::Scasq => add(Kind::Read, 1),

@@ -134,7 +134,7 @@ fn stack_and_strings() {
         (&[0x9d], "r8 [rsp]"),
         (&[0xa4], "r1 [rsi], w1 [rdi]"),
         (&[0xf3, 0x48, 0xa5], "r8 [rsi] each, w8 [rdi] each"),
-        (&[0xf3, 0xa6], "r1 [rsi] each, r1 [rdi] each"),
+        (&[0xf3, 0xa6], "r1 [rdi] each, r1 [rsi] each"),
         (&[0xf2, 0xae], "r1 [rdi] each"),
         (&[0xf3, 0xab], "w4 [rdi] each"),
         (&[0x67, 0xac], "r1 [esi] narrow"),
