@@ -121,15 +121,18 @@ impl Insn {
 /// The status flags that `inc` writes.
 pub(crate) const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
 
+/// All status flags.
+pub(crate) const STATUS: u8 = OSZAP | RflagsBits::CF as u8;
+
 /// The status flags that `ins` reads.
 pub(crate) fn flags_read(ins: &Instruction) -> u8 {
-    ins.rflags_read() as u8 & OSZAP
+    ins.rflags_read() as u8 & STATUS
 }
 
 /// The status flags that `ins` writes for certain, whatever its operands are.
 pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
     use Mnemonic as M;
-    let modified = ins.rflags_modified() as u8 & OSZAP;
+    let modified = ins.rflags_modified() as u8 & STATUS;
     if modified == 0 {
         return 0;
     }
@@ -330,7 +333,7 @@ pub(crate) fn decode_block(
             } else {
                 0
             };
-            out.push(Insn { ins, class, live: OSZAP, displacement_at, raw });
+            out.push(Insn { ins, class, live: STATUS, displacement_at, raw });
             if class.ends_block() {
                 return out.len() - first;
             }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arena;
 use crate::hash::Map;
 
 /// Number of a block.
@@ -58,13 +59,32 @@ pub(crate) struct Block {
     pub(crate) dead: bool,
 }
 
+/// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// A jump or call: in the scratch word [`arena::TARGET`].
+    Jump,
+    /// A return: right below the stack pointer, where it has just been taken from.
+    Return,
+}
+
+impl Way {
+    /// Offset of its table in the tables' mapping.
+    pub(crate) fn table(self) -> u64 {
+        match self {
+            Self::Jump => arena::JUMP_TABLE,
+            Self::Return => arena::RETURN_TABLE,
+        }
+    }
+}
+
 /// What a stop in the cache means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
     Exit { target: u64, site: u64 },
-    /// An indirect branch that this landing, the last one of its chain, is not for. rcx is target minus `key`.
-    IblMiss { key: u64 },
+    /// An indirect branch that this landing, the last one of its chain, is not for.
+    IblMiss { way: Way },
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.

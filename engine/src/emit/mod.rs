@@ -4,6 +4,7 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod control;
+mod landing;
 mod operand;
 mod rep;
 #[cfg(test)]
@@ -14,8 +15,10 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn};
-use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab};
+use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab, Way};
+
+pub(crate) use landing::{Landing, emit_landing};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -26,30 +29,16 @@ struct Fixup {
     target: u64,
 }
 
-/// A landing that was emitted: it becomes reachable through the indirect-branch table when the code is in place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Landing {
-    /// The guest address it is for.
-    pub(crate) pc: u64,
-    /// Offset of its first byte.
-    pub(crate) pos: usize,
-    /// Offset of the 64-bit number that is added to rcx.
-    pub(crate) imm: usize,
-    /// Offset of the distance by which it goes to the body: 0 there makes the landing match nothing.
-    pub(crate) match_distance: usize,
-    /// Index of the literal that holds the address of the next landing of the chain.
-    pub(crate) literal: usize,
-}
 
 /// An emitted batch.
 #[derive(Debug, Default)]
 pub(crate) struct Emitted {
     pub(crate) code: Asm,
     /// 64-bit constants behind the code, and the 32-bit fields that lead to them.
-    pub(crate) literals: Vec<u64>,
+    literals: Vec<u64>,
     literal_uses: Vec<(usize, usize)>,
     /// Offset of the first literal.
-    pub(crate) literal_pos: usize,
+    literal_pos: usize,
     pub(crate) landings: Vec<Landing>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
@@ -91,44 +80,13 @@ impl Emitted {
     fn place_misses(&mut self, trans: &mut TransTab) {
         for i in 0..self.landings.len() {
             let l = self.landings[i];
-            let id = trans.add_stub(StubKind::IblMiss { key: l.pc });
+            let id = trans.add_stub(StubKind::IblMiss { way: l.way });
             self.stubs.push((self.code.pos(), id));
-            self.literals[l.literal] = self.code.here();
+            let here = self.code.here();
+            self.code.patch_rel32(l.next, here);
             self.code.stop(id);
         }
     }
-
-    /// The check that an indirect branch to `pc` ends with: rcx is the target, rax and rcx are in scratch words.
-    fn landing(&mut self, pc: u64) {
-        let pos = self.code.pos();
-        self.code.bytes(&[0x48, 0xb8]);
-        let imm = self.code.pos();
-        self.code.bytes(&[0; 8]);
-        self.code.lea_sum(Gpr::RCX, Gpr::RAX);
-        let ok = self.code.jrcxz();
-        self.code.bytes(&[0xff, 0x25]);
-        let field = self.code.pos();
-        self.code.bytes(&[0; 4]);
-        let literal = self.literal(0, field);
-        self.code.patch_short(ok);
-        self.code.reload(Gpr::RCX, Scratch::Rcx);
-        self.code.reload(Gpr::RAX, Scratch::Rax);
-        self.landings.push(Landing { pc, pos, imm, match_distance: ok, literal });
-    }
-}
-
-/// A landing by itself, for a block that has been emitted without one.
-pub(crate) fn emit_landing(base: u64, pc: u64, body: u64, trans: &mut TransTab) -> Emitted {
-    let mut e = Emitted::new(base);
-    e.landing(pc);
-    let field = e.code.jmp();
-    e.code.patch_rel32(field, body);
-    e.place_misses(trans);
-    e.place_literals();
-    for &(pos, id) in &e.stubs {
-        trans.stubs[id as usize].addr = base + pos as u64;
-    }
-    e
 }
 
 /// How a block's counter is bumped.
@@ -138,10 +96,12 @@ enum Bump {
     Inc(usize),
     /// Through a register that is dead at the start.
     Through(Gpr),
-    /// Within the translation of the last instruction, where rax (or, at system calls, rcx) is free.
+    /// Within the translation of the last instruction, where rcx is free.
     InLast,
     /// By saving rax.
     Spill,
+    /// It has been done.
+    Done,
 }
 
 /// Turns batches into code.
@@ -232,7 +192,7 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, b: &Found, next_in_order: Option<u64>) {
         let insns = self.batch.insns_of(b);
         if b.return_site {
-            self.out.landing(b.pc);
+            self.out.landing(b.pc, Way::Return, insns[0].live == 0);
         }
         let start = self.out.code.pos();
         self.cell = self.trans.new_cell();
@@ -244,7 +204,12 @@ impl<'a> Emitter<'a> {
             let from = self.out.code.pos();
             match self.bump {
                 Bump::Inc(at) if at == i => {
-                    self.out.code.inc_gs(arena::cell_offset(self.cell));
+                    let offset = arena::cell_offset(self.cell);
+                    if insn.live == 0 {
+                        self.out.code.add_one_gs(offset);
+                    } else {
+                        self.out.code.inc_gs(offset);
+                    }
                     self.bump_end = self.out.code.pos();
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
@@ -299,7 +264,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn choose_bump(&mut self, insns: &[Insn]) -> Bump {
-        if let Some(i) = insns.iter().position(|x| x.live == 0) {
+        // Best where CF is dead too.
+        let dead = |flags: u8| insns.iter().position(|x| x.live & flags == 0);
+        if let Some(i) = dead(STATUS).or_else(|| dead(OSZAP)) {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
@@ -365,20 +332,13 @@ impl<'a> Emitter<'a> {
                 self.indirect_target(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
-                self.look_up();
+                self.look_up(Way::Jump);
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
-                self.look_up();
+                self.look_up(Way::Jump);
             }
-            Class::Ret => {
-                self.out.code.spill(Scratch::Rcx, Gpr::RCX);
-                self.out.code.bytes(&[0x59]); // pop rcx
-                if insn.ins.op_count() == 1 {
-                    self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
-                }
-                self.look_up();
-            }
+            Class::Ret => self.ret(insn),
             Class::Syscall => self.syscall(insn),
             Class::RepMove => self.rep_move(insn, index),
             Class::RepCompare => {

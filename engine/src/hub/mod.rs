@@ -17,7 +17,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
-use crate::arena::Scratch;
+use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::hash::Map;
@@ -28,7 +28,7 @@ use crate::process::{Process, State, Thread};
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
-use crate::transtab::{BlockId, Emulate, StubKind};
+use crate::transtab::{BlockId, Emulate, StubKind, Way};
 
 /// Bytes of a stub: `int3` and its number.
 const STUB_LEN: u64 = 5;
@@ -194,16 +194,14 @@ impl Hub<'_> {
                     (None, _) => {}
                 }
             }
-            StubKind::IblMiss { key } => {
+            StubKind::IblMiss { way } => {
                 let Ok(mut regs) = t.regs() else { return };
-                let target = regs.rcx.wrapping_add(key);
-                regs.rcx = self.scratch(t.tid(), Scratch::Rcx);
-                regs.rax = self.scratch(t.tid(), Scratch::Rax);
+                let target = self.indirect_target(t.tid(), &mut regs, way);
                 let (t, id) = self.translation(t, target);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                    space.borrow_mut().add_landing(id);
+                    space.borrow_mut().add_landing(id, way);
                     regs.rip = space.borrow().trans.block(id).cache;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
@@ -216,6 +214,17 @@ impl Hub<'_> {
             }
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+        }
+    }
+
+    /// Where an indirect branch leads that has not found a landing; makes the registers the guest's.
+    fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
+        regs.rcx = self.scratch(tid, Scratch::Rcx);
+        match way {
+            Way::Jump => self.scratch(tid, TARGET),
+            Way::Return => {
+                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
+            }
         }
     }
 

@@ -202,10 +202,8 @@ impl Hub<'_> {
                     regs.rip = target;
                     return Some((t, regs));
                 }
-                Spot::Stub(StubKind::IblMiss { key }) => {
-                    regs.rip = regs.rcx.wrapping_add(key);
-                    regs.rcx = self.scratch(tid, Scratch::Rcx);
-                    regs.rax = self.scratch(tid, Scratch::Rax);
+                Spot::Stub(StubKind::IblMiss { way }) => {
+                    regs.rip = self.indirect_target(tid, &mut regs, way);
                     return Some((t, regs));
                 }
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
