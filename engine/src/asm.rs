@@ -107,6 +107,15 @@ impl Asm {
         self.bytes(&[1]);
     }
 
+    /// Adds one to `gs:[offset]`, where at most CF of the status flags is among `live`.
+    pub(crate) fn bump(&mut self, offset: u32, live: u8) {
+        if live == 0 {
+            self.add_one_gs(offset);
+        } else {
+            self.inc_gs(offset);
+        }
+    }
+
     /// `lea reg, [base + disp]`
     pub(crate) fn lea_disp(&mut self, reg: Gpr, base: Gpr, disp: i32) {
         let rex = 0x48 | reg.high() << 2 | base.high();

@@ -443,7 +443,10 @@ impl Space {
             let ranges = &self.ranges;
             let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).emit();
+            // Branches to code that changes are taken back, which uncounted ones cannot be.
+            let flows = !self.volatile(pc);
+            let emitted =
+                Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).with_flows(flows).emit();
             for &(pos, target) in &emitted.links {
                 self.note_link(base + pos as u64, target);
             }
@@ -461,7 +464,7 @@ impl Space {
             return;
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-        let emitted = emit::emit_landing(base, b.pc, way, b.live_in, b.cache, &mut self.trans);
+        let emitted = emit::emit_landing(base, b.pc, way, b.live_in, b.entry, &mut self.trans);
         self.commit(chunk, emitted);
     }
 
@@ -514,7 +517,7 @@ impl Space {
     pub(crate) fn link(&mut self, site: u64, to: BlockId) {
         let b = *self.trans.block(to);
         self.note_link(site, b.pc);
-        self.lead(site, b.cache);
+        self.lead(site, b.entry);
     }
 
     /// Remembers a branch to code that may have to be taken back.
@@ -579,21 +582,23 @@ impl Space {
             let b = *self.trans.block(id);
             self.starts.set(b.pc, false);
             self.unlink(b.pc);
-            if let Some((c, at)) = self.host(b.cache) {
-                c.host.store_u8(at, 0xcc);
+            for at in b.ways_in() {
+                if let Some((c, at)) = self.host(at) {
+                    c.host.store_u8(at, 0xcc);
+                }
             }
         }
         killed.len()
     }
 
-    /// Lets what leads to a dead block lead to its successor. Only while no thread can be inside the dead block's first
+    /// Lets what enters a dead block from elsewhere lead to its successor. Only while no thread can be inside the dead block's first
     /// bytes.
     pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
         let from = *self.trans.block(dead);
-        let to = self.trans.block(to).cache;
-        let rel = to.wrapping_sub(from.cache + 5) as i64;
+        let to = self.trans.block(to).entry;
+        let rel = to.wrapping_sub(from.entry + 5) as i64;
         let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
-        if let Some((c, at)) = self.host(from.cache) {
+        if let Some((c, at)) = self.host(from.entry) {
             c.host.write(at + 1, &rel.to_le_bytes());
             c.host.store_u8(at, 0xe9);
         }

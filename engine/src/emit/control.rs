@@ -15,10 +15,10 @@ impl Emitter<'_> {
         self.out.code.bytes(insn.bytes());
         let taken = self.out.code.pos() - 1;
         let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next() });
+        self.out.fixups.push(Fixup { pos: over, target: insn.next(), free: false });
         self.out.code.patch_short(taken);
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target() });
+        self.out.fixups.push(Fixup { pos, target: insn.target(), free: false });
     }
 
     pub(super) fn push_return(&mut self, pc: u64) {
@@ -139,12 +139,12 @@ impl Emitter<'_> {
         self.out.code.stop(id);
     }
 
-    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
-    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>) {
+    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code. `free`: without being counted.
+    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, free: bool) {
         if next_in_order == Some(target) {
             return;
         }
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target });
+        self.out.fixups.push(Fixup { pos, target, free });
     }
 }

@@ -4,6 +4,7 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod control;
+mod flow;
 mod landing;
 mod operand;
 mod rep;
@@ -16,7 +17,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
-use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab, Way};
+use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
 pub(crate) use landing::{Landing, emit_landing};
 
@@ -27,8 +28,9 @@ struct Fixup {
     pos: usize,
     /// Guest address that it leads to.
     target: u64,
+    /// It leads past the counter there: see [`flow`].
+    free: bool,
 }
-
 
 /// An emitted batch.
 #[derive(Debug, Default)]
@@ -100,7 +102,7 @@ enum Bump {
     InLast,
     /// By saving rax.
     Spill,
-    /// It has been done.
+    /// It has been done, or there is none.
     Done,
 }
 
@@ -121,6 +123,11 @@ pub(crate) struct Emitter<'a> {
     cell: u32,
     bump_end: usize,
     current: BlockId,
+    /// How blocks are counted, in the order of emission.
+    plan: Vec<flow::Plan>,
+    /// The plan of the block at hand.
+    here: flow::Plan,
+    with_flows: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -144,18 +151,31 @@ impl<'a> Emitter<'a> {
             cell: 0,
             bump_end: 0,
             current: BlockId(0),
+            plan: Vec::new(),
+            here: flow::Plan::default(),
+            with_flows: true,
         }
+    }
+
+    /// Whether blocks may lead to others uncounted.
+    pub(crate) fn with_flows(mut self, yes: bool) -> Self {
+        self.with_flows = yes;
+        self
     }
 
     /// Emits all blocks and adds them, their stubs and their points to the table.
     pub(crate) fn emit(mut self) -> Emitted {
         let order = self.order();
+        let first = self.trans.next_block();
+        self.plan_flows(&order);
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
+            self.here = self.plan[k];
             // Only a block without a landing can be run into.
             let next = order.get(k + 1).map(|&j| self.batch.blocks[j]).filter(|n| !n.return_site).map(|n| n.pc);
             self.block(&b, next);
         }
+        self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
         self.out.place_literals();
@@ -195,21 +215,26 @@ impl<'a> Emitter<'a> {
             self.out.landing(b.pc, Way::Return, insns[0].live == 0);
         }
         let start = self.out.code.pos();
-        self.cell = self.trans.new_cell();
-        self.bump = self.choose_bump(insns);
         self.current = self.trans.next_block();
+        self.cell = self.trans.new_cell();
+        let mut edge = NO_CELL;
+        self.bump_end = start;
+        self.bump = match self.here.entry {
+            flow::Entry::Anywhere => self.choose_bump(insns),
+            flow::Entry::Front => Bump::Inc(0),
+            flow::Entry::Edge => {
+                edge = self.trans.new_cell();
+                Bump::Inc(0)
+            }
+            flow::Entry::Free => Bump::Done,
+        };
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
                 Bump::Inc(at) if at == i => {
-                    let offset = arena::cell_offset(self.cell);
-                    if insn.live == 0 {
-                        self.out.code.add_one_gs(offset);
-                    } else {
-                        self.out.code.inc_gs(offset);
-                    }
+                    self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
                     self.bump_end = self.out.code.pos();
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
@@ -234,14 +259,17 @@ impl<'a> Emitter<'a> {
         if last.class.goes_on()
             && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
         {
-            self.go(last.next(), next_in_order);
+            self.go(last.next(), next_in_order, self.here.free && !last.class.ends_block());
         }
         let base = self.out.code.base;
         self.trans.add_block(Block {
             pc: b.pc,
             cache: base + start as u64,
+            entry: base + start as u64,
             len: (self.out.code.pos() - start) as u32,
             cell: self.cell,
+            edge,
+            flows_in: self.here.entry != flow::Entry::Anywhere,
             shapes,
             n: insns.len() as u16,
             bump_end: (self.bump_end - start) as u16,
@@ -319,14 +347,14 @@ impl<'a> Emitter<'a> {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;
                 let pos = self.out.code.jcc(condition);
-                self.out.fixups.push(Fixup { pos, target: insn.target() });
+                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
             }
             Class::Loop => self.short_branch(insn),
-            Class::Jmp => self.go(insn.target(), next_in_order),
+            Class::Jmp => self.go(insn.target(), next_in_order, self.here.free),
             Class::Call => {
                 self.push_return(insn.next());
                 let pos = self.out.code.jmp();
-                self.out.fixups.push(Fixup { pos, target: insn.target() });
+                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
@@ -365,7 +393,8 @@ impl<'a> Emitter<'a> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
             if let Some(id) = self.trans.lookup(f.target) {
-                let body = self.trans.block(id).cache;
+                let b = self.trans.block(id);
+                let body = if f.free { b.cache + u64::from(b.bump_end) } else { b.entry };
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);

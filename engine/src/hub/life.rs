@@ -121,11 +121,11 @@ impl Hub<'_> {
                 self.early.insert(tid, t);
             }
             Some((State::New, _)) => self.begin(t),
-            Some((_, switch)) => {
-                if switch {
-                    self.switch_slot(&t);
-                }
+            Some((state, switch)) => {
                 let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if switch && !stopping {
+                    return self.switch_on_the_way(t, state);
+                }
                 let how = if stopping { How::Listen } else { How::Continue };
                 let _ = t.resume(how, 0);
             }
