@@ -14,7 +14,7 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn};
+use crate::decode::{Class, Insn, OSZAP};
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab};
 
 /// Where one emitted branch leads, when it is not known yet.
@@ -299,7 +299,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn choose_bump(&mut self, insns: &[Insn]) -> Bump {
-        if let Some(i) = insns.iter().position(|x| x.live == 0) {
+        if let Some(i) = insns.iter().position(|x| x.live & OSZAP == 0) {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
