@@ -1,4 +1,4 @@
-//! Random programs: what they access, instruction by instruction of all kinds, against the reference.
+//! Random programs with instructions of all kinds, and a stack at a fixed place.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,13 +6,21 @@ use std::path::Path;
 use grind_tests::build::compile;
 use grind_tests::random::{self, Features};
 
+/// The instructions that put the stack there.
+const BSS: &str = "    .bss\n    .balign 4096\n    .space 8192\nstack_top: .space 64\n    .text\n";
+const SET_STACK: &str = "_start:\n    lea stack_top(%rip), %rsp\n";
+
+/// A random program with everything that the processor has.
+fn whole(seed: u64) -> String {
+    BSS.to_owned() + &random::program(seed, 6, 25, Features::of_this_processor()).replace("_start:\n", SET_STACK)
+}
+
 /// A random program that does the same under the reference as natively: without what the reference does differently (bit
 /// tests of a register go through memory there, a repeated LODS runs once, string compares exist only repeated, a fused
-/// multiplication reads its operand element by element), with defined flags after instructions that leave some undefined,
-/// and with a stack at a fixed place.
-fn source(seed: u64) -> String {
+/// multiplication reads its operand element by element), and with defined flags after instructions that leave some undefined.
+fn tame(seed: u64) -> String {
     let features = Features { avx512: false, ..Features::of_this_processor() };
-    let mut text = String::from("    .bss\n    .balign 4096\n    .space 8192\nstack_top: .space 64\n    .text\n");
+    let mut text = String::from(BSS);
     for line in random::program(seed, 6, 25, features).lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let first = words.first().copied().unwrap_or("");
@@ -33,10 +41,11 @@ fn source(seed: u64) -> String {
         if unlike {
             continue;
         }
-        let _ = writeln!(text, "{line}");
         if line == "_start:" {
-            text.push_str("    lea stack_top(%rip), %rsp\n");
+            text.push_str(SET_STACK);
+            continue;
         }
+        let _ = writeln!(text, "{line}");
         if undefined && !words[1..].contains(&"(%rsp)") {
             text.push_str("    cmp %r12d, %r13d\n");
         }
@@ -44,11 +53,12 @@ fn source(seed: u64) -> String {
     text
 }
 
-/// Writes and builds the program with this seed.
-pub(crate) fn build(seed: u64, dir: &Path) -> std::path::PathBuf {
+/// Writes and builds the program with this seed; `for_reference`: one that the reference does likewise.
+pub(crate) fn build(seed: u64, for_reference: bool, dir: &Path) -> std::path::PathBuf {
     let from = dir.join(format!("random{seed}.s"));
     let to = dir.join(format!("random{seed}"));
-    std::fs::write(&from, source(seed)).expect("a writable folder");
+    let text = if for_reference { tame(seed) } else { whole(seed) };
+    std::fs::write(&from, text).expect("a writable folder");
     let words = ["gcc", "-g", "-static", "-nostdlib", "-no-pie", "-o"].map(str::to_owned);
     let mut words = words.to_vec();
     words.extend([to.display().to_string(), from.display().to_string()]);

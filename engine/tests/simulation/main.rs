@@ -10,7 +10,7 @@ mod model;
 mod twin;
 
 use grind_tests::build::Source;
-use grind_tests::compare::assert_none;
+use grind_tests::compare::{assert_none, assert_same};
 use grind_tests::run::Job;
 use grind_tests::{simulation, tools};
 
@@ -53,23 +53,28 @@ fn check_grind(name: &str) {
     }
 }
 
-/// `GRIND_RANDOM_PROGRAMS` is how many (10 by default), `GRIND_RANDOM_SEED` the first seed.
+/// The seeds of random programs: `GRIND_RANDOM_PROGRAMS` is how many (10 by default), `GRIND_RANDOM_SEED` the first.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v:?} is no number")))
+    };
+    let first = number("GRIND_RANDOM_SEED", 1);
+    first..first + number("GRIND_RANDOM_PROGRAMS", 10)
+}
+
 #[test]
 fn random_programs() {
     if !tools::have(&["valgrind", "addr2line", "gcc"]) {
         return;
     }
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v:?} is no number")))
-    };
-    let (first, programs) = (number("GRIND_RANDOM_SEED", 1), number("GRIND_RANDOM_PROGRAMS", 10));
     let dir = tempfile::tempdir().expect("a temporary folder");
     // The reference makes branches of LOCK and REP, which these programs are full of.
     let events: Vec<&str> = simulation::EVENTS.into_iter().filter(|e| !e.starts_with("Bc")).collect();
     let geometry = simulation::GEOMETRIES[1];
     let (mut wrong, mut unlike) = (Vec::new(), 0);
-    for seed in first..first + programs {
-        let program = fuzz::build(seed, dir.path());
+    let seeds = seeds();
+    for seed in seeds.clone() {
+        let program = fuzz::build(seed, true, dir.path());
         let job = Job::new([program.display().to_string()], dir.path());
         let native = job.native();
         assert!(native.status.success(), "seed {seed} itself: {}", native.show());
@@ -86,7 +91,36 @@ fn random_programs() {
         eprintln!("sources in {}", dir.keep().display());
     }
     assert_none("random programs", &wrong);
-    assert!(unlike * 4 <= programs, "{unlike} of {programs} programs end in another state under the reference");
+    let all = seeds.end - seeds.start;
+    assert!(unlike * 4 <= all, "{unlike} of {all} programs end in another state under the reference");
+}
+
+/// Everything that the processor has, under grind, in caches whose lines hold the largest access.
+#[test]
+fn random_programs_under_grind() {
+    if !tools::have(&["addr2line", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let geometries: Vec<_> = simulation::GEOMETRIES.into_iter().filter(|g| g.smallest_line() >= 64).collect();
+    let mut wrong = Vec::new();
+    for seed in seeds() {
+        let program = fuzz::build(seed, false, dir.path());
+        let job = Job::new([program.display().to_string()], dir.path());
+        let native = job.native();
+        assert!(native.status.success(), "seed {seed} itself: {}", native.show());
+        let twins = twin::simulate(&program, dir.path(), &geometries).unwrap_or_else(|e| panic!("{e:#}"));
+        for (geometry, twin) in geometries.iter().zip(&twins) {
+            let (outcome, got) = simulation::simulate(tools::under_test(), &job, geometry);
+            assert_same(&format!("seed {seed}"), &native, &outcome, "");
+            let differ = twin.differences(&got, &simulation::EVENTS);
+            wrong.extend(differ.into_iter().map(|d| format!("seed {seed}, {geometry:?}: {d}")));
+        }
+    }
+    if !wrong.is_empty() {
+        eprintln!("sources in {}", dir.keep().display());
+    }
+    assert_none("random programs", &wrong);
 }
 
 macro_rules! programs {
@@ -107,6 +141,6 @@ macro_rules! programs {
 }
 
 programs! {
-    avx512 bigcode branches chase fxsave gather jumptable lock masked masked_gather maskmovdqu matrix odd operands pieces random rep rmw sizes sort
-    stack straddles strides x87 xsave xsave_partial
+    avx512 bigcode branches chase fxsave gather jumptable lock masked masked_gather maskmovdqu matrix odd operands
+    pieces random rep rmw sizes sort stack straddles strides x87 xsave xsave_partial
 }
