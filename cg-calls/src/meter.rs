@@ -30,6 +30,35 @@ impl Meter {
         (0..now.len()).map(|i| self.read(now, i)).collect()
     }
 
+    /// Appends all readings.
+    #[inline]
+    pub(crate) fn read_onto(&self, now: &[u64], readings: &mut Vec<u64>) {
+        if !self.collecting {
+            readings.extend_from_slice(&self.frozen);
+        } else if let ([now], [ahead]) = (now, &self.ahead[..]) {
+            readings.push(now.wrapping_sub(*ahead));
+        } else {
+            readings.extend(now.iter().zip(&self.ahead).map(|(now, ahead)| now.wrapping_sub(*ahead)));
+        }
+    }
+
+    /// Adds to each sum what the reading grew by since it was `since`.
+    #[inline]
+    pub(crate) fn add_since(&self, now: &[u64], since: &[u64], sums: &mut [u64]) {
+        if !self.collecting {
+            for (sum, (frozen, since)) in sums.iter_mut().zip(self.frozen.iter().zip(since)) {
+                *sum += frozen - since;
+            }
+        } else if let ([now], [ahead], [since], [sum]) = (now, &self.ahead[..], since, &mut *sums) {
+            *sum += now.wrapping_sub(*ahead) - since;
+        } else {
+            let readings = now.iter().zip(&self.ahead).map(|(now, ahead)| now.wrapping_sub(*ahead));
+            for (sum, (reading, since)) in sums.iter_mut().zip(readings.zip(since)) {
+                *sum += reading - since;
+            }
+        }
+    }
+
     pub(crate) fn collecting(&self) -> bool {
         self.collecting
     }

@@ -4,6 +4,7 @@
 //! many as there are costs for each frame.
 
 use crate::contexts::PathId;
+use crate::meter::Meter;
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
@@ -49,29 +50,43 @@ impl Stack {
         &self.frames[i]
     }
 
-    /// Pushes a frame; returns where its readings go.
+    /// Pushes a frame, entered at `now`.
     #[inline]
-    pub(crate) fn push(&mut self, frame: Frame) -> &mut [u64] {
+    pub(crate) fn push(&mut self, frame: Frame, meter: &Meter, now: &[u64]) {
         self.frames.push(frame);
-        let start = self.entered.len();
-        self.entered.resize(start + self.costs, 0);
-        &mut self.entered[start..]
+        meter.read_onto(now, &mut self.entered);
     }
 
-    /// Pops a frame, and hands out the readings at its entry one by one.
+    /// Pops a frame, with its readings.
     #[inline]
-    pub(crate) fn pop(&mut self, mut each: impl FnMut(&Frame, usize, u64)) -> Option<Frame> {
+    pub(crate) fn pop(&mut self) -> Option<(Frame, Readings<'_>)> {
         let frame = self.frames.pop()?;
         let start = self.entered.len() - self.costs;
-        for (i, reading) in self.entered[start..].iter().enumerate() {
-            each(&frame, i, *reading);
-        }
-        self.entered.truncate(start);
-        Some(frame)
+        Some((frame, Readings { all: &mut self.entered, start }))
     }
 
     /// The readings at entry of a frame.
     pub(crate) fn readings(&mut self, i: usize) -> &mut [u64] {
         &mut self.entered[i * self.costs..][..self.costs]
+    }
+}
+
+/// The readings at entry of a frame that is being popped; they go when this goes.
+pub(crate) struct Readings<'a> {
+    all: &'a mut Vec<u64>,
+    start: usize,
+}
+
+impl Readings<'_> {
+    #[inline]
+    pub(crate) fn get(&self) -> &[u64] {
+        &self.all[self.start..]
+    }
+}
+
+impl Drop for Readings<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.all.truncate(self.start);
     }
 }

@@ -22,7 +22,7 @@ use crate::contexts::{Contexts, PathId, Wish};
 use crate::meter::Meter;
 use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::stack::{Frame, Stack};
-use crate::ways::{Places, Way, Ways};
+use crate::ways::{Places, Sites, Way, Ways};
 
 /// What to collect.
 #[derive(Clone, Debug)]
@@ -109,6 +109,7 @@ pub struct Calls {
     functions: Vec<Known>,
     ways: Ways,
     places: Places,
+    sites: Sites,
     book: Book,
     stack: Stack,
     bottom: usize,
@@ -146,6 +147,7 @@ impl Calls {
             functions: Vec::new(),
             ways: Ways::default(),
             places: Places::new(),
+            sites: Sites::default(),
             book: Book::new(n),
             stack: Stack::new(n),
             bottom: 0,
@@ -201,7 +203,7 @@ impl Calls {
     pub fn call(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) -> bool {
         self.check(code, site);
         self.unwind(sp, now);
-        let returns_to = code.site(site).next;
+        let returns_to = self.sites.get(code, site).next;
         self.push(code, site, target, sp, returns_to, now);
         self.wanted()
     }
@@ -232,7 +234,7 @@ impl Calls {
         now: &[u64],
     ) -> bool {
         self.check(code, site);
-        let from = code.site(site).place;
+        let from = self.sites.get(code, site).place;
         let to = self.places.get(code, target);
         let is_call = to.is_entry || from.section != to.section || from.object != to.object;
         self.transfer(code, site, target, sp, Some(kind), is_call, now);
@@ -413,7 +415,7 @@ impl Calls {
     #[inline]
     fn check(&mut self, code: &mut impl Code, site: SiteId) {
         if !self.begun {
-            let addr = code.site(site).addr;
+            let addr = self.sites.get(code, site).addr;
             self.begun = true;
             self.begin_root(code, addr);
         }
@@ -469,7 +471,7 @@ impl Calls {
         now: &[u64],
     ) {
         if is_call {
-            let function = code.site(site).place.function;
+            let function = self.sites.get(code, site).place.function;
             let caller_frame = self.stack.top().filter(|_| self.stack.len() > self.bottom).copied();
             match caller_frame {
                 Some(frame) if frame.arc != NONE && self.function(code, function).pop_on_jump => {
@@ -550,7 +552,7 @@ impl Calls {
             skip: self.skip,
         };
         if way.skip {
-            self.stack.push(frame);
+            self.stack.push(frame, &self.meter, now);
             if self.skip == NONE {
                 let row = self.book.skips.row((site, self.node));
                 self.set_skip(row, now);
@@ -564,10 +566,7 @@ impl Calls {
         let arc = if way.to_node == to_node { way.arc } else { self.learn_arc(at, site, target, to_node) };
         frame.arc = arc;
         self.book.arcs.counts(arc)[0] += 1;
-        let meter = &self.meter;
-        for (i, reading) in self.stack.push(frame).iter_mut().enumerate() {
-            *reading = meter.read(now, i);
-        }
+        self.stack.push(frame, &self.meter, now);
         if self.skip != NONE {
             self.set_skip(NONE, now);
         }
@@ -623,13 +622,11 @@ impl Calls {
 
     #[inline]
     fn pop(&mut self, now: &[u64]) {
-        let (meter, arcs) = (&self.meter, &mut self.book.arcs);
-        let popped = self.stack.pop(|frame, i, entered| {
-            if frame.arc != NONE {
-                arcs.counts(frame.arc)[1 + i] += meter.read(now, i) - entered;
-            }
-        });
-        let Some(frame) = popped else { return };
+        let Some((frame, entered)) = self.stack.pop() else { return };
+        if frame.arc != NONE {
+            self.meter.add_since(now, entered.get(), &mut self.book.arcs.counts(frame.arc)[1..]);
+        }
+        drop(entered);
         if frame.skip != self.skip {
             self.set_skip(frame.skip, now);
         }
@@ -650,7 +647,7 @@ impl Calls {
         self.set_skip(NONE, now);
         let callee = self.contexts.info(self.path).top;
         let callee_node = self.node;
-        let callee_start = code.site(site).block;
+        let callee_start = self.sites.get(code, site).block;
         self.end_root();
         self.begin_root(code, target);
         let call = code.site_before(target);

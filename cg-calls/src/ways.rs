@@ -4,7 +4,7 @@
 //! everything here can be found again in the tables.
 
 use crate::arcs::NONE;
-use crate::code::{Code, Place, SiteId};
+use crate::code::{Code, Place, Site, SiteId};
 use crate::contexts::PathId;
 
 /// One thing that a site did: called `target` in the context `path`, `node`.
@@ -93,7 +93,7 @@ impl Places {
 
     #[inline]
     pub(crate) fn get(&mut self, code: &mut impl Code, addr: u64) -> Place {
-        let index = (addr ^ addr >> 12) as usize % PLACES;
+        let index = (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES;
         match &self.entries[index] {
             Some((known, place)) if *known == addr => *place,
             _ => {
@@ -102,5 +102,32 @@ impl Places {
                 place
             }
         }
+    }
+}
+
+/// Sites that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Sites {
+    known: Vec<Option<Site>>,
+}
+
+impl Sites {
+    #[inline]
+    pub(crate) fn get(&mut self, code: &mut impl Code, id: SiteId) -> Site {
+        match self.known.get(id.0 as usize) {
+            Some(Some(site)) => *site,
+            _ => self.learn(code, id),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, code: &mut impl Code, id: SiteId) -> Site {
+        let site = code.site(id);
+        let index = id.0 as usize;
+        if index >= self.known.len() {
+            self.known.resize(index + 1, None);
+        }
+        self.known[index] = Some(site);
+        site
     }
 }
