@@ -753,9 +753,6 @@ impl Calls {
     fn settle(&mut self, now: &[u64], book: bool) {
         let n = self.config.costs;
         let reading = self.meter.read_all(now);
-        if !book {
-            self.skip_since.clone_from(&reading);
-        }
         let skip = self.skip;
         self.set_skip(skip, now);
         // From the innermost state outwards: those that are interrupted stand still.
