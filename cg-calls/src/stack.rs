@@ -15,7 +15,7 @@ pub(crate) struct Frame {
     pub(crate) returns_to: u64,
     /// The arc, or NONE if the callee is skipped.
     pub(crate) arc: u32,
-    /// The function whose activity it counts.
+    /// The function whose activity it counts, or NONE if it counts none.
     pub(crate) function: u32,
     /// The caller's context and state.
     pub(crate) path: PathId,

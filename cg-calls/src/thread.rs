@@ -34,7 +34,7 @@ pub struct Config {
     pub contexts: bool,
     /// The most callers that any function asks for.
     pub most_callers: u16,
-    /// A function that calls itself is skipped.
+    /// A function that calls itself does not reach another level of recursion by that.
     pub skip_direct_recursion: bool,
     /// Jumps are counted too.
     pub collect_jumps: bool,
@@ -560,8 +560,12 @@ impl Calls {
             return;
         }
         let active = &mut self.functions[way.to_function as usize].active;
-        *active += 1;
-        let first = *active == 1;
+        if way.deepens {
+            *active += 1;
+        } else {
+            frame.function = NONE;
+        }
+        let first = *active == 1 && way.deepens;
         let to_node = way.first_node + (*active).min(way.recursions) - 1;
         let arc = if way.to_node == to_node { way.arc } else { self.learn_arc(at, site, target, to_node) };
         frame.arc = arc;
@@ -584,7 +588,6 @@ impl Calls {
         let called = self.places.get(code, target).function;
         let about = self.function(code, called);
         let running = self.contexts.info(self.path).top;
-        let skip = about.skip || self.config.skip_direct_recursion && running == called;
         let mut way = Way {
             target,
             path: self.path,
@@ -595,16 +598,18 @@ impl Calls {
             recursions: 1,
             to_node: NONE,
             arc: NONE,
-            skip,
+            skip: about.skip,
+            deepens: true,
             hooks: false,
         };
-        if !skip {
+        if !about.skip {
             way.to_path = self.push_path(self.path, called, &about);
             let info = self.contexts.info(way.to_path);
             way.to_function = info.top.0;
             way.first_node = info.first_node;
             way.recursions = info.recursions;
             way.hooks = self.function(code, info.top).has_hooks();
+            way.deepens = !(self.config.skip_direct_recursion && running == info.top);
         }
         self.ways.remember(site, way)
     }
@@ -635,6 +640,9 @@ impl Calls {
         }
         self.path = frame.path;
         self.node = frame.node;
+        if frame.function == NONE {
+            return;
+        }
         let known = &mut self.functions[frame.function as usize];
         known.active = known.active.saturating_sub(1);
         if known.active == 0 && known.about.is_some_and(|about| about.has_hooks()) {

@@ -22,6 +22,8 @@ pub(crate) struct Way {
     pub(crate) to_node: u32,
     pub(crate) arc: u32,
     pub(crate) skip: bool,
+    /// Whether it raises the level of recursion.
+    pub(crate) deepens: bool,
     pub(crate) hooks: bool,
 }
 
@@ -37,6 +39,7 @@ impl Way {
         to_node: 0,
         arc: NONE,
         skip: false,
+        deepens: true,
         hooks: false,
     };
 }

@@ -11,10 +11,13 @@ use crate::common::Program;
 /// Functions, own first, and level of recursion.
 pub type Node = (Vec<u32>, u32);
 
+/// Caller, site, target, callee.
+pub type ArcKey = (Node, u32, u64, Node);
+
 /// A profile as maps, in a form that both models can make.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub struct Maps {
-    pub arcs: BTreeMap<(Node, u32, u64, Node), (u64, Vec<u64>)>,
+    pub arcs: BTreeMap<ArcKey, (u64, Vec<u64>)>,
     pub jumps: BTreeMap<(Node, u32, u64, bool), u64>,
     pub skipped: BTreeMap<(Node, u32), Vec<u64>>,
     pub cells: BTreeMap<(Node, u32), (u64, Vec<u64>)>,
@@ -91,7 +94,7 @@ pub struct Naive {
     last: Vec<u64>,
     maps: Maps,
     pub requests: Vec<Request>,
-    carried: Option<(Node, u32, u64, Node)>,
+    carried: Option<ArcKey>,
 }
 
 impl Naive {
@@ -213,7 +216,7 @@ impl Naive {
         }
     }
 
-    fn add_arc(&mut self, arc: &(Node, u32, u64, Node), calls: u64, costs: &[u64]) {
+    fn add_arc(&mut self, arc: &ArcKey, calls: u64, costs: &[u64]) {
         let entry = self.maps.arcs.entry(arc.clone()).or_insert_with(|| (0, vec![0; costs.len()]));
         entry.0 += calls;
         entry.1.iter_mut().zip(costs).for_each(|(to, n)| *to += n);
@@ -261,7 +264,7 @@ impl Naive {
         let level = self.levels.pop().expect("a level");
         if let Level::Frame { arc, function, cost, .. } = level {
             self.add_arc(&arc, 0, &cost);
-            if self.active(function) == 0 {
+            if function != u32::MAX && self.active(function) == 0 {
                 let about = self.program.function(FunctionId(function));
                 if about.dump_after {
                     self.requests.push(Request::DumpAfter(FunctionId(function)));
@@ -336,19 +339,21 @@ impl Naive {
         let site = self.skipping().unwrap_or(site.0);
         let callee = self.program.place(target).function;
         let about = self.program.function(callee);
-        if about.skip || self.config.skip_direct_recursion && self.running() == Some(callee.0) {
+        if about.skip {
             let first = !matches!(self.levels.last(), Some(Level::Skipped { .. }));
             self.levels.push(Level::Skipped { sp, returns_to, site, first });
             return;
         }
         let from = self.node();
+        let running = self.running();
         let cost = vec![0; self.last.len()];
         let arc = (from, site, target, (vec![], 0));
         self.levels.push(Level::Frame { sp, returns_to, arc, function: callee.0, cost: cost.clone() });
         // Which function's activity it counts depends on groups, and that on the frame being there.
         let top = self.running().expect("just pushed");
+        let deepens = !(self.config.skip_direct_recursion && running == Some(top));
         if let Some(Level::Frame { function, .. }) = self.levels.last_mut() {
-            *function = top;
+            *function = if deepens { top } else { u32::MAX };
         }
         let to = self.node();
         let mut known = None;
@@ -358,7 +363,7 @@ impl Naive {
         }
         let known = known.expect("just pushed");
         self.add_arc(&known, 1, &cost);
-        if self.active(top) == 1 {
+        if deepens && self.active(top) == 1 {
             let about = self.program.function(FunctionId(top));
             if about.dump_before {
                 self.requests.push(Request::DumpBefore(FunctionId(top)));

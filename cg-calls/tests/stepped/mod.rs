@@ -84,6 +84,15 @@ impl Program {
         })
     }
 
+    /// The request that `xchg %rbx, %rbx` at `addr` makes, from unchanged data of the file.
+    fn request(&mut self, addr: u64, rax: u64) -> Option<u64> {
+        let insn = self.decode(addr);
+        let is_request = insn.mnemonic() == iced_x86::Mnemonic::Xchg && insn.op_register(0) == iced_x86::Register::RBX;
+        let bytes =
+            |(start, bytes): &(u64, Vec<u8>)| bytes.get(rax.checked_sub(*start)? as usize..)?.first_chunk().copied();
+        self.code.iter().find_map(bytes).filter(|_| is_request).map(u64::from_le_bytes)
+    }
+
     fn site_id(&mut self, addr: u64, block: u64) -> SiteId {
         if let Some(id) = self.site_ids.get(&addr) {
             return *id;
@@ -141,11 +150,20 @@ pub struct Named {
 
 /// Steps through a program and returns the parts that its model dumped, the last one at its end. What the last block cost is
 /// left out if `lose_last_block`, since the reference loses it.
-pub fn profile(program: &mut Program, path: &Path, config: Config, lose_last_block: bool) -> Result<Vec<Named>> {
+///
+/// With `instrumented` false, nothing is told until the program asks for it.
+pub fn profile(
+    program: &mut Program,
+    path: &Path,
+    config: Config,
+    instrumented: bool,
+    lose_last_block: bool,
+) -> Result<Vec<Named>> {
     let mut driver = Driver {
         calls: Calls::new(config.clone(), &[0]),
         contexts: config.contexts,
         now: [0],
+        instrumented,
         block: 0,
         pending: Vec::new(),
         parts: Vec::new(),
@@ -166,10 +184,14 @@ pub fn profile(program: &mut Program, path: &Path, config: Config, lose_last_blo
     Ok(driver.parts)
 }
 
+/// The client request that switches instrumentation on.
+const START: u64 = 0x4354_0004;
+
 struct Driver {
     calls: Calls,
     contexts: bool,
     now: [u64; 1],
+    instrumented: bool,
     /// Where the running block began.
     block: u64,
     /// Instructions of the running block, which count when it is left.
@@ -181,6 +203,14 @@ struct Driver {
 impl Driver {
     fn step(&mut self, program: &mut Program, step: Step) {
         match step {
+            Step::Executed { before, after, .. } if !self.instrumented => {
+                self.instrumented = program.request(before.rip, before.rax) == Some(START);
+                self.block = 0;
+                if self.instrumented {
+                    self.calls.begin(program, after.rip);
+                    self.block = after.rip;
+                }
+            }
             Step::Executed { before, after, times } => {
                 if self.block == 0 {
                     self.calls.begin(program, before.rip);
