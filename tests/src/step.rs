@@ -16,60 +16,23 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// What happened between two stops of the program.
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    /// The instruction at `before.rip` was executed, and counts `times`.
-    Executed {
-        /// Registers before it.
-        before: libc::user_regs_struct,
-        /// Registers after it; as before, if it ended the program.
-        after: libc::user_regs_struct,
-        /// What it counts.
-        times: u64,
-    },
-    /// The kernel built a frame for a signal handler.
-    Handler {
-        /// Registers of the interrupted code.
-        before: libc::user_regs_struct,
-        /// Registers at the handler's first instruction.
-        after: libc::user_regs_struct,
-    },
-}
-
 /// Counts executions by address until the program ends.
 ///
 /// # Errors
 /// If the program cannot be started or traced, or makes a process or a thread.
 pub fn count(program: &Path, dir: &Path) -> Result<BTreeMap<u64, u64>> {
-    let mut counts = BTreeMap::new();
-    follow(program, dir, |step| {
-        if let Step::Executed { before, times, .. } = step {
-            *counts.entry(before.rip).or_default() += times;
-            ensure!(counts.len() < 1_000_000, "too large a program to step through");
-        }
-        Ok(())
-    })?;
-    Ok(counts)
-}
-
-/// Tells of each step until the program ends.
-///
-/// # Errors
-/// If the program cannot be started or traced, or makes a process or a thread; and what `tell` answers.
-pub fn follow(program: &Path, dir: &Path, tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
     // The shell stops itself, so that it can be seized before it becomes the program: no unsafe fork is needed.
     let words = ["/bin/sh".to_owned(), "-c".into(), "kill -STOP $$; exec \"$0\"".into(), program.display().to_string()];
     let mut command: Command = crate::run::command(&words, dir);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let pid = Pid::from_raw(child.id().try_into()?);
-    let followed = trace(pid, tell);
+    let counted = trace(pid);
     let _ = kill(pid, Signal::SIGKILL);
     let _ = waitpid(pid, None);
-    followed.with_context(|| format!("single-stepping {}", program.display()))
+    counted.with_context(|| format!("single-stepping {}", program.display()))
 }
 
-fn trace(pid: Pid, mut tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
+fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
     waitpid(pid, Some(WaitPidFlag::WUNTRACED)).context("waiting for the shell to stop")?;
     ptrace::seize(pid, Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_EXITKILL).context("seizing the shell")?;
     kill(pid, Signal::SIGCONT)?;
@@ -84,6 +47,7 @@ fn trace(pid: Pid, mut tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
     // The next step ends execve itself; count from the first instruction that the program executes.
     ptrace::step(pid, None)?;
     waitpid(pid, Some(WaitPidFlag::__WALL))?;
+    let mut counts = BTreeMap::new();
     let mut before = ptrace::getregs(pid)?;
     let mut inject = None;
     loop {
@@ -93,9 +57,9 @@ fn trace(pid: Pid, mut tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
                 // The last instruction is the system call that ended the program, unless a signal did.
                 if delivered.is_none() {
-                    tell(Step::Executed { before, after: before, times: 1 })?;
+                    *counts.entry(before.rip).or_default() += 1;
                 }
-                return Ok(());
+                return Ok(counts);
             }
             WaitStatus::Stopped(_, signal) => {
                 let after = ptrace::getregs(pid)?;
@@ -105,12 +69,11 @@ fn trace(pid: Pid, mut tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
                 // and int3 was executed. Any other signal was sent, or is a fault, whose instruction was not executed.
                 match (signal, info.si_code) {
                     (Signal::SIGTRAP, 1 | 2) => {
-                        let times = executions(pid, &before, &after)?;
-                        tell(Step::Executed { before, after, times })?;
+                        *counts.entry(before.rip).or_default() += executions(pid, &before, &after)?
                     }
-                    (Signal::SIGTRAP, 5) => tell(Step::Handler { before, after })?,
+                    (Signal::SIGTRAP, 5) => {}
                     (Signal::SIGTRAP, 0x80) => {
-                        tell(Step::Executed { before, after, times: 1 })?;
+                        *counts.entry(before.rip).or_default() += 1;
                         inject = Some(signal);
                     }
                     _ => inject = Some(signal),
@@ -120,6 +83,7 @@ fn trace(pid: Pid, mut tell: impl FnMut(Step) -> Result<()>) -> Result<()> {
             WaitStatus::PtraceEvent(_, _, event) => bail!("unexpected event {event}"),
             other => bail!("unexpected stop {other:?}"),
         }
+        ensure!(counts.len() < 1_000_000, "too large a program to step through");
     }
 }
 
