@@ -16,6 +16,7 @@ use crate::emit::{self, Emitted, Emitter};
 use crate::hash::Map;
 use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
+use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Memory};
 use crate::transtab::{BlockId, StubKind, TransTab};
 
@@ -116,6 +117,17 @@ impl Known for Outside<'_> {
     }
 }
 
+/// What its translations record, and how the sink knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpaceTrace {
+    pub(crate) settings: TraceSettings,
+    pub(crate) id: SpaceId,
+    /// Sites that have been announced.
+    pub(crate) announced: usize,
+    /// Special ones among them.
+    pub(crate) announced_specials: usize,
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -136,6 +148,7 @@ pub(crate) struct Space {
     pub(crate) far: bool,
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
+    pub(crate) trace: SpaceTrace,
     /// Address spaces that use it.
     pub(crate) users: u32,
     /// Pages that the guest may not write to at present.
@@ -196,6 +209,7 @@ impl Space {
             gadget: Gadget(0),
             far: false,
             masked,
+            trace: SpaceTrace::default(),
             users: 1,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -243,6 +257,7 @@ impl Space {
             gadget: self.gadget,
             far: self.far,
             masked: self.masked,
+            trace: self.trace,
             users: 1,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
@@ -442,7 +457,9 @@ impl Space {
             let ranges = &self.ranges;
             let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).emit();
+            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
+                .traced(self.trace.settings, self.masked)
+                .emit();
             for &(pos, target) in &emitted.links {
                 self.note_link(base + pos as u64, target);
             }
@@ -506,6 +523,15 @@ impl Space {
     /// The byte at a cache address.
     pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
         self.host(a).map(|(c, at)| c.host.u8(at))
+    }
+
+    /// Reads translated code; what lies outside the cache is left as it is.
+    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+        if let Some((c, at)) = self.host(a)
+            && at + bytes.len() <= arena::CHUNK_SIZE as usize
+        {
+            c.host.read(at, bytes);
+        }
     }
 
     /// The stub whose `int3` is at `a`.

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::StaticEvents;
 use crate::hash::Map;
+use crate::trace;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,7 +17,7 @@ pub(crate) struct BlockId(pub(crate) u32);
 pub(crate) struct InsnShape {
     pub(crate) guest: u8,
     /// Bytes of translated code.
-    pub(crate) cache: u8,
+    pub(crate) cache: u16,
 }
 
 impl InsnShape {
@@ -54,6 +56,11 @@ pub(crate) struct Block {
     pub(crate) guest_len: u16,
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
+    /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
+    /// `Held1` and `Held2`. No such registers: two times [`NO_REG`].
+    pub(crate) held: [u8; 2],
+    pub(crate) held_from: u16,
+    pub(crate) held_to: u16,
     /// Its guest code has gone or changed: not to be entered any more.
     pub(crate) dead: bool,
 }
@@ -100,7 +107,8 @@ pub(crate) enum Point {
     /// As if the instruction had ended (a system call has returned).
     After,
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
-    Rep { cell: u32, address32: bool },
+    /// `site`: where its accesses are recorded, if they are.
+    Rep { cell: u32, address32: bool, site: Option<u32> },
 }
 
 /// No register.
@@ -134,6 +142,8 @@ pub(crate) struct TransTab {
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
+    /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
+    pub(crate) facts: Vec<StaticEvents>,
     live: Map<u64, BlockId>,
     /// Blocks by the guest page that they begin or end on.
     pages: BTreeMap<u64, Vec<BlockId>>,
@@ -143,6 +153,12 @@ pub(crate) struct TransTab {
     /// Bodies of dead blocks, which begin with a bare `int3`.
     dead: Map<u64, BlockId>,
     cells: u32,
+    /// Places that write records.
+    pub(crate) trace_sites: Vec<trace::Site>,
+    /// Those of them that record registers.
+    pub(crate) specials: Vec<trace::Special>,
+    /// Numbers of code lines, by address divided by the size of a line.
+    lines: Map<u64, u32>,
 }
 
 impl TransTab {
@@ -164,6 +180,18 @@ impl TransTab {
     pub(crate) fn new_cell(&mut self) -> u32 {
         self.cells += 1;
         self.cells - 1
+    }
+
+    /// A new place that writes records.
+    pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
+        self.trace_sites.push(site);
+        (self.trace_sites.len() - 1) as u32
+    }
+
+    /// The number of a code line; never 0.
+    pub(crate) fn line_number(&mut self, line: u64) -> u32 {
+        let next = self.lines.len() as u32 + 1;
+        *self.lines.entry(line).or_insert(next)
     }
 
     /// The number that the next block gets.

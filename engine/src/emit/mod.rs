@@ -6,6 +6,7 @@
 mod control;
 mod operand;
 mod rep;
+mod simulate;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,8 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn};
+use crate::decode::{Class, Insn, OSZAP};
+use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab};
 
 /// Where one emitted branch leads, when it is not known yet.
@@ -161,6 +163,8 @@ pub(crate) struct Emitter<'a> {
     cell: u32,
     bump_end: usize,
     current: BlockId,
+    tracer: simulate::Tracer,
+    masked: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -184,7 +188,17 @@ impl<'a> Emitter<'a> {
             cell: 0,
             bump_end: 0,
             current: BlockId(0),
+            tracer: simulate::Tracer::default(),
+            masked: false,
         }
+    }
+
+    /// The code shall also record what a simulation needs.
+    /// `masked`: the guest sees the baseline processor.
+    pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
+        self.masked = masked;
+        self.tracer = simulate::Tracer::new(settings);
+        self
     }
 
     /// Emits all blocks and adds them, their stubs and their points to the table.
@@ -196,6 +210,7 @@ impl<'a> Emitter<'a> {
             let next = order.get(k + 1).map(|&j| self.batch.blocks[j]).filter(|n| !n.return_site).map(|n| n.pc);
             self.block(&b, next);
         }
+        self.cold_parts();
         self.resolve();
         self.out.place_misses(self.trans);
         self.out.place_literals();
@@ -240,6 +255,7 @@ impl<'a> Emitter<'a> {
         self.current = self.trans.next_block();
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
+        let traced = self.tracer.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
@@ -255,13 +271,29 @@ impl<'a> Emitter<'a> {
                 }
                 _ => {}
             }
+            if traced {
+                if i == 0 {
+                    self.begin_traced_block(insns);
+                }
+                self.check(insn);
+                if insn.class.ends_block() {
+                    self.end_held();
+                }
+            }
             let elsewhere = self.insn(insn, i, next_in_order);
+            if traced {
+                let facts = self.facts(insn);
+                self.trans.facts.push(facts);
+            }
             let cache = self.out.code.pos() - from;
-            debug_assert!(cache < 256);
+            debug_assert!(cache < 1 << 16);
             self.trans.shapes.push(InsnShape {
                 guest: insn.len() as u8 | if elsewhere { InsnShape::COUNTED_ELSEWHERE } else { 0 },
-                cache: cache as u8,
+                cache: cache as u16,
             });
+        }
+        if traced {
+            self.end_held();
         }
         let last = &insns[insns.len() - 1];
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
@@ -272,6 +304,7 @@ impl<'a> Emitter<'a> {
             self.go(last.next(), next_in_order);
         }
         let base = self.out.code.base;
+        let (held, held_from, held_to) = self.tracer.held(start);
         self.trans.add_block(Block {
             pc: b.pc,
             cache: base + start as u64,
@@ -283,6 +316,9 @@ impl<'a> Emitter<'a> {
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,
+            held,
+            held_from,
+            held_to,
             dead: false,
         });
         for &(pos, point) in &self.points {
@@ -299,7 +335,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn choose_bump(&mut self, insns: &[Insn]) -> Bump {
-        if let Some(i) = insns.iter().position(|x| x.live == 0) {
+        if let Some(i) = insns.iter().position(|x| x.live & OSZAP == 0) {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
@@ -363,12 +399,14 @@ impl<'a> Emitter<'a> {
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
+                self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
                 self.look_up();
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
+                self.record_indirect(insn);
                 self.look_up();
             }
             Class::Ret => {

@@ -9,6 +9,7 @@ mod clientreq;
 mod life;
 mod signal;
 mod syscall;
+mod trace;
 mod volatile;
 
 use std::cell::RefCell;
@@ -27,6 +28,7 @@ use crate::maps;
 use crate::process::{Process, State, Thread};
 use crate::slots::SlotId;
 use crate::space::Space;
+use crate::trace::{Feed, Sink};
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
 use crate::transtab::{BlockId, Emulate, StubKind};
 
@@ -42,6 +44,8 @@ pub(crate) struct Hub<'s> {
     /// First stops of threads whose creator has not told of them yet.
     early: Map<i32, Stopped>,
     pin: affinity::Pin,
+    /// The way to whoever analyses the trace, if there is one.
+    feed: Option<Feed>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -51,7 +55,13 @@ pub(crate) struct Hub<'s> {
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
+pub(crate) fn run(
+    program: &Program,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Option<Box<dyn Sink>>,
+) -> Result<Exit, EngineError> {
+    let feed = sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -60,6 +70,7 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
+        feed,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         exit: None,
@@ -338,7 +349,6 @@ impl Hub<'_> {
             return Some(t);
         }
         let Some(p) = self.process_of(tid) else { return Some(t) };
-        let pid = p.pid;
         let mm = p.mm.clone();
         let gadget = space.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
@@ -348,10 +358,14 @@ impl Hub<'_> {
             Ok(own) => {
                 space.borrow_mut().users -= 1;
                 let own = Rc::new(RefCell::new(own));
-                for p in self.processes.values_mut().filter(|p| Rc::ptr_eq(&p.mm, &mm)) {
-                    p.space = own.clone();
+                let moved: Vec<i32> =
+                    self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
+                self.trace_copied(&space, &own, &moved);
+                for pid in moved {
+                    if let Some(p) = self.processes.get_mut(&pid) {
+                        p.space = own.clone();
+                    }
                 }
-                let _ = pid;
                 thread
             }
             Err(e) => self.give_up(thread, e),
@@ -420,42 +434,45 @@ impl Hub<'_> {
     }
 
     /// Starts or stops counting for the process of `t`, which is at a stub.
-    fn instrument(&mut self, t: &Stopped, on: bool) {
+    fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(p) = self.process_of_mut(tid) else { return };
+        let Some(p) = self.process_of_mut(tid) else { return Some(t) };
         let pid = p.pid;
         if p.counting == on {
             let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
             self.session.redundant_instrumentation(pid, request);
-            return;
+            return Some(t);
         }
         p.counting = on;
         let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        self.switch_slot(t);
+        let t = self.switch_slot(t);
         for other in others {
             if let Some(th) = self.threads.get_mut(&other) {
                 th.switch = true;
                 tracee::interrupt(other);
             }
         }
+        t
     }
 
     /// Changes over to the slot that fits its process's state of instrumentation.
-    fn switch_slot(&mut self, t: &Stopped) {
+    /// The thread is handed back unless it died.
+    fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(th) = self.threads.get_mut(&tid) else { return };
+        let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
-        let Some(p) = self.processes.get(&th.pid) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
+        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
                 Some(s) => s,
-                None => return,
+                None => return Some(t),
             },
         };
         if pool.copy_scratch(th.slot, to).is_err() {
-            return;
+            return Some(t);
         }
         th.other = Some(th.slot);
         th.slot = to;
@@ -463,6 +480,8 @@ impl Hub<'_> {
             regs.gs_base = pool.gs(to);
             let _ = t.set_regs(&regs);
         }
+        drop(pool);
+        if fresh { self.ready_trace(t) } else { Some(t) }
     }
 
     fn masked(&self) -> bool {
