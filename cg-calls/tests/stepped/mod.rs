@@ -9,8 +9,10 @@ use anyhow::{Context, Result};
 use cg_calls::{
     Calls, Code, Config, Function, FunctionId, JumpKind, ObjectId, Place, Profile, Request, Section, Site, SiteId,
 };
-use grind_tests::step::{Step, follow};
+use grind_tests::step::{Visitor, walk};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use nix::libc::user_regs_struct;
+use nix::unistd::Pid;
 
 /// What a static program consists of.
 pub struct Program {
@@ -160,38 +162,39 @@ pub fn profile(
     lose_last_block: bool,
 ) -> Result<Vec<Named>> {
     let mut driver = Driver {
+        program,
         calls: Calls::new(config.clone(), &[0]),
         contexts: config.contexts,
         now: [0],
         instrumented,
+        last: None,
         block: 0,
         pending: Vec::new(),
         parts: Vec::new(),
         plain: BTreeMap::new(),
     };
-    let dir = path.parent().context("a folder")?;
-    follow(path, dir, |step| {
-        driver.step(program, step);
-        Ok(())
-    })?;
+    walk(path, path.parent().context("a folder")?, &mut driver)?;
     if !lose_last_block {
-        driver.flush(program);
+        driver.flush();
     }
     driver.calls.end(&driver.now);
-    driver.requests(program);
+    driver.requests();
     let last = driver.calls.take(&driver.now);
-    driver.part(program, &last);
+    driver.part(&last);
     Ok(driver.parts)
 }
 
 /// The client request that switches instrumentation on.
 const START: u64 = 0x4354_0004;
 
-struct Driver {
+struct Driver<'a> {
+    program: &'a mut Program,
     calls: Calls,
     contexts: bool,
     now: [u64; 1],
     instrumented: bool,
+    /// Registers after the last instruction.
+    last: Option<user_regs_struct>,
     /// Where the running block began.
     block: u64,
     /// Instructions of the running block, which count when it is left.
@@ -200,39 +203,44 @@ struct Driver {
     plain: BTreeMap<u64, u64>,
 }
 
-impl Driver {
-    fn step(&mut self, program: &mut Program, step: Step) {
-        match step {
-            Step::Executed { before, after, .. } if !self.instrumented => {
-                self.instrumented = program.request(before.rip, before.rax) == Some(START);
-                self.block = 0;
-                if self.instrumented {
-                    self.calls.begin(program, after.rip);
-                    self.block = after.rip;
-                }
-            }
-            Step::Executed { before, after, times } => {
-                if self.block == 0 {
-                    self.calls.begin(program, before.rip);
-                    self.block = before.rip;
-                }
-                self.pending.push((before.rip, times));
-                self.transfer(program, &before, &after);
-            }
-            Step::Handler { before, after } => {
-                self.flush(program);
-                let same = (before.rsp.saturating_sub(8192)..before.rsp).contains(&after.rsp);
-                let other: Range<u64> = after.rsp.saturating_sub(8192)..after.rsp + 8192;
-                let stack = (!same).then_some(other);
-                self.calls.signal_enter(program, after.rip, before.rsp, stack, &self.now);
-                self.block = after.rip;
-            }
+impl Visitor for Driver<'_> {
+    fn before(&mut self, _: Pid, regs: &user_regs_struct) -> Result<()> {
+        // The kernel has built a frame for a signal handler.
+        if let Some(last) = self.last.filter(|last| self.instrumented && last.rip != regs.rip) {
+            self.flush();
+            let same = (last.rsp.saturating_sub(8192)..last.rsp).contains(&regs.rsp);
+            let other: Range<u64> = regs.rsp.saturating_sub(8192)..regs.rsp + 8192;
+            let stack = (!same).then_some(other);
+            self.calls.signal_enter(self.program, regs.rip, last.rsp, stack, &self.now);
+            self.requests();
+            self.block = regs.rip;
         }
-        self.requests(program);
+        Ok(())
     }
 
+    fn executed(&mut self, before: &user_regs_struct, after: Option<&user_regs_struct>, times: u64) -> Result<()> {
+        self.last = after.copied();
+        if !self.instrumented {
+            self.instrumented = self.program.request(before.rip, before.rax) == Some(START);
+            self.block = 0;
+            return Ok(());
+        }
+        if self.block == 0 {
+            self.calls.begin(self.program, before.rip);
+            self.block = before.rip;
+        }
+        self.pending.push((before.rip, times));
+        if let Some(after) = after {
+            self.transfer(before, after);
+        }
+        self.requests();
+        Ok(())
+    }
+}
+
+impl Driver<'_> {
     /// Counts what has been executed.
-    fn flush(&mut self, _program: &Program) {
+    fn flush(&mut self) {
         for (addr, times) in self.pending.drain(..) {
             self.now[0] += times;
             *self.plain.entry(addr).or_default() += times;
@@ -242,17 +250,9 @@ impl Driver {
         }
     }
 
-    fn transfer(
-        &mut self,
-        program: &mut Program,
-        before: &nix::libc::user_regs_struct,
-        after: &nix::libc::user_regs_struct,
-    ) {
-        let insn = program.decode(before.rip);
+    fn transfer(&mut self, before: &user_regs_struct, after: &user_regs_struct) {
+        let insn = self.program.decode(before.rip);
         let (target, sp) = (after.rip, after.rsp);
-        if is_syscall(&insn) && target == before.rip {
-            return; // It ended the program.
-        }
         let taken = target != insn.next_ip();
         let kind = match insn.flow_control() {
             _ if target == before.rip && before.rsp == after.rsp && insn.flow_control() == FlowControl::Next => return,
@@ -265,30 +265,30 @@ impl Driver {
         };
         let is_sigreturn = is_syscall(&insn) && before.rax == 15;
         let leaves = is_syscall(&insn) || insn.flow_control() == FlowControl::ConditionalBranch;
-        let place = program.place(target);
+        let place = self.program.place(target);
         if kind == JumpKind::FallThrough && !place.is_entry && !leaves {
             return;
         }
-        let site = program.site_id(before.rip, self.block);
-        self.flush(program);
+        let site = self.program.site_id(before.rip, self.block);
+        self.flush();
         match insn.flow_control() {
             _ if is_sigreturn => {
                 self.calls.signal_leave(&self.now);
             }
             FlowControl::Call | FlowControl::IndirectCall if !is_syscall(&insn) => {
-                self.calls.call(program, site, target, sp, &self.now);
+                self.calls.call(self.program, site, target, sp, &self.now);
             }
             FlowControl::Return => {
-                self.calls.ret(program, site, target, sp, &self.now);
+                self.calls.ret(self.program, site, target, sp, &self.now);
             }
             _ => {
-                self.calls.jump(program, site, target, sp, kind, &self.now);
+                self.calls.jump(self.program, site, target, sp, kind, &self.now);
             }
         }
         self.block = target;
     }
 
-    fn requests(&mut self, program: &Program) {
+    fn requests(&mut self) {
         while let Some(request) = self.calls.take_request() {
             match request {
                 Request::Zero(_) => {
@@ -297,14 +297,14 @@ impl Driver {
                 }
                 Request::DumpBefore(_) | Request::DumpAfter(_) => {
                     let part = self.calls.take(&self.now);
-                    self.part(program, &part);
+                    self.part(&part);
                 }
             }
         }
     }
 
-    fn part(&mut self, program: &Program, profile: &Profile) {
-        let named = named(program, profile, self.contexts, &mut self.plain);
+    fn part(&mut self, profile: &Profile) {
+        let named = named(self.program, profile, self.contexts, &mut self.plain);
         self.parts.push(named);
     }
 }
