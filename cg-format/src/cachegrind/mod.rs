@@ -11,8 +11,8 @@
 //!
 //! The same file, function or line may come again: its counts add up. Counts may be negative.
 
-mod digits;
-mod lines;
+pub(crate) mod digits;
+pub(crate) mod lines;
 mod profile;
 mod read;
 mod rows;
