@@ -8,6 +8,7 @@ pub mod called;
 pub mod debuginfo;
 pub mod dump;
 pub mod expand;
+pub mod front;
 pub mod glob;
 pub mod log;
 pub mod manual;

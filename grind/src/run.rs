@@ -13,6 +13,7 @@ use std::rc::Rc;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::front::{self, Side};
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, sources};
 use crate::outfile::{self, Unwritable};
@@ -118,8 +119,11 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
-    runner.when_started(os::pass_signals_to);
-    os::pass_on_signals()?;
+    os::pass_on_signals();
+    match front::split()? {
+        Side::Front(ending) => return Ok(ending),
+        Side::Tracer(reporter) => runner.report_to(reporter),
+    }
     match grind_engine::run(&program, &settings, &mut runner)? {
         // A status has eight bits.
         Exit::Code(code) => Ok(Ending::Code((code & 0xff) as u8)),

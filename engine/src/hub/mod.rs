@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
 use crate::arena::Scratch;
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -46,6 +46,10 @@ pub(crate) struct Hub<'s> {
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
     main: i32,
+    /// It has been stopped by a signal.
+    main_stopped: bool,
+    /// It has gone on to a program that is not followed.
+    left: bool,
     exit: Option<Exit>,
     failure: Option<EngineError>,
 }
@@ -62,6 +66,8 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         pin: affinity::Pin::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
+        main_stopped: false,
+        left: false,
         exit: None,
         failure: None,
     };
@@ -90,6 +96,22 @@ impl Hub<'_> {
         }
     }
 
+    /// A signal has stopped `tid`.
+    fn main_stops(&mut self, tid: i32, signal: i32) {
+        if tid == self.main && !self.main_stopped {
+            self.main_stopped = true;
+            self.session.first_process(FirstProcess::Stopped(signal));
+        }
+    }
+
+    /// `tid` is not stopped, or not any more.
+    fn main_continued(&mut self, tid: i32) {
+        if tid == self.main && self.main_stopped {
+            self.main_stopped = false;
+            self.session.first_process(FirstProcess::Continued);
+        }
+    }
+
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
         match stop {
@@ -100,7 +122,10 @@ impl Hub<'_> {
             }
             Stop::Signal(signal) => {
                 let Some(thread) = self.threads.get(&tid) else {
-                    // Before the program has begun.
+                    // Before the program has begun; or not followed any more, and there is nothing to resume.
+                    if tid == self.main && self.left {
+                        self.session.first_process(FirstProcess::Stopped(signal));
+                    }
                     let _ = t.resume(How::Continue, signal);
                     return;
                 };
