@@ -17,5 +17,5 @@ pub mod lru;
 pub mod predictor;
 
 pub use geometry::{Geometries, Geometry};
-pub use hierarchy::{LastLevel, Level1, Served};
+pub use hierarchy::{Access, LastLevel, Level1, Port, Served};
 pub use predictor::Predictor;
