@@ -41,7 +41,7 @@ pub(crate) const SLOTS_HINT: u64 = 0x6800_0000_0000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Scratch {
-    /// Guest rax while an indirect branch is looked up, or a counter is bumped.
+    /// Guest rax while a counter is bumped; the target of an indirect branch ([`TARGET`]).
     Rax = 0,
     /// Guest rcx while an indirect branch is looked up.
     Rcx = 8,
@@ -69,6 +69,9 @@ pub(crate) enum Scratch {
     RepeatTarget = 96,
 }
 
+/// The target of an indirect jump or call while it is looked up.
+pub(crate) const TARGET: Scratch = Scratch::Rax;
+
 /// Offset of a cell from `gs`.
 pub(crate) const fn cell_offset(cell: u32) -> u32 {
     SLOT_HEADER as u32 + cell * 8
@@ -78,13 +81,15 @@ pub(crate) const fn cell_offset(cell: u32) -> u32 {
 pub(crate) const SYSCALL_TABLE: u64 = 0;
 /// Bytes of the system-call table.
 pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
-/// Offset of the indirect-branch table in the tables' mapping: a landing's address for each value of the low bits of a
-/// target.
-pub(crate) const IBL_TABLE: u64 = SYSCALL_TABLE_SIZE;
-/// Entries in the indirect-branch table.
+/// Offset of the table for indirect jumps and calls in the tables' mapping: a landing's address for each value of the low
+/// bits of a target.
+pub(crate) const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
+/// Offset of the same for returns.
+pub(crate) const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;
+/// Entries in each of the two.
 pub(crate) const IBL_ENTRIES: u64 = 1 << 16;
-/// Bytes of both tables.
-pub(crate) const TABLES_SIZE: u64 = IBL_TABLE + IBL_ENTRIES * 8;
+/// Bytes of all tables.
+pub(crate) const TABLES_SIZE: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;

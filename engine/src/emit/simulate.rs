@@ -714,7 +714,8 @@ impl Asm {
         let displacement = address.displacement;
         if base.is_none() && index.is_none() {
             let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
-            return self.mov_imm(reg, at);
+            self.mov_imm(reg, at);
+            return;
         }
         if address.narrow {
             self.bytes(&[0x67]);

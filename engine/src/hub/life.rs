@@ -127,21 +127,11 @@ impl Hub<'_> {
                 self.early.insert(tid, t);
             }
             Some((State::New, _)) => self.begin(t),
-            Some((_, switch)) => {
-                if switch && self.feed.is_some() {
-                    // Not in the middle of a record.
-                    let Ok(regs) = t.regs() else { return };
-                    let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
-                    if t.set_regs(&regs).is_ok()
-                        && let Some(t) = self.switch_slot(t)
-                    {
-                        self.enter(t, regs.rip);
-                    }
-                    return;
-                }
-                let t = if switch { self.switch_slot(t) } else { Some(t) };
-                let Some(t) = t else { return };
+            Some((state, switch)) => {
                 let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if switch && !stopping {
+                    return self.switch_on_the_way(t, state);
+                }
                 let how = if stopping { How::Listen } else { How::Continue };
                 let _ = t.resume(how, 0);
             }

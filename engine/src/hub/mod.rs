@@ -18,7 +18,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
-use crate::arena::Scratch;
+use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::hash::Map;
@@ -26,11 +26,12 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
+use crate::recreate::{self, Boundary, Spot};
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
-use crate::transtab::{BlockId, Emulate, StubKind};
+use crate::transtab::{BlockId, Emulate, StubKind, Way};
 
 /// Bytes of a stub: `int3` and its number.
 const STUB_LEN: u64 = 5;
@@ -150,7 +151,7 @@ impl Hub<'_> {
             (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
         };
         if let Some(dead) = dead {
-            return self.dead_block(t, dead);
+            return self.dead_block(t, dead, at);
         }
         self.signal(t, libc::SIGTRAP, state);
     }
@@ -195,7 +196,7 @@ impl Hub<'_> {
                 match (t, id) {
                     (Some(t), Some(id)) => {
                         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                        let body = space.borrow().trans.block(id).cache;
+                        let body = space.borrow().trans.block(id).entry;
                         space.borrow_mut().link(site, id);
                         if t.set_rip(body).is_ok() {
                             let _ = t.resume(How::Continue, 0);
@@ -205,17 +206,15 @@ impl Hub<'_> {
                     (None, _) => {}
                 }
             }
-            StubKind::IblMiss { key } => {
+            StubKind::IblMiss { way } => {
                 let Ok(mut regs) = t.regs() else { return };
-                let target = regs.rcx.wrapping_add(key);
-                regs.rcx = self.scratch(t.tid(), Scratch::Rcx);
-                regs.rax = self.scratch(t.tid(), Scratch::Rax);
+                let target = self.indirect_target(t.tid(), &mut regs, way);
                 let (t, id) = self.translation(t, target);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                    space.borrow_mut().add_landing(id);
-                    regs.rip = space.borrow().trans.block(id).cache;
+                    space.borrow_mut().add_landing(id, way);
+                    regs.rip = space.borrow().trans.block(id).entry;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -230,20 +229,38 @@ impl Hub<'_> {
         }
     }
 
+    /// Where an indirect branch leads that has not found a landing; makes the registers the guest's.
+    fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
+        regs.rcx = self.scratch(tid, Scratch::Rcx);
+        match way {
+            Way::Jump => self.scratch(tid, TARGET),
+            Way::Return => {
+                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
+            }
+        }
+    }
+
     /// The thread got to a block whose guest code has changed or gone.
-    fn dead_block(&mut self, t: Stopped, dead: BlockId) {
+    /// `at` is where it would have entered it.
+    fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let pc = space.borrow().trans.block(dead).pc;
+        // Where it came from may have counted it already.
+        let place = space.borrow().trans.place(at);
+        if let (Some(p), Ok(regs)) = (place, t.regs()) {
+            let b = Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
+            self.correct(t.tid(), &b, &regs);
+        }
         let (t, id) = self.translation(t, pc);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
             && space.borrow().users == 1;
-        if alone {
+        if alone && at == space.borrow().trans.block(dead).entry {
             space.borrow_mut().forward(dead, id);
         }
-        let body = space.borrow().trans.block(id).cache;
+        let body = space.borrow().trans.block(id).entry;
         if t.set_rip(body).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
@@ -256,7 +273,7 @@ impl Hub<'_> {
         let Some(id) = id else { return self.run_off(t, pc) };
         self.set_state(t.tid(), State::Cache);
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let body = space.borrow().trans.block(id).cache;
+        let body = space.borrow().trans.block(id).entry;
         if t.set_rip(body).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
@@ -453,6 +470,37 @@ impl Hub<'_> {
             }
         }
         t
+    }
+
+    /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
+    /// boundary, so that counts which follow from others are not half on one slot and half on the other.
+    pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
+        let Ok(regs) = t.regs() else { return };
+        let in_call = (regs.orig_rax as i64) >= 0;
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let on_the_way = match spot {
+            Spot::Boundary(b) => !b.after_call,
+            Spot::Between => true,
+            Spot::Stub(_) | Spot::Elsewhere => false,
+        };
+        if in_call || state != State::Cache || !on_the_way {
+            if let Some(t) = self.switch_slot(t) {
+                let _ = t.resume(How::Continue, 0);
+            }
+            return;
+        }
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
+            return;
+        }
+        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+        if t.set_regs(&regs).is_ok()
+            && t.set_sigmask(mask).is_ok()
+            && let Some(t) = self.switch_slot(t)
+        {
+            self.enter(t, regs.rip);
+        }
     }
 
     /// Changes over to the slot that fits its process's state of instrumentation.

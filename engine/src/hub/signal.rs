@@ -5,7 +5,7 @@
 
 use nix::libc;
 
-use super::Hub;
+use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
@@ -98,12 +98,13 @@ impl Hub<'_> {
 
     /// Books what has been executed of a block that was left at `b`.
     pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
-        let Some(p) = self.process_of_mut(tid) else { return };
-        if !p.counting {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let Some(p) = self.processes.get_mut(&th.pid) else { return };
+        if counted_slot(th, p.counting) != Some(th.slot) {
             return;
         }
-        let n = p.space.borrow().trans.block(b.block).n;
-        p.corrections.left(b.block, b.executed, n, b.bumped);
+        let block = *p.space.borrow().trans.block(b.block);
+        p.corrections.left(b.block, &block, b.executed, b.bumped);
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             p.corrections.take_off(rep.cell, left);
@@ -215,10 +216,8 @@ impl Hub<'_> {
                     regs.rip = target;
                     return Some((t, regs));
                 }
-                Spot::Stub(StubKind::IblMiss { key }) => {
-                    regs.rip = regs.rcx.wrapping_add(key);
-                    regs.rcx = self.scratch(tid, Scratch::Rcx);
-                    regs.rax = self.scratch(tid, Scratch::Rax);
+                Spot::Stub(StubKind::IblMiss { way }) => {
+                    regs.rip = self.indirect_target(tid, &mut regs, way);
                     return Some((t, regs));
                 }
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
@@ -302,7 +301,7 @@ impl Hub<'_> {
             let Some(t) = t else { return };
             if let Some(id) = id {
                 let Some((space, _)) = self.space_and_state(tid) else { return };
-                let body = space.borrow().trans.block(id).cache;
+                let body = space.borrow().trans.block(id).entry;
                 self.set_state(tid, State::Cache);
                 if t.set_rip(body).is_err() {
                     return;
