@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod called;
+pub mod callgrind;
 pub mod counts;
 pub mod debuginfo;
 pub mod dump;

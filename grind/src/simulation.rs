@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use cg_sim::{Geometries, Geometry};
 use cg_sim::host::{self, Unsupported};
+use cg_sim::{Geometries, Geometry};
 
 use grind_engine::trace::{Filter, TraceSettings};
 

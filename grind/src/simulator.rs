@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel, Level1, Predictor, Served};
 use grind_engine::addr::GuestAddr;
-use grind_engine::trace::{Done, Site, SiteKind, SpaceId, Special, Sink, Target};
+use grind_engine::trace::{Done, Sink, Site, SiteKind, SpaceId, Special, Target};
 
 use crate::counts::EventCounts;
 
