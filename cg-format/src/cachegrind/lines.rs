@@ -67,7 +67,7 @@ impl<R: Read> LineSource<R> {
                 self.cut = self.end;
                 break;
             }
-            if let Some(last) = self.buffer[fresh..self.end].iter().rposition(|byte| *byte == b'\n') {
+            if let Some(last) = memchr::memrchr(b'\n', &self.buffer[fresh..self.end]) {
                 self.cut = fresh + last + 1;
                 break;
             }
