@@ -53,8 +53,8 @@ pub(crate) struct Batch {
     index: Index,
     /// The likelihood that a block must have at present.
     least: u32,
-    /// The likeliest of the blocks that were left for later.
-    left: Option<u64>,
+    /// The likeliest of the blocks that were left for later: as a rule, both ways out of the last one that was found.
+    left: Vec<u64>,
 }
 
 impl Default for Batch {
@@ -65,7 +65,7 @@ impl Default for Batch {
             queue: BinaryHeap::new(),
             index: Index::default(),
             least: LEAST,
-            left: None,
+            left: Vec::new(),
         }
     }
 }
@@ -144,14 +144,15 @@ fn likelihoods(last: &Insn) -> (u32, u32) {
 impl Batch {
     /// Finds blocks from `pc` on. Nothing is found if nothing is mapped there.
     ///
-    /// A guest that comes back for just the block that was the likeliest to follow runs through new code in a straight
+    /// A guest that comes back for just what was the likeliest to follow runs through new code in a straight
     /// line: then more and more is found at a time.
     pub(crate) fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
         self.blocks.clear();
         self.insns.clear();
         self.queue.clear();
         self.index.clear();
-        let expected = self.left.take() == Some(pc);
+        let expected = self.left.contains(&pc);
+        self.left.clear();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
         let mut candidate = |pc, likely, return_site| {
@@ -173,7 +174,9 @@ impl Batch {
             }
             // New, or in the middle of an instruction: then a block of its own, over the same bytes.
             if self.blocks.len() >= BUDGET || likely < self.least {
-                self.left.get_or_insert(at);
+                if self.left.len() < 2 {
+                    self.left.push(at);
+                }
                 continue;
             }
             let first = self.insns.len();

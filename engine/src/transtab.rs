@@ -131,13 +131,52 @@ pub(crate) struct Place {
 struct Page {
     /// Which of its bytes begin a live block: a bit each.
     starts: [u64; 64],
-    /// Blocks that begin or end on it; some may be dead.
-    blocks: Vec<BlockId>,
+    /// The live blocks that begin on it, by their offset in it, in no order; no offset occurs twice.
+    live: Vec<(u16, BlockId)>,
+    /// Other blocks with code on it; some may be dead.
+    tails: Vec<BlockId>,
+}
+
+impl Page {
+    fn at(&self, pc: u64) -> (usize, u64) {
+        ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
+    }
+
+    fn begins(&self, pc: u64) -> bool {
+        let (word, bit) = self.at(pc);
+        self.starts[word] & bit != 0
+    }
+
+    /// The block at `pc` is dead, if it is `id`.
+    fn forget(&mut self, pc: u64, id: BlockId) {
+        let before = self.live.len();
+        self.live.retain(|(_, other)| *other != id);
+        if self.live.len() != before {
+            let (word, bit) = self.at(pc);
+            self.starts[word] &= !bit;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.tails.is_empty()
+    }
+
+    fn insert(&mut self, pc: u64, id: BlockId) {
+        let offset = (pc & 0xfff) as u16;
+        if self.begins(pc) {
+            // It has been translated once more: the new one counts, the other one may still be linked to.
+            let former = self.live.iter().position(|(o, _)| *o == offset);
+            self.tails.extend(former.map(|i| self.live.swap_remove(i).1));
+        }
+        let (word, bit) = self.at(pc);
+        self.starts[word] |= bit;
+        self.live.push((offset, id));
+    }
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { starts: [0; 64], blocks: Vec::new() }
+        Self { starts: [0; 64], live: Vec::new(), tails: Vec::new() }
     }
 }
 
@@ -157,7 +196,6 @@ pub(crate) struct TransTab {
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
-    live: Map<u64, BlockId>,
     /// What is known by guest page.
     pages: Map<u64, Box<Page>>,
     /// What is known by cache address, a run for each chunk.
@@ -170,7 +208,9 @@ pub(crate) struct TransTab {
 impl TransTab {
     /// The live fragment for `pc`.
     pub(crate) fn lookup(&self, pc: u64) -> Option<BlockId> {
-        self.live.get(&pc).copied()
+        let page = self.pages.get(&(pc >> 12)).filter(|p| p.begins(pc))?;
+        let offset = (pc & 0xfff) as u16;
+        page.live.iter().find(|(o, _)| *o == offset).map(|(_, id)| *id)
     }
 
     pub(crate) fn block(&self, id: BlockId) -> &Block {
@@ -196,29 +236,20 @@ impl TransTab {
     /// Adds a block.
     pub(crate) fn add_block(&mut self, block: Block) -> BlockId {
         let id = self.next_block();
-        self.live.insert(block.pc, id);
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
-        for page in first..=last {
-            let page = self.pages.entry(page).or_default();
-            page.blocks.push(id);
+        self.pages.entry(first).or_default().insert(block.pc, id);
+        if last != first {
+            self.pages.entry(last).or_default().tails.push(id);
         }
-        self.mark(block.pc, true);
         self.blocks.push(block);
         id
     }
 
-    fn mark(&mut self, pc: u64, begins: bool) {
-        if let Some(page) = self.pages.get_mut(&(pc >> 12)) {
-            let (word, bit) = (&mut page.starts[(pc as usize & 0xfff) >> 6], 1 << (pc & 63));
-            *word = if begins { *word | bit } else { *word & !bit };
-        }
-    }
-
     /// Whether a live block begins at `pc`.
     pub(crate) fn begins(&self, pc: u64) -> bool {
-        self.pages.get(&(pc >> 12)).is_some_and(|p| p.starts[(pc as usize & 0xfff) >> 6] >> (pc & 63) & 1 != 0)
+        self.pages.get(&(pc >> 12)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
@@ -286,7 +317,7 @@ impl TransTab {
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
     pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
-        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].blocks.is_empty())
+        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
@@ -296,26 +327,28 @@ impl TransTab {
         for page in self.pages_in(start >> 12, last) {
             let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
-            entry.blocks.retain(|id| {
+            let mut keep = |id: BlockId| {
                 let b = &mut blocks[id.0 as usize];
-                if b.dead {
-                    return false;
-                }
-                if b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                if !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > start {
                     b.dead = true;
-                    killed.push(*id);
-                    return false;
+                    killed.push(id);
                 }
-                true
-            });
+                !b.dead
+            };
+            entry.live.retain(|(_, id)| keep(*id));
+            entry.tails.retain(|id| keep(*id));
+            entry.starts = [0; 64];
+            for (offset, _) in &entry.live {
+                entry.starts[usize::from(*offset) >> 6] |= 1 << (offset & 63);
+            }
         }
         for &id in &killed {
             let b = self.blocks[id.0 as usize];
-            if self.live.get(&b.pc) == Some(&id) {
-                self.live.remove(&b.pc);
-                self.mark(b.pc, false);
-            }
             self.dead.insert(b.cache, id);
+            // Killed by its last page, it is still listed on its first one.
+            if let Some(page) = self.pages.get_mut(&(b.pc >> 12)) {
+                page.forget(b.pc, id);
+            }
         }
         killed
     }
