@@ -485,7 +485,7 @@ impl Space {
         }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
-        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(64);
+        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
         for (tail, slot, landing) in publish {
             match tail {
                 Some(t) => self.store_u64(t.literal, landing),

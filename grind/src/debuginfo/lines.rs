@@ -2,8 +2,9 @@
 //!
 //! Line programs are found through the units in `.debug_info`; a unit's program is run only if the unit covers an asked
 //! address (or does not say what it covers). Where `.debug_info` is compressed, inflating it would take most of the time:
-//! then all programs of `.debug_line` are run without it, provided that they are all of DWARF 5, which repeats the
-//! compilation directory in the program's header, and that nothing in them is odd. The rows are never stored: each is
+//! then the programs of `.debug_line` are run without it, but for those whose first address `.debug_aranges` gives to a
+//! unit that covers no asked address; provided that they are all of DWARF 5, which repeats the compilation directory in the
+//! program's header, and that nothing in them is odd. The rows are never stored: each is
 //! offered to the first asked address at or behind its start, and one pass at the end hands the results on (see
 //! [`Slots`]). Sections are read when they are needed, and only then.
 //!
