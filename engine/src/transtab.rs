@@ -223,10 +223,13 @@ impl TransTab {
         BlockId(self.blocks.len() as u32)
     }
 
-    /// Adds a block.
+    /// Adds a block; only the first of several with the same address is found by it.
     pub(crate) fn add_block(&mut self, block: Block) -> BlockId {
         let id = self.next_block();
-        self.live.insert(block.pc, id);
+        // Of the copies of a loop, the first one is the one to be entered.
+        if self.lookup(block.pc).is_none() {
+            self.live.insert(block.pc, id);
+        }
         self.by_cache.insert(block.cache, id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
