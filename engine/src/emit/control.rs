@@ -3,6 +3,7 @@
 
 use iced_x86::{Code, OpKind, Register};
 
+use super::flow::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
@@ -17,11 +18,11 @@ impl Emitter<'_> {
         let taken = self.out.code.pos() - 1;
         self.record_arm(site, false);
         let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next(), free: false });
+        self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
         self.out.code.patch_short(taken);
         self.record_arm(site, true);
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target(), free: false });
+        self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
     }
 
     pub(super) fn push_return(&mut self, pc: u64) {
@@ -142,12 +143,12 @@ impl Emitter<'_> {
         self.out.code.stop(id);
     }
 
-    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code. `free`: without being counted.
-    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, free: bool) {
+    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
+    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, to: Option<Goal>) {
         if next_in_order == Some(target) {
             return;
         }
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target, free });
+        self.out.fixups.push(Fixup { pos, target, to });
     }
 }
