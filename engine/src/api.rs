@@ -28,6 +28,8 @@ pub struct Settings {
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
     pub count_at_start: bool,
+    /// What is recorded for a [`crate::trace::Sink`], if one is given.
+    pub trace: crate::trace::TraceSettings,
 }
 
 /// How the first process ended.
@@ -90,6 +92,24 @@ pub struct InstructionCount {
     pub len: u8,
     /// Executions; one more for each iteration of a REP-prefixed one.
     pub count: u64,
+    /// What each execution does; only known if something is traced.
+    pub events: StaticEvents,
+}
+
+/// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StaticEvents {
+    /// Loads.
+    pub reads: u8,
+    /// Stores.
+    pub writes: u8,
+    /// Loads and stores of the same bytes.
+    pub modifies: u8,
+    /// It is a conditional branch.
+    pub conditional: bool,
+    /// It is an indirect jump or call.
+    pub indirect: bool,
 }
 
 /// What a process has executed.

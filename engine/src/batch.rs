@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::code_reader::CodeReader;
-use crate::decode::{self, Class, Insn, OSZAP};
+use crate::decode::{self, Class, Insn, STATUS};
 
 /// The most blocks translated at a stop. Measured on a compiler: fewer means more stops, more means code that is never run.
 const BUDGET: usize = 64;
@@ -123,7 +123,7 @@ impl Batch {
                     live = live & !decode::flags_killed(&insn.ins) | decode::flags_read(&insn.ins);
                     if insn.class == Class::Syscall {
                         // r11 shows the flags.
-                        live = OSZAP;
+                        live = STATUS;
                     }
                     insn.live = live;
                 }
@@ -134,7 +134,7 @@ impl Batch {
     fn live_in(&self, pc: u64, known: &impl Known) -> u8 {
         match self.find(pc) {
             Some(i) => self.insns[self.blocks[i].first].live,
-            None => known.live_in(pc).unwrap_or(OSZAP),
+            None => known.live_in(pc).unwrap_or(STATUS),
         }
     }
 
@@ -144,7 +144,7 @@ impl Batch {
             Class::Jmp | Class::Call => self.live_in(last.target(), known),
             Class::Jcc | Class::Loop => self.live_in(last.target(), known) | self.live_in(last.next(), known),
             c if !c.ends_block() => self.live_in(last.next(), known),
-            _ => OSZAP,
+            _ => STATUS,
         }
     }
 }

@@ -121,15 +121,18 @@ impl Insn {
 /// The status flags that `inc` writes.
 pub(crate) const OSZAP: u8 = (RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF) as u8;
 
+/// All status flags.
+pub(crate) const STATUS: u8 = OSZAP | RflagsBits::CF as u8;
+
 /// The status flags that `ins` reads.
 pub(crate) fn flags_read(ins: &Instruction) -> u8 {
-    ins.rflags_read() as u8 & OSZAP
+    ins.rflags_read() as u8 & STATUS
 }
 
 /// The status flags that `ins` writes for certain, whatever its operands are.
 pub(crate) fn flags_killed(ins: &Instruction) -> u8 {
     use Mnemonic as M;
-    let modified = ins.rflags_modified() as u8 & OSZAP;
+    let modified = ins.rflags_modified() as u8 & STATUS;
     if modified == 0 {
         return 0;
     }
@@ -275,6 +278,37 @@ impl OperandKinds for Instruction {
     }
 }
 
+/// The next instruction of `decoder`, whose bytes are the first of `here`.
+fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
+    let at = decoder.ip();
+    let mut ins = decoder.decode();
+    let mut class = classify(&ins, masked);
+    if here.len() >= REQUEST_LEN && here[..16] == REQUEST_PREAMBLE {
+        let service = match here[16..REQUEST_LEN] {
+            [0x48, 0x87, 0xdb] => Some(Class::ClientRequest),
+            [0x48, 0x87, 0xc9] => Some(Class::ClientGetNr),
+            [0x48, 0x87, 0xd2] => Some(Class::CallNoRedirect),
+            _ => None,
+        };
+        if let Some(service) = service {
+            class = service;
+            ins.set_len(REQUEST_LEN);
+            ins.set_ip(at);
+        }
+    }
+    let mut raw = [0; MAX_INSN_LEN];
+    let n = ins.len().min(MAX_INSN_LEN).min(here.len());
+    raw[..n].copy_from_slice(&here[..n]);
+    let displacement_at =
+        if ins.is_ip_rel_memory_operand() { decoder.get_constant_offsets(&ins).displacement_offset() as u8 } else { 0 };
+    Insn { ins, class, live: STATUS, displacement_at, raw }
+}
+
+/// The instruction at `pc` that `bytes` begin with.
+pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
+    decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
+}
+
 /// Decodes the block at `pc` into `out` (appended). `stop(a)` says whether a block that is already there begins at `a`:
 /// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
 pub(crate) fn decode_block(
@@ -307,30 +341,9 @@ pub(crate) fn decode_block(
             if here.is_empty() {
                 return out.len() - first;
             }
-            let mut ins = decoder.decode();
-            let mut class = classify(&ins, masked);
-            if here.len() >= REQUEST_LEN && here[..16] == REQUEST_PREAMBLE {
-                let service = match here[16..REQUEST_LEN] {
-                    [0x48, 0x87, 0xdb] => Some(Class::ClientRequest),
-                    [0x48, 0x87, 0xc9] => Some(Class::ClientGetNr),
-                    [0x48, 0x87, 0xd2] => Some(Class::CallNoRedirect),
-                    _ => None,
-                };
-                if let Some(service) = service {
-                    class = service;
-                    ins.set_len(REQUEST_LEN);
-                    ins.set_ip(at);
-                }
-            }
-            let mut raw = [0; MAX_INSN_LEN];
-            let n = ins.len().min(MAX_INSN_LEN).min(here.len());
-            raw[..n].copy_from_slice(&here[..n]);
-            let displacement_at = if ins.is_ip_rel_memory_operand() {
-                decoder.get_constant_offsets(&ins).displacement_offset() as u8
-            } else {
-                0
-            };
-            out.push(Insn { ins, class, live: OSZAP, displacement_at, raw });
+            let insn = decode(&mut decoder, here, masked);
+            let class = insn.class;
+            out.push(insn);
             if class.ends_block() {
                 return out.len() - first;
             }

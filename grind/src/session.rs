@@ -12,12 +12,15 @@ use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
 use crate::front::Reporter;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::options::Options;
 use crate::resolve::{self, Cause};
+use crate::simulation::{self, Simulation};
+use crate::simulator::Findings;
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -31,6 +34,8 @@ struct Process {
 pub struct Runner<'a> {
     called: Called,
     options: &'a Options,
+    simulation: Simulation,
+    findings: Findings,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -51,6 +56,8 @@ impl<'a> Runner<'a> {
         Self {
             called,
             options,
+            simulation: Simulation::default(),
+            findings: Findings::default(),
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             attribute,
@@ -59,6 +66,12 @@ impl<'a> Runner<'a> {
             front: None,
             started: false,
         }
+    }
+
+    /// Counts what `simulation` adds to instructions, too; what it found will be in `findings`.
+    pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
+        self.simulation = simulation;
+        self.findings = findings;
     }
 
     /// Tells the front how the first process fares.
@@ -112,6 +125,20 @@ impl<'a> Runner<'a> {
             }
         ));
         self.log.say(pid, Voice::Detail, &lines);
+    }
+
+    fn describe_simulation(&mut self, pid: i32) {
+        for note in self.simulation.notes() {
+            self.log.say(pid, Voice::Detail, note);
+        }
+        for remark in self.simulation.remarks() {
+            self.log.say(pid, Voice::User, remark);
+        }
+        if self.options.verbosity > 1
+            && let Some(configuration) = self.simulation.configuration()
+        {
+            self.log.say(pid, Voice::User, &configuration);
+        }
     }
 
     /// Why the program that `pid` is about to start cannot be followed, if so.
@@ -174,6 +201,7 @@ impl Session for Runner<'_> {
         self.banner(pid);
         if first {
             self.verbose_start(pid);
+            self.describe_simulation(pid);
         }
     }
 
@@ -204,7 +232,12 @@ impl Session for Runner<'_> {
                 self.user(pid, "");
             }
         }
-        let profile = dump::profile(report, &mut *self.attribute);
+        let mut counts = CountTable::new(self.simulation.events());
+        counts.add_instructions(report.counts);
+        for found in self.findings.take(pid) {
+            counts.add(found.module, found.addr, &found.counts);
+        }
+        let profile = dump::profile(report, &counts, &self.simulation, &mut *self.attribute);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
@@ -228,8 +261,8 @@ impl Session for Runner<'_> {
                     }
                 }
                 if self.options.verbosity > 0 {
-                    let total = with_commas(dump::total_ir(&profile));
-                    self.user(pid, &format!("I refs:        {total}"));
+                    let summary = simulation::summary(self.simulation.events(), profile.total());
+                    self.user(pid, &summary);
                 }
             }
             Err(error) => {
@@ -267,19 +300,6 @@ impl Session for Runner<'_> {
             _ => {}
         }
     }
-}
-
-/// `1,234,567`
-fn with_commas(number: i128) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

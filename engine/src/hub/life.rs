@@ -39,7 +39,11 @@ impl Hub<'_> {
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
         if child_pid == child {
+            self.drain_thread(tid);
             self.fork_process(pid, child, has(libc::CLONE_VM));
+            if let Some(feed) = &self.feed {
+                feed.forked(pid, tid, child);
+            }
         }
         let Some(p) = self.processes.get_mut(&child_pid) else {
             let _ = t.resume(How::Continue, 0);
@@ -52,7 +56,11 @@ impl Hub<'_> {
             return;
         };
         p.threads.push(child);
+        if p.pool.borrow().is_low() {
+            p.space.borrow().stop_before_births();
+        }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        self.traps_of_child(pid, tid, child_pid, child);
         self.threads.insert(
             child,
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
@@ -105,7 +113,9 @@ impl Hub<'_> {
         let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
-        if t.set_regs(&regs).is_ok() {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -121,15 +131,15 @@ impl Hub<'_> {
                 self.early.insert(tid, t);
             }
             Some((State::New, _)) => self.begin(t),
-            Some((_, switch)) => {
-                if switch {
-                    self.switch_slot(&t);
-                }
+            Some((state, switch)) => {
                 let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
                 if stopping {
                     self.main_stops(tid, signal);
                 } else {
                     self.main_continued(tid);
+                }
+                if switch && !stopping {
+                    return self.switch_on_the_way(t, state);
                 }
                 let how = if stopping { How::Listen } else { How::Continue };
                 let _ = t.resume(how, 0);
@@ -179,6 +189,7 @@ impl Hub<'_> {
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
         let Ok(memory) = Memory::open(tid) else { return };
+        self.traps_of_image(&t);
         let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
         let prepared = image::prepare(&mut remote, tid, self.masked());
         let thread = remote.thread.take();
@@ -193,6 +204,12 @@ impl Hub<'_> {
         let Some(slot) = pool.take() else { return };
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
+        let mut space = space;
+        if let Some(feed) = &mut self.feed {
+            space.trace.settings = self.settings.trace;
+            space.trace.id = feed.new_space();
+            feed.image(tid, space.trace.id);
+        }
         let process = Process {
             pid: tid,
             parent,
@@ -211,6 +228,7 @@ impl Hub<'_> {
         self.processes.insert(tid, process);
         self.threads
             .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.traps_of_tables(tid);
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };
@@ -218,7 +236,9 @@ impl Hub<'_> {
         // Not in a system call any more, as far as restarting is concerned.
         regs.orig_rax = u64::MAX;
         let entry = regs.rip;
-        if t.set_regs(&regs).is_ok() {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
             self.enter(t, entry);
         }
     }
@@ -266,12 +286,16 @@ impl Hub<'_> {
 
     /// Adds a thread's counts to its process; the last one's end is the process's.
     fn fold(&mut self, tid: i32, exit: Option<Exit>) {
-        let Some(th) = self.threads.get_mut(&tid) else { return };
-        if th.folded {
+        if self.threads.get(&tid).is_none_or(|th| th.folded) {
             return;
         }
+        self.drain_thread(tid);
+        let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;
         let pid = th.pid;
+        if let Some(feed) = &self.feed {
+            feed.thread_ended(pid, tid);
+        }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
         let counted = counted_slot(th, p.counting);
@@ -307,6 +331,9 @@ impl Hub<'_> {
         if std::mem::replace(&mut p.reported, true) {
             return;
         }
+        if let Some(feed) = &self.feed {
+            feed.process_ended(pid);
+        }
         let space = p.space.borrow();
         let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
         self.session.process_ends(&ProcessReport {
@@ -327,6 +354,7 @@ impl Hub<'_> {
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {
+                self.traps.remove(&th.pid);
                 release(&p);
             }
         }

@@ -8,7 +8,9 @@ mod affinity;
 mod clientreq;
 mod life;
 mod signal;
+mod sigtrap;
 mod syscall;
+mod trace;
 mod volatile;
 
 use std::cell::RefCell;
@@ -17,7 +19,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
-use crate::arena::Scratch;
+use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::hash::Map;
@@ -25,10 +27,12 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
+use crate::recreate::{self, Boundary, Spot};
 use crate::slots::SlotId;
 use crate::space::Space;
+use crate::trace::{Feed, Sink};
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
-use crate::transtab::{BlockId, Emulate, StubKind};
+use crate::transtab::{BlockId, Emulate, StubKind, Way};
 
 /// Bytes of a stub: `int3` and its number.
 const STUB_LEN: u64 = 5;
@@ -42,6 +46,10 @@ pub(crate) struct Hub<'s> {
     /// First stops of threads whose creator has not told of them yet.
     early: Map<i32, Stopped>,
     pin: affinity::Pin,
+    /// The way to whoever analyses the trace, if there is one.
+    feed: Option<Feed>,
+    /// What processes do with SIGTRAP, where that needs care.
+    traps: Map<i32, sigtrap::Traps>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -55,7 +63,13 @@ pub(crate) struct Hub<'s> {
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
+pub(crate) fn run(
+    program: &Program,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Option<Box<dyn Sink>>,
+) -> Result<Exit, EngineError> {
+    let feed = sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -64,6 +78,8 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
+        feed,
+        traps: Map::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -164,7 +180,11 @@ impl Hub<'_> {
             (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
         };
         if let Some(dead) = dead {
-            return self.dead_block(t, dead);
+            return self.dead_block(t, dead, at);
+        }
+        if self.withhold_trap(&t) {
+            let _ = t.resume(How::Continue, 0);
+            return;
         }
         self.signal(t, libc::SIGTRAP, state);
     }
@@ -209,7 +229,7 @@ impl Hub<'_> {
                 match (t, id) {
                     (Some(t), Some(id)) => {
                         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                        let body = space.borrow().trans.block(id).cache;
+                        let body = space.borrow().trans.block(id).entry;
                         space.borrow_mut().link(site, id);
                         if t.set_rip(body).is_ok() {
                             let _ = t.resume(How::Continue, 0);
@@ -219,17 +239,15 @@ impl Hub<'_> {
                     (None, _) => {}
                 }
             }
-            StubKind::IblMiss { key } => {
+            StubKind::IblMiss { way } => {
                 let Ok(mut regs) = t.regs() else { return };
-                let target = regs.rcx.wrapping_add(key);
-                regs.rcx = self.scratch(t.tid(), Scratch::Rcx);
-                regs.rax = self.scratch(t.tid(), Scratch::Rax);
+                let target = self.indirect_target(t.tid(), &mut regs, way);
                 let (t, id) = self.translation(t, target);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                    space.borrow_mut().add_landing(id);
-                    regs.rip = space.borrow().trans.block(id).cache;
+                    space.borrow_mut().add_landing(id, way);
+                    regs.rip = space.borrow().trans.block(id).entry;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -240,24 +258,43 @@ impl Hub<'_> {
                 }
             }
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
+            StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
         }
     }
 
+    /// Where an indirect branch leads that has not found a landing; makes the registers the guest's.
+    fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
+        regs.rcx = self.scratch(tid, Scratch::Rcx);
+        match way {
+            Way::Jump => self.scratch(tid, TARGET),
+            Way::Return => {
+                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
+            }
+        }
+    }
+
     /// The thread got to a block whose guest code has changed or gone.
-    fn dead_block(&mut self, t: Stopped, dead: BlockId) {
+    /// `at` is where it would have entered it.
+    fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let pc = space.borrow().trans.block(dead).pc;
+        // Where it came from may have counted it already.
+        let place = space.borrow().trans.place(at);
+        if let (Some(p), Ok(regs)) = (place, t.regs()) {
+            let b = Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
+            self.correct(t.tid(), &b, &regs);
+        }
         let (t, id) = self.translation(t, pc);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
             && space.borrow().users == 1;
-        if alone {
+        if alone && at == space.borrow().trans.block(dead).entry {
             space.borrow_mut().forward(dead, id);
         }
-        let body = space.borrow().trans.block(id).cache;
+        let body = space.borrow().trans.block(id).entry;
         if t.set_rip(body).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
@@ -270,7 +307,7 @@ impl Hub<'_> {
         let Some(id) = id else { return self.run_off(t, pc) };
         self.set_state(t.tid(), State::Cache);
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let body = space.borrow().trans.block(id).cache;
+        let body = space.borrow().trans.block(id).entry;
         if t.set_rip(body).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
@@ -363,7 +400,6 @@ impl Hub<'_> {
             return Some(t);
         }
         let Some(p) = self.process_of(tid) else { return Some(t) };
-        let pid = p.pid;
         let mm = p.mm.clone();
         let gadget = space.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
@@ -373,10 +409,14 @@ impl Hub<'_> {
             Ok(own) => {
                 space.borrow_mut().users -= 1;
                 let own = Rc::new(RefCell::new(own));
-                for p in self.processes.values_mut().filter(|p| Rc::ptr_eq(&p.mm, &mm)) {
-                    p.space = own.clone();
+                let moved: Vec<i32> =
+                    self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
+                self.trace_copied(&space, &own, &moved);
+                for pid in moved {
+                    if let Some(p) = self.processes.get_mut(&pid) {
+                        p.space = own.clone();
+                    }
                 }
-                let _ = pid;
                 thread
             }
             Err(e) => self.give_up(thread, e),
@@ -445,42 +485,76 @@ impl Hub<'_> {
     }
 
     /// Starts or stops counting for the process of `t`, which is at a stub.
-    fn instrument(&mut self, t: &Stopped, on: bool) {
+    fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(p) = self.process_of_mut(tid) else { return };
+        let Some(p) = self.process_of_mut(tid) else { return Some(t) };
         let pid = p.pid;
         if p.counting == on {
             let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
             self.session.redundant_instrumentation(pid, request);
-            return;
+            return Some(t);
         }
         p.counting = on;
         let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        self.switch_slot(t);
+        let t = self.switch_slot(t);
         for other in others {
             if let Some(th) = self.threads.get_mut(&other) {
                 th.switch = true;
                 tracee::interrupt(other);
             }
         }
+        t
+    }
+
+    /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
+    /// boundary, so that counts which follow from others are not half on one slot and half on the other.
+    pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
+        let Ok(regs) = t.regs() else { return };
+        let in_call = (regs.orig_rax as i64) >= 0;
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let on_the_way = match spot {
+            Spot::Boundary(b) => !b.after_call,
+            Spot::Between => true,
+            Spot::Stub(_) | Spot::Elsewhere => false,
+        };
+        if in_call || state != State::Cache || !on_the_way {
+            if let Some(t) = self.switch_slot(t) {
+                let _ = t.resume(How::Continue, 0);
+            }
+            return;
+        }
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
+            return;
+        }
+        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+        if t.set_regs(&regs).is_ok()
+            && t.set_sigmask(mask).is_ok()
+            && let Some(t) = self.switch_slot(t)
+        {
+            self.enter(t, regs.rip);
+        }
     }
 
     /// Changes over to the slot that fits its process's state of instrumentation.
-    fn switch_slot(&mut self, t: &Stopped) {
+    /// The thread is handed back unless it died.
+    fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(th) = self.threads.get_mut(&tid) else { return };
+        let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
-        let Some(p) = self.processes.get(&th.pid) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
+        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
                 Some(s) => s,
-                None => return,
+                None => return Some(t),
             },
         };
         if pool.copy_scratch(th.slot, to).is_err() {
-            return;
+            return Some(t);
         }
         th.other = Some(th.slot);
         th.slot = to;
@@ -488,6 +562,8 @@ impl Hub<'_> {
             regs.gs_base = pool.gs(to);
             let _ = t.set_regs(&regs);
         }
+        drop(pool);
+        if fresh { self.ready_trace(t) } else { Some(t) }
     }
 
     fn masked(&self) -> bool {
