@@ -128,6 +128,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
         Side::Front(ending) => return Ok(ending),
         Side::Tracer(reporter) => runner.report_to(reporter),
     }
+    // From here on, there may be threads.
     let simulator = settings.trace.any().then(|| Simulator::new(simulation.caches));
     let (simulator, findings) = simulator.unzip();
     runner.simulate(simulation, findings.unwrap_or_default());

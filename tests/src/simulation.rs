@@ -11,7 +11,7 @@
 
 use crate::build::Source;
 use crate::costs::Costs;
-use crate::run::Job;
+use crate::run::{Job, Outcome};
 use crate::tools;
 
 /// The programs of `cache/`, by name.
@@ -86,7 +86,7 @@ pub fn has_reference(source: &Source) -> bool {
 ///
 /// # Panics
 /// If the program does not end with 0, or there is not one good profile.
-pub fn simulate(profiler: &[String], job: &Job<'_>, geometry: &Geometry) -> Costs {
+pub fn simulate(profiler: &[String], job: &Job<'_>, geometry: &Geometry) -> (Outcome, Costs) {
     let mut words = profiler.to_vec();
     words.extend(["--cache-sim=yes".into(), "--branch-sim=yes".into()]);
     words.extend(geometry.options());
@@ -95,7 +95,7 @@ pub fn simulate(profiler: &[String], job: &Job<'_>, geometry: &Geometry) -> Cost
     assert_eq!(done.raw.len(), 1, "one profile is expected; {}\nlog:\n{}", done.outcome.show(), done.log);
     let costs = Costs::parse(&done.raw[0].1).unwrap_or_else(|e| panic!("{e:#}"));
     assert_eq!(costs.events, EVENTS, "the events of the profile");
-    costs
+    (done.outcome, costs)
 }
 
 /// The reference, making no branches disappear and keeping every load.

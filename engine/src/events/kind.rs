@@ -9,7 +9,7 @@ use iced_x86::{Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnem
 use super::Kind;
 
 /// Slots for all opcodes.
-const CODES: usize = 8192;
+pub(super) const CODES: usize = 8192;
 
 const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;

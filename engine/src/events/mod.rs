@@ -24,6 +24,8 @@ mod kind;
 mod masked;
 pub mod resolve;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod tests;
 
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register};

@@ -1,5 +1,6 @@
-//! What one instruction accesses, given the registers it starts with: the slow and obvious twin of emitted checks, and
-//! what tests compare with other tools. It must never be used where speed matters, and it reads no guest memory.
+//! What one instruction accesses, given the registers it starts with: the slow and obvious twin of emitted checks, what tests
+//! compare with other tools, and the answer for instructions that emitted code does not judge itself (masks, vectors of
+//! indices). It decodes anew each time, so it must never be asked about common instructions; it reads no guest memory.
 
 use std::arch::x86_64::__cpuid_count;
 

@@ -16,7 +16,7 @@ use super::signal::bit;
 use super::syscall::{answer, run};
 use crate::image::Remote;
 use crate::process::State;
-use crate::tracee::{Regs, Stopped};
+use crate::tracee::{How, Regs, Stop, Stopped};
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);
@@ -292,18 +292,44 @@ impl Hub<'_> {
         }
     }
 
+    /// Lets the kernel ignore SIGTRAP. The `int3` behind a remote call would undo that: between the stops of a system call.
+    fn ignore_trap(&mut self, t: Stopped) -> Option<Stopped> {
+        let at = self.gs(t.tid()) + ACTION_OFFSET;
+        let mut action = [0; ACTION_SIZE];
+        action[..8].copy_from_slice(&(libc::SIG_IGN as u64).to_le_bytes());
+        let _ = self.process_of(t.tid())?.memory.write(at, &action);
+        let (space, _) = self.space_and_state(t.tid())?;
+        let (saved, mask) = (t.regs().ok()?, t.sigmask().ok()?);
+        let mut regs = saved;
+        regs.rip = space.borrow().gadget.0;
+        regs.rax = libc::SYS_rt_sigaction as u64;
+        regs.orig_rax = u64::MAX;
+        [regs.rdi, regs.rsi, regs.rdx, regs.r10] = [libc::SIGTRAP as u64, at, 0, 8];
+        t.set_sigmask(!0).ok()?;
+        t.set_regs(&regs).ok()?;
+        let mut t = t;
+        for _ in 0..2 {
+            match t.resume_and_wait(How::Syscall, 0) {
+                Ok((next, Stop::Syscall)) => t = next,
+                Ok((next, stop)) => {
+                    // Killed in between.
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+        t.set_regs(&saved).ok()?;
+        t.set_sigmask(mask).ok()?;
+        Some(t)
+    }
+
     /// The process is about to execute a program that is not followed: what it does with SIGTRAP is the kernel's business.
     pub(super) fn hand_traps_over(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
         let Some(traps) = self.traps_of(tid) else { return Some(t) };
         let ignored = traps.ignored;
-        let t = if ignored {
-            let mut action = [0; ACTION_SIZE];
-            action[..8].copy_from_slice(&(libc::SIG_IGN as u64).to_le_bytes());
-            self.act(t, &action)?
-        } else {
-            t
-        };
+        let t = if ignored { self.ignore_trap(t)? } else { t };
         if self.trap_blocked(tid)
             && let Ok(mask) = t.sigmask()
         {
