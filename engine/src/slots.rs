@@ -48,12 +48,12 @@ impl SlotPool {
 
     /// Few are left: births must be watched.
     pub(crate) fn is_low(&self) -> bool {
-        self.left() < (self.count as usize / 4).min(256)
+        self.left() <= (self.count as usize / 4).clamp(1, 256)
     }
 
     /// So few are left that births which have begun already may need them.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.left() <= (self.count as usize / 4).min(32)
+        self.left() <= (self.count as usize / 32).min(32)
     }
 
     /// Gives a slot back; its contents are lost.
