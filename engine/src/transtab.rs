@@ -120,6 +120,8 @@ pub(crate) enum StubKind {
     IblMiss { way: Way },
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
+    /// A system call has answered EFAULT; its number is in `Scratch::T2`, its `syscall` instruction at `go`.
+    CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: BlockId },
 }

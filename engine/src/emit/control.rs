@@ -10,6 +10,9 @@ use crate::asm::Gpr;
 use crate::decode::{Class, Insn};
 use crate::transtab::{Emulate, NO_REG, Point, StubKind, Way};
 
+/// The error number.
+const EFAULT: i32 = 14;
+
 impl Emitter<'_> {
     pub(super) fn short_branch(&mut self, insn: &Insn) {
         // Only an 8-bit distance exists: over a jump that leads on.
@@ -116,6 +119,9 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.point(Point::Before);
         }
+        // If the call fails with EFAULT it may have to be made once more.
+        self.out.code.spill(Scratch::T2, Gpr::RAX);
+        self.point(Point::Before);
         self.out.code.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
         self.point(Point::Before);
         self.out.code.bytes(&[0x0f, 0xb6, 0x89]); // movzx ecx, byte [rcx + table]
@@ -130,7 +136,21 @@ impl Emitter<'_> {
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
         self.point(Point::Before);
+        let go = self.out.code.here();
         self.out.code.bytes(&[0x0f, 0x05]);
+        self.point(Point::After);
+        self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, EFAULT);
+        self.point(Point::After);
+        let fault = self.out.code.jrcxz();
+        self.point(Point::After);
+        let over = self.out.code.jmp_short();
+        self.out.code.patch_short(fault);
+        self.point(Point::After);
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::CallFaulted { go });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
+        self.out.code.patch_short(over);
         self.point(Point::After);
         self.out.code.mov_address(Gpr::RCX, insn.next());
     }
