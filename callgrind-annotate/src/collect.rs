@@ -4,8 +4,9 @@
 //! that was inlined into it.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
-use cg_format::callgrind::{Call, FileId, FunctionId, Jump, PartHeader, Position, Sink};
+use cg_format::callgrind::{Call, FileId, FunctionId, IdHasher, Jump, PartHeader, Position, Sink};
 use cg_format::count::TooLarge;
 
 use crate::cost::Cost;
@@ -50,6 +51,9 @@ pub(crate) struct LineCall {
     pub(crate) cost: Cost,
 }
 
+/// Finds places by numbers.
+type Finder<K> = HashMap<K, usize, BuildHasherDefault<IdHasher>>;
+
 /// The sums of a profile.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
@@ -59,10 +63,10 @@ pub(crate) struct Collector {
     pub(crate) lines: Vec<(FileId, u32, Line)>,
     /// Sums of the rows of each part.
     pub(crate) parts: Vec<Cost>,
-    unit_finder: HashMap<(FunctionId, FileId), usize>,
-    arc_finder: HashMap<(usize, FunctionId), usize>,
-    line_finder: HashMap<(FileId, u32), usize>,
-    call_finder: HashMap<(usize, FunctionId, FunctionId), usize>,
+    unit_finder: Finder<(FunctionId, FileId)>,
+    arc_finder: Finder<(usize, FunctionId)>,
+    line_finder: Finder<(FileId, u32)>,
+    call_finder: Finder<(usize, FunctionId, FunctionId)>,
     last_unit: usize,
     last_line: usize,
 }

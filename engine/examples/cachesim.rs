@@ -130,7 +130,7 @@ fn main() {
     let a: Vec<OsString> = std::env::args_os().skip(1).collect();
     let geo: Vec<(u64, usize, u64)> = a[0].to_str().unwrap().split(' ').map(|g| { let v: Vec<u64> = g.split(',').map(|x| x.parse().unwrap()).collect(); (v[0], v[1] as usize, v[2]) }).collect();
     let mode = a[1].to_str().unwrap().to_owned();
-    let f = |g: (u64, usize, u64)| Filter { line: g.2 as u32, sets: (g.0 / g.2 / g.1 as u64) as u32 };
+    let f = |g: (u64, usize, u64)| Filter { line: g.2 as u32, sets: (g.0 / g.2 / g.1 as u64) as u32, widest: g.2 as u32 };
     let trace = TraceSettings { fetches: mode.contains('i').then(|| f(geo[0])), accesses: mode.contains('d').then(|| f(geo[1])), branches: mode.contains('b') };
     let program = Program { path: a[2].clone().into(), args: a[2..].to_vec(), env: std::env::vars_os().map(|(k, v)| { let mut s = k; s.push("="); s.push(v); s }).collect() };
     let settings = Settings { cpu: CpuModel::Baseline, count_at_start: true, trace };

@@ -41,6 +41,22 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// What happens to the first process, for whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstProcess {
+    /// A signal has stopped it (job control).
+    Stopped(i32),
+    /// It goes on after having been stopped.
+    Continued,
+    /// It has ended. Unless it was `alone`, processes that it started are still followed.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// No other process is left.
+        alone: bool,
+    },
+}
+
 /// A request of the guest that switches counting on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instrumentation {
@@ -132,6 +148,8 @@ pub trait Session {
     fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool;
     /// A new image has been started in `pid`, which is followed: the first one, or after [`Session::follow_exec`].
     fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]);
+    /// How the first process fares. Of use to drivers that somebody waits for.
+    fn first_process(&mut self, _how: FirstProcess) {}
     /// `child` is a copy of `parent` (fork, vfork), its counts included.
     fn forked(&mut self, parent: i32, child: i32);
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.

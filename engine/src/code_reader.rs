@@ -1,5 +1,6 @@
 //! Guest code, read with few system calls: windows of some pages are kept from stop to stop. What may change without the
-//! engine being told (writable code) is never kept; whoever learns of a change says [`CodeCache::clear`].
+//! engine being told (writable code) is never kept; whoever learns of a change, or that something may change from now on,
+//! says [`CodeCache::clear`].
 
 use crate::hash::Map;
 use crate::tracee::Memory;
@@ -18,12 +19,15 @@ pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
     windows: Map<u64, Vec<u8>>,
+    /// Those of `windows` that hold code that may change at any time.
+    volatile: Vec<u64>,
 }
 
 impl CodeCache {
     /// Forgets everything: code may have changed.
     pub(crate) fn clear(&mut self) {
         self.windows.clear();
+        self.volatile.clear();
     }
 
     /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
@@ -34,20 +38,27 @@ impl CodeCache {
         cache
     }
 
-    /// A reader of the code of one process.
-    pub(crate) fn reader<'a>(&'a mut self, memory: &'a Memory) -> CodeReader<'a> {
+    /// A reader of the code of one process. `volatile` tells whether any byte of a range may change at any time.
+    pub(crate) fn reader<'a>(
+        &'a mut self,
+        memory: &'a Memory,
+        volatile: &'a dyn Fn(u64, u64) -> bool,
+    ) -> CodeReader<'a> {
         if self.windows.len() > KEPT {
             self.clear();
         }
-        CodeReader { cache: self, memory }
+        for base in self.volatile.drain(..) {
+            self.windows.remove(&base);
+        }
+        CodeReader { cache: self, memory, volatile }
     }
 }
 
 /// Reads code for one batch.
-#[derive(Debug)]
 pub(crate) struct CodeReader<'a> {
     cache: &'a mut CodeCache,
     memory: &'a Memory,
+    volatile: &'a dyn Fn(u64, u64) -> bool,
 }
 
 impl CodeReader<'_> {
@@ -55,8 +66,13 @@ impl CodeReader<'_> {
     /// nothing is mapped there.
     pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
         let base = pc & !(WINDOW as u64 - 1);
-        let memory = self.memory;
-        let window = self.cache.windows.entry(base).or_insert_with(|| read(memory, base));
+        let (memory, volatile, kept) = (self.memory, self.volatile, &mut self.cache.volatile);
+        let window = self.cache.windows.entry(base).or_insert_with(|| {
+            if volatile(base, base.saturating_add((WINDOW + OVERLAP) as u64)) {
+                kept.push(base);
+            }
+            read(memory, base)
+        });
         // A window may begin with pages that are not mapped, or end early.
         let start = (pc - base) as usize;
         if window.get(start).is_none() || window.len() < WINDOW && window.len() == start {
@@ -103,7 +119,7 @@ mod tests {
     fn the_vsyscall_page_is_known_without_being_read() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let mut r = cache.reader(&memory);
+        let mut r = cache.reader(&memory, &|_, _| false);
         assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
     }
 
@@ -111,7 +127,7 @@ mod tests {
     fn windows_overlap_and_nothing_is_there_at_address_zero() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let mut r = cache.reader(&memory);
+        let mut r = cache.reader(&memory, &|_, _| false);
         assert!(r.at(0x10).is_empty());
         let data: Vec<u8> = (0..3 * WINDOW).map(|i| (i / 7) as u8).collect();
         for i in (0..2 * WINDOW).step_by(333) {
@@ -119,6 +135,22 @@ mod tests {
             let got = r.at(at);
             assert!(got.len() >= OVERLAP);
             assert_eq!(got[..OVERLAP], data[i..i + OVERLAP]);
+        }
+    }
+
+    #[test]
+    fn what_may_change_is_read_anew_for_every_reader() {
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut cache = CodeCache::default();
+        let mut data = vec![1u8; 3 * WINDOW];
+        let at = (data.as_ptr() as u64).next_multiple_of(WINDOW as u64);
+        let i = (at - data.as_ptr() as u64) as usize;
+        for (first, second, volatile) in [(1, 1, false), (2, 3, true)] {
+            cache.clear();
+            data.fill(first);
+            assert_eq!(cache.reader(&memory, &|_, _| volatile).at(at)[0], first);
+            data[i] = if volatile { second } else { 9 };
+            assert_eq!(cache.reader(&memory, &|_, _| volatile).at(at)[0], second);
         }
     }
 }

@@ -329,7 +329,10 @@ impl Space {
 
     /// Takes note that a page has been protected.
     pub(crate) fn protect(&mut self, page: u64, how: Protected) {
-        self.once_writable.insert(page);
+        if self.once_writable.insert(page) {
+            // Windows that were read before may not be kept any longer.
+            self.code.clear();
+        }
         self.protected.insert(page, how);
     }
 
@@ -361,6 +364,7 @@ impl Space {
     /// Takes over the guest's memory map. `image` reads the vDSO.
     pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
         self.ranges.clear();
+        self.code.clear();
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
             let known = self
@@ -433,11 +437,12 @@ impl Space {
         let mut batch = std::mem::take(&mut self.batch);
         let outside = Outside { trans: &self.trans, ranges: &self.ranges, last: Cell::default() };
         let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
-        if any_volatile {
-            // It may have changed without anybody's knowing.
-            self.code.clear();
-        }
-        batch.discover(pc, self.masked, &mut self.code.reader(memory), &outside);
+        let volatile = |start: u64, end: u64| {
+            any_volatile
+                && (outside.ranges.iter().any(|r| r.volatile && start < r.end && r.start < end)
+                    || self.once_writable.range(start & !0xfff..end).next().is_some())
+        };
+        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile), &outside);
         if !batch.blocks.is_empty() {
             self.fresh.clear();
             for b in batch.blocks.iter().filter(|_| any_volatile) {
@@ -498,7 +503,7 @@ impl Space {
         }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
-        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(64);
+        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
         for (tail, way, slot, landing) in publish {
             match tail {
                 Some(t) => self.lead(t.next, landing),

@@ -43,6 +43,8 @@ pub struct Filter {
     pub line: u32,
     /// Sets: a power of two.
     pub sets: u32,
+    /// Bytes of the largest access that is simulated whole, at most `line`: of a larger one only so many bytes count.
+    pub widest: u32,
 }
 
 /// The kind of event that a site records.

@@ -186,13 +186,52 @@ pub(crate) struct Place {
 struct Page {
     /// Which of its bytes begin a live block: a bit each.
     starts: [u64; 64],
-    /// Blocks that begin or end on it; some may be dead.
-    blocks: Vec<BlockId>,
+    /// The live blocks that begin on it, by their offset in it, in no order; no offset occurs twice.
+    live: Vec<(u16, BlockId)>,
+    /// Other blocks with code on it; some may be dead.
+    tails: Vec<BlockId>,
+}
+
+impl Page {
+    fn at(&self, pc: u64) -> (usize, u64) {
+        ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
+    }
+
+    fn begins(&self, pc: u64) -> bool {
+        let (word, bit) = self.at(pc);
+        self.starts[word] & bit != 0
+    }
+
+    /// The block at `pc` is dead, if it is `id`.
+    fn forget(&mut self, pc: u64, id: BlockId) {
+        let before = self.live.len();
+        self.live.retain(|(_, other)| *other != id);
+        if self.live.len() != before {
+            let (word, bit) = self.at(pc);
+            self.starts[word] &= !bit;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.tails.is_empty()
+    }
+
+    fn insert(&mut self, pc: u64, id: BlockId) {
+        let offset = (pc & 0xfff) as u16;
+        if self.begins(pc) {
+            // It has been translated once more: the new one counts, the other one may still be linked to.
+            let former = self.live.iter().position(|(o, _)| *o == offset);
+            self.tails.extend(former.map(|i| self.live.swap_remove(i).1));
+        }
+        let (word, bit) = self.at(pc);
+        self.starts[word] |= bit;
+        self.live.push((offset, id));
+    }
 }
 
 impl Default for Page {
     fn default() -> Self {
-        Self { starts: [0; 64], blocks: Vec::new() }
+        Self { starts: [0; 64], live: Vec::new(), tails: Vec::new() }
     }
 }
 
@@ -216,7 +255,6 @@ pub(crate) struct TransTab {
     pub(crate) facts: Vec<StaticEvents>,
     /// Ordered by where they lead.
     pub(crate) flows: Vec<Flow>,
-    live: Map<u64, BlockId>,
     /// What is known by guest page.
     pages: Map<u64, Box<Page>>,
     /// What is known by cache address, a run for each chunk.
@@ -237,7 +275,9 @@ pub(crate) struct TransTab {
 impl TransTab {
     /// The live fragment for `pc`.
     pub(crate) fn lookup(&self, pc: u64) -> Option<BlockId> {
-        self.live.get(&pc).copied()
+        let page = self.pages.get(&(pc >> 12)).filter(|p| p.begins(pc))?;
+        let offset = (pc & 0xfff) as u16;
+        page.live.iter().find(|(o, _)| *o == offset).map(|(_, id)| *id)
     }
 
     pub(crate) fn block(&self, id: BlockId) -> &Block {
@@ -275,29 +315,20 @@ impl TransTab {
     /// Adds a block.
     pub(crate) fn add_block(&mut self, block: Block) -> BlockId {
         let id = self.next_block();
-        self.live.insert(block.pc, id);
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
-        for page in first..=last {
-            let page = self.pages.entry(page).or_default();
-            page.blocks.push(id);
+        self.pages.entry(first).or_default().insert(block.pc, id);
+        if last != first {
+            self.pages.entry(last).or_default().tails.push(id);
         }
-        self.mark(block.pc, true);
         self.blocks.push(block);
         id
     }
 
-    fn mark(&mut self, pc: u64, begins: bool) {
-        if let Some(page) = self.pages.get_mut(&(pc >> 12)) {
-            let (word, bit) = (&mut page.starts[(pc as usize & 0xfff) >> 6], 1 << (pc & 63));
-            *word = if begins { *word | bit } else { *word & !bit };
-        }
-    }
-
     /// Whether a live block begins at `pc`.
     pub(crate) fn begins(&self, pc: u64) -> bool {
-        self.pages.get(&(pc >> 12)).is_some_and(|p| p.starts[(pc as usize & 0xfff) >> 6] >> (pc & 63) & 1 != 0)
+        self.pages.get(&(pc >> 12)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
@@ -365,7 +396,7 @@ impl TransTab {
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
     pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
-        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].blocks.is_empty())
+        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].is_empty())
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
@@ -375,27 +406,29 @@ impl TransTab {
         for page in self.pages_in(start >> 12, last) {
             let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
-            entry.blocks.retain(|id| {
+            let mut keep = |id: BlockId| {
                 let b = &mut blocks[id.0 as usize];
-                if b.dead {
-                    return false;
-                }
-                if b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                if !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > start {
                     b.dead = true;
-                    killed.push(*id);
-                    return false;
+                    killed.push(id);
                 }
-                true
-            });
+                !b.dead
+            };
+            entry.live.retain(|(_, id)| keep(*id));
+            entry.tails.retain(|id| keep(*id));
+            entry.starts = [0; 64];
+            for (offset, _) in &entry.live {
+                entry.starts[usize::from(*offset) >> 6] |= 1 << (offset & 63);
+            }
         }
         for &id in &killed {
             let b = self.blocks[id.0 as usize];
-            if self.live.get(&b.pc) == Some(&id) {
-                self.live.remove(&b.pc);
-                self.mark(b.pc, false);
-            }
             for at in b.ways_in() {
                 self.dead.insert(at, id);
+            }
+            // Killed by its last page, it is still listed on its first one.
+            if let Some(page) = self.pages.get_mut(&(b.pc >> 12)) {
+                page.forget(b.pc, id);
             }
         }
         killed
@@ -441,5 +474,105 @@ impl TransTab {
     pub(crate) fn pc_of(&self, id: BlockId, index: u16) -> u64 {
         let b = self.block(id);
         b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
+        Block {
+            pc,
+            cache,
+            entry: cache,
+            len: 16,
+            cell: 0,
+            edge: NO_CELL,
+            flows_in: false,
+            shapes: 0,
+            n: 0,
+            bump_end: 0,
+            module: 0,
+            guest_len,
+            live_in: 0,
+            held: [NO_REG; 2],
+            held_from: 0,
+            held_to: 0,
+            dead: false,
+        }
+    }
+
+    /// The same questions, answered by looking at all blocks.
+    struct Naive(Vec<Block>);
+
+    impl Naive {
+        fn lookup(&self, pc: u64) -> Option<BlockId> {
+            self.0.iter().rposition(|b| b.pc == pc && !b.dead).map(|i| BlockId(i as u32))
+        }
+
+        fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
+            let mut killed = Vec::new();
+            for (i, b) in self.0.iter_mut().enumerate() {
+                if !b.dead && start < end && b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                    b.dead = true;
+                    killed.push(BlockId(i as u32));
+                }
+            }
+            killed
+        }
+    }
+
+    #[test]
+    fn tables_by_page_answer_as_a_search_of_all_blocks() {
+        let mut seed = 88_172_645_463_325_252u64;
+        let mut random = move |end: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed % end
+        };
+        let chunks = [0x7000_0000_0000u64, 0x1000_0000];
+        let mut used = chunks;
+        let (mut fast, mut naive) = (TransTab::default(), Naive(Vec::new()));
+        let mut points: Vec<(u64, Point)> = Vec::new();
+        for round in 0..3000 {
+            let pc = 0x40_0000 + random(5 * 4096);
+            if random(20) == 0 {
+                let end = pc + random(6000);
+                let (mut a, mut b) = (fast.kill_range(pc, end), naive.kill_range(pc, end));
+                a.sort_unstable();
+                b.sort_unstable();
+                assert_eq!(a, b, "round {round}");
+            } else if fast.lookup(pc).is_none() || random(10) == 0 {
+                let chunk = random(2) as usize;
+                let new = block(pc, 1 + random(100) as u16, used[chunk]);
+                if random(3) == 0 {
+                    let at = used[chunk] + random(4);
+                    for point in [Point::Before, Point::After] {
+                        fast.add_point(at, point);
+                        points.push((at, point));
+                    }
+                }
+                used[chunk] += 16 + 8 * random(2);
+                fast.add_block(new);
+                naive.0.push(new);
+            }
+            let at = 0x40_0000 + random(5 * 4096);
+            assert_eq!(fast.lookup(at), naive.lookup(at), "round {round}");
+            assert_eq!(fast.begins(at), naive.lookup(at).is_some());
+            let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a)).unwrap_or((at | 0xfff) + 1);
+            assert_eq!(fast.next_begin(at), next);
+            // Pages that hold nothing but dead blocks may still count as touched.
+            let end = at + random(9000);
+            let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > at);
+            assert!(fast.touches(at, end) || !touched, "round {round}");
+            let chunk = random(2) as usize;
+            let cache = chunks[chunk] + random(used[chunk] - chunks[chunk] + 40);
+            let inside = naive.0.iter().position(|b| cache >= b.cache && cache < b.cache + 16);
+            assert_eq!(fast.place(cache).map(|p| p.block.0 as usize), inside);
+            assert_eq!(fast.point(cache), points.iter().rfind(|p| p.0 == cache).map(|p| p.1));
+        }
+        assert!(naive.0.iter().any(|b| b.dead) && naive.0.len() > 1000);
     }
 }

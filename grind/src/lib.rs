@@ -10,6 +10,7 @@ pub mod counts;
 pub mod debuginfo;
 pub mod dump;
 pub mod expand;
+pub mod front;
 pub mod glob;
 pub mod log;
 pub mod manual;

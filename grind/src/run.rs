@@ -13,6 +13,7 @@ use std::rc::Rc;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::front::{self, Side};
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, sources};
 use crate::outfile::{self, Unwritable};
@@ -121,11 +122,15 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
+    os::pass_on_signals();
+    match front::split()? {
+        Side::Front(ending) => return Ok(ending),
+        Side::Tracer(reporter) => runner.report_to(reporter),
+    }
+    // From here on, there may be threads.
     let simulator = settings.trace.any().then(|| Simulator::new(simulation.caches));
     let (simulator, findings) = simulator.unzip();
     runner.simulate(simulation, findings.unwrap_or_default());
-    runner.when_started(os::pass_signals_to);
-    os::pass_on_signals()?;
     let exit = match simulator {
         Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),
         None => grind_engine::run(&program, &settings, &mut runner),

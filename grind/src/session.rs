@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_engine::{Exit, Instrumentation, Notice, ProcessReport, Session};
+use grind_engine::{Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session};
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
@@ -15,6 +15,7 @@ use crate::called::Called;
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
+use crate::front::Reporter;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::options::Options;
 use crate::resolve::{self, Cause};
@@ -42,8 +43,8 @@ pub struct Runner<'a> {
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
-    /// Called with the first process, once it exists.
-    on_first: Option<fn(i32)>,
+    /// The line to the process that waits for the first one.
+    front: Option<Reporter>,
     /// Whether there has been a first process.
     started: bool,
 }
@@ -62,7 +63,7 @@ impl<'a> Runner<'a> {
             attribute,
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
-            on_first: None,
+            front: None,
             started: false,
         }
     }
@@ -73,9 +74,9 @@ impl<'a> Runner<'a> {
         self.findings = findings;
     }
 
-    /// Calls `act` with the ID of the first process as soon as it exists.
-    pub fn when_started(&mut self, act: fn(i32)) {
-        self.on_first = Some(act);
+    /// Tells the front how the first process fares.
+    pub fn report_to(&mut self, front: Reporter) {
+        self.front = Some(front);
     }
 
     fn user(&mut self, pid: i32, lines: &str) {
@@ -187,8 +188,8 @@ impl Session for Runner<'_> {
         let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
         self.processes.insert(pid, Process { command: command_line(args), parent });
         let first = !std::mem::replace(&mut self.started, true);
-        if let Some(act) = self.on_first.take() {
-            act(pid);
+        if let Some(front) = self.front.as_mut().filter(|_| first) {
+            front.started(pid);
         }
         let failure = if self.log.knows(pid) {
             self.log.unsilence(pid);
@@ -201,6 +202,12 @@ impl Session for Runner<'_> {
         if first {
             self.verbose_start(pid);
             self.describe_simulation(pid);
+        }
+    }
+
+    fn first_process(&mut self, how: FirstProcess) {
+        if let Some(front) = &mut self.front {
+            front.fares(how);
         }
     }
 

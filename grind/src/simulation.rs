@@ -93,10 +93,10 @@ impl Simulation {
     /// What the engine has to record for it.
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
-        let filter = |g: Geometry| Filter { line: g.line(), sets: g.sets() };
+        let filter = |g: Geometry, widest| Filter { line: g.line(), sets: g.sets(), widest };
         TraceSettings {
-            fetches: self.caches.map(|g| filter(g.i1)),
-            accesses: self.caches.map(|g| filter(g.d1)),
+            fetches: self.caches.map(|g| filter(g.i1, g.min_line())),
+            accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
             branches: self.branches,
         }
     }

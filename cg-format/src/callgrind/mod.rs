@@ -18,6 +18,7 @@
 mod events;
 mod model;
 mod names;
+mod numbers;
 mod read;
 mod write;
 
@@ -26,6 +27,6 @@ pub use model::{
     Body, Call, Entry, EventType, Header, Jump, JumpKind, Part, PartHeader, Place, Position, Positions, Profile, Site,
     command_line, context_name,
 };
-pub use names::{FileId, Function, FunctionId, Names, ObjectId};
+pub use names::{FileId, Function, FunctionId, IdHasher, Names, ObjectId};
 pub use read::{Outcome, PartEnd, ReadError, ReadErrorKind, Sink, read, read_profile};
 pub use write::{WriteOptions, Writer};

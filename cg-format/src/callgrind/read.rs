@@ -10,6 +10,7 @@ use std::io::{self, Read};
 
 use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions, Profile};
 use super::names::{FileId, Function, FunctionId, Names, ObjectId};
+use super::numbers::{careful, number, position, whole_position};
 use crate::cachegrind;
 use crate::cachegrind::digits::{DIGITS, digits};
 use crate::cachegrind::lines::{LineSource, PAD};
@@ -136,6 +137,12 @@ impl fmt::Display for ReadErrorKind {
             Self::NoCallee => f.write_str("`calls=` without a `cfn=` line before it"),
             Self::NoSource => f.write_str("a call or jump without the line of its costs after it"),
         }
+    }
+}
+
+impl From<TooLarge> for ReadErrorKind {
+    fn from(_: TooLarge) -> Self {
+        Self::TooLarge
     }
 }
 
@@ -339,7 +346,7 @@ impl Parser {
                 Column::Line => (u64::from(place.line), u64::from(u32::MAX)),
             };
             let (value, length) = position(&text[at..], last).ok_or_else(bad)?;
-            let value = value.filter(|value| *value <= high).ok_or(ReadErrorKind::BadPosition)?;
+            let Some(value) = value.filter(|value| *value <= high) else { return Err(ReadErrorKind::BadPosition) };
             match column {
                 Column::Instr => place.addr = value,
                 Column::Block => bb = value,
@@ -368,8 +375,7 @@ impl Parser {
         }
         self.last = place;
         self.last_bb = bb;
-        let function = self.function.ok_or(ReadErrorKind::NoFunction)?;
-        let file = self.file.ok_or(ReadErrorKind::NoFunction)?;
+        let (Some(function), Some(file)) = (self.function, self.file) else { return Err(ReadErrorKind::NoFunction) };
         let position = Position { place, file };
         let done = match std::mem::replace(&mut self.next, Next::Row) {
             Next::Row => sink.row(function, position, &self.scratch),
@@ -505,12 +511,8 @@ impl Parser {
                 Column::Block => (self.last_bb, u64::MAX),
                 Column::Line => (u64::from(self.last.line), u64::from(u32::MAX)),
             };
-            let padded = [word, &[0; PAD]].concat();
-            let (value, length) = position(&padded, last).ok_or_else(|| ReadErrorKind::BadNumber(shown(word)))?;
-            if length != word.len() {
-                return Err(ReadErrorKind::BadNumber(shown(word)));
-            }
-            let value = value.filter(|value| *value <= high).ok_or(ReadErrorKind::BadPosition)?;
+            let value = whole_position(word, last).ok_or_else(|| ReadErrorKind::BadNumber(shown(word)))?;
+            let Some(value) = value.filter(|value| *value <= high) else { return Err(ReadErrorKind::BadPosition) };
             match column {
                 Column::Instr => target.addr = value,
                 Column::Block => {}
@@ -632,69 +634,6 @@ fn resolve<T: Copy>(known: &mut Numbered<T>, value: &[u8], intern: impl FnOnce(&
         return Ok(name);
     }
     Ok(intern(value))
-}
-
-/// The position that `text` starts with and how long it is: absolute, or relative to `last`. No value if it is out of
-/// range, nothing at all if there is no number. `text` must have at least [`PAD`] bytes after its line.
-#[inline]
-fn position(text: &[u8], last: u64) -> Option<(Option<u64>, usize)> {
-    let (value, length) = match text[0] {
-        b'*' => (Some(last), 1),
-        b'+' => {
-            let (value, length) = unsigned(&text[1..])?;
-            (value.and_then(|value| last.checked_add(value)), length + 1)
-        }
-        b'-' => {
-            let (value, length) = unsigned(&text[1..])?;
-            (value.and_then(|value| last.checked_sub(value)), length + 1)
-        }
-        _ => unsigned(text)?,
-    };
-    // A blank, the end of the line, or the padding.
-    (text[length] <= b' ').then_some((value, length))
-}
-
-/// The number that `text` starts with, decimal or hexadecimal, and its length; no value above 64 bits.
-#[inline]
-fn unsigned(text: &[u8]) -> Option<(Option<u64>, usize)> {
-    let (value, length) = digits(text);
-    if length == 1 && value == 0 && matches!(text[1], b'x' | b'X') {
-        let mut value = Some(0_u64);
-        let mut length = 2;
-        while let Some(digit) = char::from(text[length]).to_digit(16) {
-            value = value.filter(|value| value >> 60 == 0).map(|value| value << 4 | u64::from(digit));
-            length += 1;
-        }
-        return (length > 2).then_some((value, length));
-    }
-    if length > DIGITS {
-        let parsed = std::str::from_utf8(&text[..length]).ok().and_then(|text| text.parse().ok());
-        return Some((parsed, length));
-    }
-    (length > 0).then_some((Some(value), length))
-}
-
-/// A cost of an unusual form: long, hexadecimal or negative. Negative ones come as their two's complement.
-#[cold]
-fn careful(text: &[u8]) -> Option<Step<(u64, usize)>> {
-    let negative = text[0] == b'-';
-    let (value, length) = unsigned(&text[usize::from(negative)..])?;
-    let length = length + usize::from(negative);
-    if text[length] > b' ' {
-        return None;
-    }
-    let Some(value) = value else { return Some(Err(ReadErrorKind::TooLarge)) };
-    if negative && value > 1 << 63 {
-        return Some(Err(ReadErrorKind::TooLarge));
-    }
-    Some(Ok((if negative { value.wrapping_neg() } else { value }, length)))
-}
-
-/// A whole word as a number: decimal or hexadecimal.
-fn number(word: &[u8]) -> Option<Step<u64>> {
-    let padded = [word, &[0; PAD]].concat();
-    let (value, length) = unsigned(&padded)?;
-    (length == word.len()).then(|| value.ok_or(ReadErrorKind::TooLarge))
 }
 
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -170,10 +170,9 @@ impl Hierarchy {
         if self.ll.access(a.addr, a.size) { 2 } else { 1 }
     }
 
-    /// Whether the access lies within the most recently used line of its set.
+    /// Whether all lines of the access are the most recently used of their sets.
     pub(crate) fn changes_nothing(&self, a: Access) -> bool {
         let first = self.first(a.kind);
-        let lines = first.lines(a.addr, a.size);
-        lines.len() == 1 && first.is_newest(lines[0])
+        first.lines(a.addr, a.size).iter().all(|line| first.is_newest(*line))
     }
 }

@@ -308,7 +308,7 @@ impl Emitter<'_> {
         if access.when != When::Always {
             return;
         }
-        let size = access.size.min(f.line as u16);
+        let size = access.size.min(f.widest as u16);
         let kind = match access.kind {
             Kind::Read => SiteKind::Read(size),
             Kind::Write => SiteKind::Write(size),

@@ -56,7 +56,7 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         window
     });
     let mut batch = Batch::default();
-    batch.discover(pc, true, &mut cache_of_code.reader(&memory), &Nothing);
+    batch.discover(pc, true, &mut cache_of_code.reader(&memory, &|_, _| false), &Nothing);
     let mut trans = TransTab::default();
     let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
     let mut out = String::new();

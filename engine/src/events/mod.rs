@@ -221,7 +221,6 @@ pub(crate) fn branch(insn: &Insn) -> Option<Branch> {
 /// Events of one execution that depend on nothing but the instruction. Accesses that are not [`When::Always`] are left out:
 /// they need counts of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(dead_code)]
 pub(crate) struct Counts {
     /// [`Kind::Read`].
     pub(crate) reads: u32,
@@ -235,7 +234,6 @@ pub(crate) struct Counts {
     pub(crate) indirect: u32,
 }
 
-#[allow(dead_code)]
 /// The events of one execution of `insn`, whose accesses are `accesses`.
 pub(crate) fn counts(insn: &Insn, accesses: &[Access]) -> Counts {
     let mut c = Counts::default();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::{Hub, affinity, counted_slot};
-use crate::api::{Exit, Notice, ProcessReport};
+use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Corrections, Process, State, Thread, instruction_counts};
@@ -129,6 +129,11 @@ impl Hub<'_> {
             Some((State::New, _)) => self.begin(t),
             Some((state, switch)) => {
                 let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if stopping {
+                    self.main_stops(tid, signal);
+                } else {
+                    self.main_continued(tid);
+                }
                 if switch && !stopping {
                     return self.switch_on_the_way(t, state);
                 }
@@ -151,6 +156,7 @@ impl Hub<'_> {
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         self.forget_process(tid);
         if !follow {
+            self.left |= tid == self.main;
             let _ = t.detach(0);
             return;
         }
@@ -347,6 +353,8 @@ impl Hub<'_> {
         }
         if tid == self.main {
             self.exit = Some(how);
+            let alone = self.processes.is_empty() && self.early.is_empty();
+            self.session.first_process(FirstProcess::Ended { exit: how, alone });
         }
         self.settle_pin();
     }

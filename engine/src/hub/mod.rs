@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -51,6 +51,10 @@ pub(crate) struct Hub<'s> {
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
     main: i32,
+    /// It has been stopped by a signal.
+    main_stopped: bool,
+    /// It has gone on to a program that is not followed.
+    left: bool,
     exit: Option<Exit>,
     failure: Option<EngineError>,
 }
@@ -74,6 +78,8 @@ pub(crate) fn run(
         feed,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
+        main_stopped: false,
+        left: false,
         exit: None,
         failure: None,
     };
@@ -102,6 +108,22 @@ impl Hub<'_> {
         }
     }
 
+    /// A signal has stopped `tid`.
+    fn main_stops(&mut self, tid: i32, signal: i32) {
+        if tid == self.main && !self.main_stopped {
+            self.main_stopped = true;
+            self.session.first_process(FirstProcess::Stopped(signal));
+        }
+    }
+
+    /// `tid` is not stopped, or not any more.
+    fn main_continued(&mut self, tid: i32) {
+        if tid == self.main && self.main_stopped {
+            self.main_stopped = false;
+            self.session.first_process(FirstProcess::Continued);
+        }
+    }
+
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
         match stop {
@@ -112,7 +134,10 @@ impl Hub<'_> {
             }
             Stop::Signal(signal) => {
                 let Some(thread) = self.threads.get(&tid) else {
-                    // Before the program has begun.
+                    // Before the program has begun; or not followed any more, and there is nothing to resume.
+                    if tid == self.main && self.left {
+                        self.session.first_process(FirstProcess::Stopped(signal));
+                    }
                     let _ = t.resume(How::Continue, signal);
                     return;
                 };

@@ -2,8 +2,9 @@
 //!
 //! Line programs are found through the units in `.debug_info`; a unit's program is run only if the unit covers an asked
 //! address (or does not say what it covers). Where `.debug_info` is compressed, inflating it would take most of the time:
-//! then all programs of `.debug_line` are run without it, provided that they are all of DWARF 5, which repeats the
-//! compilation directory in the program's header, and that nothing in them is odd. The rows are never stored: each is
+//! then the programs of `.debug_line` are run without it, but for those whose first address `.debug_aranges` gives to a
+//! unit that covers no asked address; provided that they are all of DWARF 5, which repeats the compilation directory in the
+//! program's header, and that nothing in them is odd. The rows are never stored: each is
 //! offered to the first asked address at or behind its start, and one pass at the end hands the results on (see
 //! [`Slots`]). Sections are read when they are needed, and only then.
 //!
@@ -29,8 +30,8 @@ use std::{
 };
 
 use gimli::{
-    AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, Dwarf, EndianSlice, LineProgramHeader, LittleEndian,
-    SectionId, Unit,
+    AttributeValue, DebugAranges, DebugLine, DebugLineOffset, DebugLineStr, Dwarf, EndianSlice, LineProgramHeader,
+    LittleEndian, SectionId, Unit,
 };
 
 use super::{
@@ -44,9 +45,10 @@ use super::{
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-const SECTIONS: [SectionId; 9] = [
+const SECTIONS: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
+    SectionId::DebugAranges,
     SectionId::DebugInfo,
     SectionId::DebugLine,
     SectionId::DebugLineStr,
@@ -174,9 +176,15 @@ fn without_units(
     let mut run = Run::new(addresses, executable, reader.home.shift);
     let mut offsets = Vec::new();
     let mut steps = Steps::default();
+    let missed = Missed::of(reader.contents(SectionId::DebugAranges, problems), &run);
     let mut at = 0;
     while at < lines.len() {
         let (program, next) = Program::of_version_5(lines, at)?;
+        if program.first_address().is_some_and(|a| missed.contains(a)) {
+            offsets.push(at);
+            at = next;
+            continue;
+        }
         program.run(&mut steps, |row| run.row(row, offsets.len() as u32))?;
         offsets.push(at);
         at = next;
@@ -215,6 +223,43 @@ fn without_units(
     }
     run.finish(|unit, file| names.get(&(unit, file)).cloned().flatten(), places, files);
     Some(())
+}
+
+/// The code of units that cover no asked address, after `.debug_aranges`. A program whose first address lies in it need not
+/// be run.
+struct Missed(Vec<(u64, u64)>);
+
+impl Missed {
+    /// Nothing is missed if the section is broken or absent.
+    fn of(section: &[u8], run: &Run<'_>) -> Self {
+        let mut ranges = Vec::new();
+        let mut headers = DebugAranges::new(section, LittleEndian).headers();
+        let mut read = || -> gimli::Result<()> {
+            while let Some(header) = headers.next()? {
+                let (before, mut hit) = (ranges.len(), false);
+                let mut entries = header.entries();
+                while let Some(entry) = entries.next()? {
+                    let range = (entry.address(), entry.range().end);
+                    hit |= run.slots.any_in(range.0.wrapping_add(run.shift), range.1.wrapping_add(run.shift));
+                    ranges.push(range);
+                }
+                if hit {
+                    ranges.truncate(before);
+                }
+            }
+            Ok(())
+        };
+        if read().is_err() {
+            return Missed(Vec::new());
+        }
+        ranges.sort_unstable();
+        Missed(ranges)
+    }
+
+    fn contains(&self, address: u64) -> bool {
+        let behind = self.0.partition_point(|r| r.0 <= address);
+        behind.checked_sub(1).is_some_and(|i| address < self.0[i].1)
+    }
 }
 
 /// Runs the programs of the units that cover an asked address.
@@ -579,10 +624,12 @@ mod tests {
         }
     }
 
+    type Lines = Vec<(Vec<u8>, u32)>;
+
     /// Both ways through the sections of `image`, every third byte of what is executable.
-    fn both_ways(image: &Image) -> [Option<Vec<(Vec<u8>, u32)>>; 2] {
+    fn both_ways(image: &Image, ranges: &[(u64, u64)]) -> [Option<Lines>; 2] {
         let executable = image.executable_ranges();
-        let addresses: Vec<Svma> = executable.iter().flat_map(|&(a, b)| (a..b).step_by(3).map(Svma)).collect();
+        let addresses: Vec<Svma> = ranges.iter().flat_map(|&(a, b)| (a..b).step_by(3).map(Svma)).collect();
         let home = Home::of(image, None, &[], || None).unwrap();
         let sections = DwarfSections::default();
         let reader = Reader { sections: &sections, home: &home };
@@ -615,11 +662,15 @@ mod tests {
             if !image.has_data(".debug_info") || !image.has_data(".debug_line") || !small {
                 continue;
             }
-            let [without, with] = both_ways(&image);
-            if let (Some(without), Some(with)) = (without, with) {
-                let differs = without.iter().zip(&with).position(|(a, b)| a != b);
-                assert_eq!(differs, None, "{}", path.display());
-                compared += usize::from(with.iter().any(|p| p.1 != 0));
+            let all = image.executable_ranges();
+            // All code, and a part: then other units than those asked for may be left out.
+            let part = all.iter().map(|&(a, b)| (a + (b - a) / 3, a + (b - a) / 3 + (b - a) / 50)).collect();
+            for ranges in [all, part] {
+                if let [Some(without), Some(with)] = both_ways(&image, &ranges) {
+                    let differs = without.iter().zip(&with).position(|(a, b)| a != b);
+                    assert_eq!(differs, None, "{}", path.display());
+                    compared += usize::from(with.iter().any(|p| p.1 != 0));
+                }
             }
         }
         // And one of our own, of another version in part.
@@ -633,7 +684,8 @@ mod tests {
                 assert!(std::env::var_os("CI").is_none(), "gcc is missing");
                 continue;
             }
-            let [without, with] = both_ways(&Image::open(&out).unwrap());
+            let image = Image::open(&out).unwrap();
+            let [without, with] = both_ways(&image, &image.executable_ranges());
             assert_eq!(without.is_some(), alone);
             assert!(with.as_ref().unwrap().iter().any(|p| p.1 == 5));
             assert!(!alone || without == with);

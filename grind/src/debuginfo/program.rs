@@ -66,6 +66,20 @@ impl<'a> Program<'a> {
         Some((Program { code: rest, line_base, line_range, opcode_base, step, lengths }, next))
     }
 
+    /// The address that the program sets first, if it begins with that.
+    pub(super) fn first_address(&self) -> Option<u64> {
+        // Extended, 9 bytes long, the opcode, the address; perhaps behind a column.
+        let code = self.code.slice();
+        let code = match code {
+            [op, column, rest @ ..] if self.opcode_base > 5 && *op == gimli::DW_LNS_set_column.0 && *column < 0x80 => {
+                rest
+            }
+            _ => code,
+        };
+        let address = code.strip_prefix(&[0, 9, gimli::DW_LNE_set_address.0])?;
+        Some(u64::from_le_bytes(*address.first_chunk()?))
+    }
+
     /// Runs the program and gives each row to `emit`; `None` if it breaks off in the middle.
     pub(super) fn run(self, steps: &mut Steps, mut emit: impl FnMut(Row)) -> Option<()> {
         let Program { line_range, opcode_base, lengths, .. } = self;
