@@ -69,7 +69,8 @@ pub(crate) fn run(
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
-    let feed = sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
+    let feed =
+        sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -282,7 +283,8 @@ impl Hub<'_> {
         // Where it came from may have counted it already.
         let place = space.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {
-            let b = Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
+            let b =
+                Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
             self.correct(t.tid(), &b, &regs);
         }
         let (t, id) = self.translation(t, pc);
