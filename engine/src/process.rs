@@ -123,13 +123,19 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
     for (&key, &n) in &fix.head {
         heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
     }
+    // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
+    let mut executed = Vec::new();
     for (i, b) in trans.blocks.iter().enumerate() {
         let id = i as u32;
         let whole = get(b.cell).wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
-        let head = heads.get(&id);
-        if whole == 0 && head.is_none() {
-            continue;
+        if whole != 0 || heads.contains_key(&id) {
+            executed.push((b.pc, id, whole));
         }
+    }
+    executed.sort_unstable();
+    for (_, id, whole) in executed {
+        let b = trans.block(BlockId(id));
+        let head = heads.get(&id);
         let mut addr = b.pc;
         for (k, shape) in trans.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
             if shape.in_block_count() {

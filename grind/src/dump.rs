@@ -70,7 +70,8 @@ pub fn profile(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Res
     }
 
     for (object, mut counts) in counts.into_iter().enumerate() {
-        counts.sort_unstable_by_key(|(offset, _)| *offset);
+        // Stable, because that makes use of the order in which most of them come.
+        counts.sort_by_key(|(offset, _)| *offset);
         counts.dedup_by(|later, kept| {
             let same = later.0 == kept.0;
             if same {
