@@ -75,6 +75,17 @@ impl Asm {
         self.gs_op(0x8b, reg, offset);
     }
 
+    /// `movzx reg32, word gs:[offset]`
+    pub(crate) fn load_gs_u16(&mut self, reg: Gpr, offset: u32) {
+        self.bytes(&[0x65, 0x40 | reg.high() << 2, 0x0f, 0xb7, reg.low() << 3 | 4, 0x25]);
+        self.imm32(offset);
+    }
+
+    /// `cmp reg, gs:[offset]`: changes all status flags.
+    pub(crate) fn cmp_gs(&mut self, reg: Gpr, offset: u32) {
+        self.gs_op(0x3b, reg, offset);
+    }
+
     /// Saves `reg` to its scratch word.
     pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
         self.store_gs(slot as u32, reg);
@@ -88,6 +99,21 @@ impl Asm {
     /// `inc qword gs:[offset]`: changes OF, SF, ZF, AF and PF.
     pub(crate) fn inc_gs(&mut self, offset: u32) {
         self.gs_op(0xff, Gpr(0), offset);
+    }
+
+    /// `add qword gs:[offset], 1`: changes all status flags, but is one operation less than `inc`, which must keep CF.
+    pub(crate) fn add_one_gs(&mut self, offset: u32) {
+        self.gs_op(0x83, Gpr(0), offset);
+        self.bytes(&[1]);
+    }
+
+    /// Adds one to `gs:[offset]`, where at most CF of the status flags is among `live`.
+    pub(crate) fn bump(&mut self, offset: u32, live: u8) {
+        if live == 0 {
+            self.add_one_gs(offset);
+        } else {
+            self.inc_gs(offset);
+        }
     }
 
     /// `lea reg, [base + disp]`
@@ -113,29 +139,41 @@ impl Asm {
         self.bytes(&[rex, 0x8d, 0x44 | reg.low() << 3, index.low() << 3 | reg.low(), 0]);
     }
 
-    /// `mov reg, imm64`, in its shortest form.
-    pub(crate) fn mov_imm(&mut self, reg: Gpr, v: u64) {
+    /// `mov reg, imm64`, in its shortest form; returns the offset of the constant.
+    pub(crate) fn mov_imm(&mut self, reg: Gpr, v: u64) -> usize {
         if let Ok(v) = u32::try_from(v) {
             if reg.high() != 0 {
                 self.bytes(&[0x41]);
             }
             self.bytes(&[0xb8 | reg.low()]);
             self.imm32(v);
+            self.pos() - 4
         } else {
             self.bytes(&[0x48 | reg.high(), 0xb8 | reg.low()]);
             self.bytes(&v.to_le_bytes());
+            self.pos() - 8
         }
     }
 
-    /// `mov reg, value` where `value` may be near: `lea reg, [rip + d]` then.
-    pub(crate) fn mov_address(&mut self, reg: Gpr, value: u64) {
+    /// `mov reg, value` where `value` may be near: `lea reg, [rip + d]` then. Returns the offset of the constant or distance.
+    pub(crate) fn mov_address(&mut self, reg: Gpr, value: u64) -> usize {
         let rel = value.wrapping_sub(self.here() + 7) as i64;
         match i32::try_from(rel) {
             Ok(rel) if value > u64::from(u32::MAX) => {
                 self.bytes(&[0x48 | reg.high() << 2, 0x8d, 5 | reg.low() << 3]);
                 self.imm32(rel as u32);
+                self.pos() - 4
             }
             _ => self.mov_imm(reg, value),
+        }
+    }
+
+    /// The length of [`Asm::mov_address`] of rax to rdi here.
+    pub(crate) fn mov_address_len(&self, value: u64) -> usize {
+        match value {
+            0..=0xffff_ffff => 5,
+            _ if i32::try_from(value.wrapping_sub(self.here() + 7) as i64).is_ok() => 7,
+            _ => 10,
         }
     }
 
@@ -254,6 +292,9 @@ mod tests {
             a.load_through(r);
         }
         a.inc_gs(0x2000);
+        a.add_one_gs(0x2008);
+        a.cmp_gs(Gpr::RCX, 0x2010);
+        a.load_gs_u16(Gpr::RCX, 0x2018);
         let text = listing(&a).join("\n");
         let want = |s: &str| assert!(text.contains(s), "{s:?} is missing in\n{text}");
         want("mov %r12,%gs:0x1008\n");
@@ -265,6 +306,9 @@ mod tests {
         want("$0x123456789ABCDEF0,%r15\n");
         want("mov %r8d,%edx\n");
         want("incq %gs:0x2000");
+        want("addq $1,%gs:0x2008");
+        want("cmp %gs:0x2010,%rcx");
+        want("movzwl %gs:0x2018,%ecx");
         assert!(!text.contains("bad"), "{text}");
     }
 }

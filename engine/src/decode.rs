@@ -363,6 +363,11 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
     Insn { ins, class, live: STATUS, reads, kills, displacement_at, raw }
 }
 
+/// The instruction at `pc` that `bytes` begin with.
+pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
+    decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
+}
+
 /// Decodes the block at `pc` into `out` (appended). `stop(a)` says whether a block that is already there begins at `a`:
 /// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
 pub(crate) fn decode_block(

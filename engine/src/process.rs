@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::addr::GuestAddr;
-use crate::api::InstructionCount;
+use crate::api::{InstructionCount, StaticEvents};
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
 use crate::tracee::Memory;
-use crate::transtab::{BlockId, TransTab};
+use crate::transtab::{Block, BlockId, NO_CELL, TransTab};
 
 /// What a thread is doing, as far as its next stop is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +64,21 @@ pub(crate) struct Corrections {
 }
 
 impl Corrections {
-    /// A block was left after `executed` instructions; `bumped` tells whether its counter counts this time.
-    pub(crate) fn left(&mut self, block: BlockId, executed: u16, n: u16, bumped: bool) {
-        if bumped && executed == n {
-            return;
+    /// A block was left after `executed` instructions; `bumped` tells whether its execution has been counted. Nothing flows
+    /// on from it.
+    pub(crate) fn left(&mut self, id: BlockId, block: &Block, executed: u16, bumped: bool) {
+        let mut bumped = bumped;
+        if !bumped && block.edge != NO_CELL {
+            // The branch in front of it has been counted as not taken, so far only by being counted at all.
+            let c = self.cells.entry(block.edge).or_default();
+            *c = c.wrapping_add(1);
+            bumped = true;
         }
         if bumped {
-            *self.whole.entry(block.0).or_default() -= 1;
+            *self.whole.entry(id.0).or_default() -= 1;
         }
         if executed > 0 {
-            *self.head.entry(u64::from(block.0) << 16 | u64::from(executed)).or_default() += 1;
+            *self.head.entry(u64::from(id.0) << 16 | u64::from(executed)).or_default() += 1;
         }
     }
 
@@ -125,9 +130,22 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
     }
     // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
     let mut executed = Vec::new();
+    let cell = |cell: u32| get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0));
+    let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
+    let mut flows = trans.flows.iter().peekable();
     for (i, b) in trans.blocks.iter().enumerate() {
         let id = i as u32;
-        let whole = get(b.cell).wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
+        let mut whole = get(b.cell).wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
+        if b.edge != NO_CELL {
+            whole = whole.wrapping_add(cell(b.edge));
+        }
+        while let Some(f) = flows.next_if(|f| f.to.0 == id) {
+            whole = whole.wrapping_add(wholes[f.from.0 as usize]);
+            if let Some(other) = f.unless {
+                whole = whole.wrapping_sub(cell(trans.block(other).edge));
+            }
+        }
+        wholes.push(whole);
         if whole != 0 || heads.contains_key(&id) {
             executed.push((b.pc, id, whole));
         }
@@ -148,6 +166,7 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
                         addr: GuestAddr(addr),
                         len: shape.guest_len() as u8,
                         count,
+                        events: trans.facts.get(b.shapes as usize + k).copied().unwrap_or_default(),
                     });
                 }
             }
@@ -155,7 +174,7 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
         }
     }
     for s in &trans.sites {
-        let count = get(s.cell).wrapping_add_signed(fix.cells.get(&s.cell).copied().unwrap_or(0));
+        let count = cell(s.cell);
         if count != 0 {
             let b = trans.block(s.block);
             let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
@@ -164,6 +183,8 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
                 addr: GuestAddr(trans.pc_of(s.block, s.index)),
                 len,
                 count,
+                // Its accesses come with the trace.
+                events: StaticEvents::default(),
             });
         }
     }

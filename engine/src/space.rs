@@ -17,8 +17,9 @@ use crate::emit::{self, Emitted, Emitter};
 use crate::hash::Map;
 use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
+use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Memory};
-use crate::transtab::{BlockId, StubKind, TransTab};
+use crate::transtab::{BlockId, StubKind, TransTab, Way};
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;
@@ -54,9 +55,8 @@ impl Chunk {
 /// The last landing of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
-    key: u64,
-    /// Cache address of the literal that leads on.
-    literal: u64,
+    /// Cache address of the field that leads on.
+    next: u64,
 }
 
 /// An executable mapping.
@@ -111,6 +111,17 @@ impl Known for Outside<'_> {
     }
 }
 
+/// What its translations record, and how the sink knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpaceTrace {
+    pub(crate) settings: TraceSettings,
+    pub(crate) id: SpaceId,
+    /// Sites that have been announced.
+    pub(crate) announced: usize,
+    /// Special ones among them.
+    pub(crate) announced_specials: usize,
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub(crate) struct Space {
@@ -120,9 +131,9 @@ pub(crate) struct Space {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) tables_at: u64,
     pub(crate) tables: SharedMemory,
-    chains: Map<u32, Tail>,
-    /// The byte of a landing for this guest address that decides whether it matches.
-    landings: Map<u64, u64>,
+    chains: Map<(Way, u32), Tail>,
+    /// The lowest byte of what the landing for this guest address compares with.
+    landings: Map<(Way, u64), u64>,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
     incoming: Map<u64, Vec<u64>>,
     pub(crate) gadget: Gadget,
@@ -130,6 +141,7 @@ pub(crate) struct Space {
     pub(crate) far: bool,
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
+    pub(crate) trace: SpaceTrace,
     /// Address spaces that use it.
     pub(crate) users: u32,
     /// Pages that the guest may not write to at present.
@@ -189,6 +201,7 @@ impl Space {
             gadget: Gadget(0),
             far: false,
             masked,
+            trace: SpaceTrace::default(),
             users: 1,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -208,16 +221,18 @@ impl Space {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
             self.gadget = Gadget(guest);
-            let id = self.trans.add_stub(StubKind::IblMiss { key: 0 });
-            self.trans.stubs[id as usize].addr = guest + 16;
-            let mut stop = vec![0xcc];
-            stop.extend_from_slice(&id.to_le_bytes());
-            chunk.host.write(16, &stop);
+            for (way, at) in [(Way::Jump, 16), (Way::Return, 24)] {
+                let id = self.trans.add_stub(StubKind::IblMiss { way });
+                self.trans.stubs[id as usize].addr = guest + at;
+                let mut stop = vec![0xcc];
+                stop.extend_from_slice(&id.to_le_bytes());
+                chunk.host.write(at as usize, &stop);
+                let entry = (guest + at).to_le_bytes();
+                let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
+                self.tables.write(way.table() as usize, &table);
+            }
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
             chunk.used = 64;
-            let entry = (guest + 16).to_le_bytes();
-            let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
-            self.tables.write(arena::IBL_TABLE as usize, &table);
         }
     }
 
@@ -236,6 +251,7 @@ impl Space {
             gadget: self.gadget,
             far: self.far,
             masked: self.masked,
+            trace: self.trace,
             users: 1,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
@@ -448,7 +464,12 @@ impl Space {
                 r.module
             };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).emit();
+            // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
+            let flows = !self.volatile(pc) && !self.trace.settings.any();
+            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
+                .with_flows(flows)
+                .traced(self.trace.settings, self.masked)
+                .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);
             }
@@ -459,49 +480,40 @@ impl Space {
     }
 
     /// Makes sure that an indirect branch to the block finds it without a stop.
-    pub(crate) fn add_landing(&mut self, id: BlockId) {
+    pub(crate) fn add_landing(&mut self, id: BlockId, way: Way) {
         let b = *self.trans.block(id);
         let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
         if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
             return;
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-        let emitted = emit::emit_landing(base, b.pc, b.cache, &mut self.trans);
+        let emitted = emit::emit_landing(base, b.pc, way, b.live_in, b.entry, &mut self.trans);
         self.commit(chunk, emitted);
     }
 
     /// Puts code in its place and makes its landings reachable.
-    fn commit(&mut self, chunk: usize, mut e: Emitted) {
+    fn commit(&mut self, chunk: usize, e: Emitted) {
         let base = e.code.base;
         let mut publish = Vec::with_capacity(e.landings.len());
         for l in &e.landings {
             let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
-            let literal = base + (e.literal_pos + 8 * l.literal) as u64;
-            self.landings.insert(l.pc, base + l.match_distance as u64);
-            let tail = self.chains.insert(slot, Tail { key: l.pc, literal });
-            let add = tail.map_or(0, |t| t.key).wrapping_sub(l.pc);
-            e.code.buf[l.imm..l.imm + 8].copy_from_slice(&add.to_le_bytes());
-            publish.push((tail, slot, base + l.pos as u64));
+            self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
+            let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
+            publish.push((tail, l.way, slot, base + l.pos as u64));
         }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
         c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
-        for (tail, slot, landing) in publish {
+        for (tail, way, slot, landing) in publish {
             match tail {
-                Some(t) => self.store_u64(t.literal, landing),
-                None => self.tables.store_u64((arena::IBL_TABLE + u64::from(slot) * 8) as usize, landing),
+                Some(t) => self.lead(t.next, landing),
+                None => self.tables.store_u64((way.table() + u64::from(slot) * 8) as usize, landing),
             }
         }
     }
 
     fn host(&self, cache: u64) -> Option<(&Chunk, usize)> {
         self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, (cache - c.guest) as usize))
-    }
-
-    fn store_u64(&self, cache: u64, v: u64) {
-        if let Some((c, at)) = self.host(cache) {
-            c.host.store_u64(at, v);
-        }
     }
 
     /// Whether `a` is in the code cache.
@@ -512,6 +524,15 @@ impl Space {
     /// The byte at a cache address.
     pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
         self.host(a).map(|(c, at)| c.host.u8(at))
+    }
+
+    /// Reads translated code; what lies outside the cache is left as it is.
+    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+        if let Some((c, at)) = self.host(a)
+            && at + bytes.len() <= arena::CHUNK_SIZE as usize
+        {
+            c.host.read(at, bytes);
+        }
     }
 
     /// The stub whose `int3` is at `a`.
@@ -528,7 +549,7 @@ impl Space {
     pub(crate) fn link(&mut self, site: u64, to: BlockId) {
         let b = *self.trans.block(to);
         self.note_link(site, b.pc);
-        self.lead(site, b.cache);
+        self.lead(site, b.entry);
     }
 
     /// Remembers a branch to code that may have to be taken back.
@@ -540,10 +561,12 @@ impl Space {
 
     /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
     fn unlink(&mut self, pc: u64) {
-        if let Some(at) = self.landings.remove(&pc)
-            && let Some((c, offset)) = self.host(at)
-        {
-            c.host.store_u8(offset, 0);
+        for way in [Way::Jump, Way::Return] {
+            if let Some(at) = self.landings.remove(&(way, pc))
+                && let Some((c, offset)) = self.host(at)
+            {
+                c.host.store_u8(offset, !c.host.u8(offset));
+            }
         }
         for site in self.incoming.remove(&pc).unwrap_or_default() {
             let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
@@ -590,21 +613,23 @@ impl Space {
         for &id in &killed {
             let b = *self.trans.block(id);
             self.unlink(b.pc);
-            if let Some((c, at)) = self.host(b.cache) {
-                c.host.store_u8(at, 0xcc);
+            for at in b.ways_in() {
+                if let Some((c, at)) = self.host(at) {
+                    c.host.store_u8(at, 0xcc);
+                }
             }
         }
         killed.len()
     }
 
-    /// Lets what leads to a dead block lead to its successor. Only while no thread can be inside the dead block's first
+    /// Lets what enters a dead block from elsewhere lead to its successor. Only while no thread can be inside the dead block's first
     /// bytes.
     pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
         let from = *self.trans.block(dead);
-        let to = self.trans.block(to).cache;
-        let rel = to.wrapping_sub(from.cache + 5) as i64;
+        let to = self.trans.block(to).entry;
+        let rel = to.wrapping_sub(from.entry + 5) as i64;
         let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
-        if let Some((c, at)) = self.host(from.cache) {
+        if let Some((c, at)) = self.host(from.entry) {
             c.host.write(at + 1, &rel.to_le_bytes());
             c.host.store_u8(at, 0xe9);
         }

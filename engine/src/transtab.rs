@@ -2,8 +2,10 @@
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
 //! are never used twice, so counts can be attributed after a block is gone.
 
+use crate::api::StaticEvents;
 use crate::arena;
 use crate::hash::Map;
+use crate::trace;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -14,7 +16,7 @@ pub(crate) struct BlockId(pub(crate) u32);
 pub(crate) struct InsnShape {
     pub(crate) guest: u8,
     /// Bytes of translated code.
-    pub(crate) cache: u8,
+    pub(crate) cache: u16,
 }
 
 impl InsnShape {
@@ -35,17 +37,23 @@ impl InsnShape {
 pub(crate) struct Block {
     /// Its guest address.
     pub(crate) pc: u64,
-    /// The address of its translation (the body: behind a landing).
+    /// The address of its translation (behind a landing).
     pub(crate) cache: u64,
-    /// Bytes of the body.
+    /// Where it is entered from elsewhere, to be counted in `cell`: `cache`, or a few instructions that lead there.
+    pub(crate) entry: u64,
+    /// Bytes of the translation from `cache` on.
     pub(crate) len: u32,
-    /// Its execution counter.
+    /// Counts how often it is entered at `entry`.
     pub(crate) cell: u32,
+    /// Counts how often the conditional branch in front of it is not taken ([`NO_CELL`]: does not lead here uncounted).
+    pub(crate) edge: u32,
+    /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`Flow`].
+    pub(crate) flows_in: bool,
     /// First of its instructions in [`TransTab::shapes`].
     pub(crate) shapes: u32,
     /// Instructions.
     pub(crate) n: u16,
-    /// Offset into the body from which on the counter has been bumped.
+    /// Offset from `cache` from which on its execution has been counted.
     pub(crate) bump_end: u16,
     /// Index of its module.
     pub(crate) module: u32,
@@ -53,8 +61,54 @@ pub(crate) struct Block {
     pub(crate) guest_len: u16,
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
+    /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
+    /// `Held1` and `Held2`. No such registers: two times [`NO_REG`].
+    pub(crate) held: [u8; 2],
+    pub(crate) held_from: u16,
+    pub(crate) held_to: u16,
     /// Its guest code has gone or changed: not to be entered any more.
     pub(crate) dead: bool,
+}
+
+/// No counter.
+pub(crate) const NO_CELL: u32 = u32::MAX;
+
+/// An uncounted way from one block to another: every execution of `from` goes on with `to`, but (with `unless`) for those
+/// that the edge counter of that block counts. Blocks only lead to later ones in this way, so one pass settles all counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Flow {
+    pub(crate) to: BlockId,
+    pub(crate) from: BlockId,
+    pub(crate) unless: Option<BlockId>,
+}
+
+/// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// A jump or call: in the scratch word [`arena::TARGET`].
+    Jump,
+    /// A return: right below the stack pointer, where it has just been taken from.
+    Return,
+}
+
+impl Way {
+    /// Offset of its table in the tables' mapping.
+    pub(crate) fn table(self) -> u64 {
+        match self {
+            Self::Jump => arena::JUMP_TABLE,
+            Self::Return => arena::RETURN_TABLE,
+        }
+    }
+}
+
+impl Block {
+    /// Every address at which it can be entered.
+    pub(crate) fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
+        let counted = self.cache + u64::from(self.bump_end);
+        [Some(self.entry), Some(self.cache).filter(|&c| c != self.entry), Some(counted).filter(|_| self.flows_in)]
+            .into_iter()
+            .flatten()
+    }
 }
 
 /// What a stop in the cache means.
@@ -62,8 +116,8 @@ pub(crate) struct Block {
 pub(crate) enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
     Exit { target: u64, site: u64 },
-    /// An indirect branch that this landing, the last one of its chain, is not for. rcx is target minus `key`.
-    IblMiss { key: u64 },
+    /// An indirect branch that this landing, the last one of its chain, is not for.
+    IblMiss { way: Way },
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
@@ -99,7 +153,8 @@ pub(crate) enum Point {
     /// As if the instruction had ended (a system call has returned).
     After,
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
-    Rep { cell: u32, address32: bool },
+    /// `site`: where its accesses are recorded, if they are.
+    Rep { cell: u32, address32: bool, site: Option<u32> },
 }
 
 /// No register.
@@ -196,13 +251,25 @@ pub(crate) struct TransTab {
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
+    /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
+    pub(crate) facts: Vec<StaticEvents>,
+    /// Ordered by where they lead.
+    pub(crate) flows: Vec<Flow>,
     /// What is known by guest page.
     pages: Map<u64, Box<Page>>,
     /// What is known by cache address, a run for each chunk.
     runs: Vec<Run>,
-    /// Bodies of dead blocks, which begin with a bare `int3`.
+    /// Where dead blocks can be entered: there stands a bare `int3`.
     dead: Map<u64, BlockId>,
+    /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
+    ways_in: Map<u64, BlockId>,
     cells: u32,
+    /// Places that write records.
+    pub(crate) trace_sites: Vec<trace::Site>,
+    /// Those of them that record registers.
+    pub(crate) specials: Vec<trace::Special>,
+    /// Numbers of code lines, by address divided by the size of a line.
+    lines: Map<u64, u32>,
 }
 
 impl TransTab {
@@ -226,6 +293,18 @@ impl TransTab {
     pub(crate) fn new_cell(&mut self) -> u32 {
         self.cells += 1;
         self.cells - 1
+    }
+
+    /// A new place that writes records.
+    pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
+        self.trace_sites.push(site);
+        (self.trace_sites.len() - 1) as u32
+    }
+
+    /// The number of a code line; never 0.
+    pub(crate) fn line_number(&mut self, line: u64) -> u32 {
+        let next = self.lines.len() as u32 + 1;
+        *self.lines.entry(line).or_insert(next)
     }
 
     /// The number that the next block gets.
@@ -344,7 +423,9 @@ impl TransTab {
         }
         for &id in &killed {
             let b = self.blocks[id.0 as usize];
-            self.dead.insert(b.cache, id);
+            for at in b.ways_in() {
+                self.dead.insert(at, id);
+            }
             // Killed by its last page, it is still listed on its first one.
             if let Some(page) = self.pages.get_mut(&(b.pc >> 12)) {
                 page.forget(b.pc, id);
@@ -353,7 +434,17 @@ impl TransTab {
         killed
     }
 
-    /// The dead block whose body begins at `cache`.
+    /// The block is entered at `entry` from elsewhere.
+    pub(crate) fn set_entry(&mut self, id: BlockId, entry: u64) {
+        self.blocks[id.0 as usize].entry = entry;
+    }
+
+    /// The jump at cache address `at` leads from a block's entry to its translation.
+    pub(crate) fn add_way_in(&mut self, at: u64, id: BlockId) {
+        self.ways_in.insert(at, id);
+    }
+
+    /// The dead block that would be entered at `cache`.
     pub(crate) fn dead_at(&self, cache: u64) -> Option<BlockId> {
         self.dead.get(&cache).copied()
     }
@@ -365,7 +456,8 @@ impl TransTab {
         let b = self.block(id);
         let offset = cache - b.cache;
         if offset >= u64::from(b.len) {
-            return None;
+            let &block = self.ways_in.get(&cache)?;
+            return Some(Place { block, index: 0, at_start: true, bumped: true });
         }
         let bumped = offset >= u64::from(b.bump_end);
         let mut at = 0;
@@ -393,14 +485,20 @@ mod tests {
         Block {
             pc,
             cache,
+            entry: cache,
             len: 16,
             cell: 0,
+            edge: NO_CELL,
+            flows_in: false,
             shapes: 0,
             n: 0,
             bump_end: 0,
             module: 0,
             guest_len,
             live_in: 0,
+            held: [NO_REG; 2],
+            held_from: 0,
+            held_to: 0,
             dead: false,
         }
     }

@@ -47,6 +47,13 @@ fn wrong_usage_ends_with_1() {
             ),
         ),
         (
+            &["--D1=32768,8,48", "true"],
+            format!(
+                "grind: Cache set count is not a power of two.\ngrind: Bad option: --D1=32768,8,48\n\
+                 grind: Bad argument '32768,8,48'\ngrind: {MORE}"
+            ),
+        ),
+        (
             &["--cachegrind-out-file=", "true"],
             format!("grind: Bad option: --cachegrind-out-file=\ngrind: No filename given\ngrind: {MORE}"),
         ),
@@ -216,6 +223,13 @@ fn valgrind_answers_alike() {
         (true, &["--kernel-variant=foo", "true"]),
         (true, &["--branch-sim=maybe", "true"]),
         (true, &["--vex-guest-max-insns=500", "true"]),
+        (true, &["--D1=32768,8,48", "true"]),
+        (true, &["--I1=32768,8,8", "true"]),
+        (true, &["--LL=64,1,64", "true"]),
+        (true, &["--L2=32768,-8,-64", "true"]),
+        (true, &["--D1=99999999999,8,64", "true"]),
+        (true, &["--D1=32768,8", "true"]),
+        (true, &["--D1=32768,8,64x", "true"]),
         (true, &["/nonexistent"]),
         (true, &["no-such-command"]),
         (true, &[""]),

@@ -1,5 +1,5 @@
 //! Transfers of control, system calls, and stops. A direct transfer becomes a jump that is linked sooner or later; an
-//! indirect one goes through the table of landings with its target in rcx. No flag is changed anywhere here.
+//! indirect one goes through a table of landings. No flag is changed anywhere here.
 
 use iced_x86::{Code, OpKind, Register};
 
@@ -7,18 +7,21 @@ use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn};
-use crate::transtab::{Emulate, NO_REG, Point, StubKind};
+use crate::transtab::{Emulate, NO_REG, Point, StubKind, Way};
 
 impl Emitter<'_> {
     pub(super) fn short_branch(&mut self, insn: &Insn) {
         // Only an 8-bit distance exists: over a jump that leads on.
+        let site = self.arm_site(insn);
         self.out.code.bytes(insn.bytes());
         let taken = self.out.code.pos() - 1;
+        self.record_arm(site, false);
         let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next() });
+        self.out.fixups.push(Fixup { pos: over, target: insn.next(), free: false });
         self.out.code.patch_short(taken);
+        self.record_arm(site, true);
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target() });
+        self.out.fixups.push(Fixup { pos, target: insn.target(), free: false });
     }
 
     pub(super) fn push_return(&mut self, pc: u64) {
@@ -40,7 +43,10 @@ impl Emitter<'_> {
         if insn.class == Class::CallNoRedirect {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
         } else if ins.op0_kind() == OpKind::Register {
-            self.out.code.mov_reg(Gpr::RCX, Gpr(ins.op0_register().number() as u8));
+            let from = Gpr(ins.op0_register().number() as u8);
+            if from != Gpr::RCX {
+                self.out.code.mov_reg(Gpr::RCX, from);
+            }
         } else {
             if ins.segment_prefix() == Register::GS {
                 let mut ea = *ins;
@@ -69,15 +75,37 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes where rcx says, through the table. rcx has been saved.
-    pub(super) fn look_up(&mut self) {
-        self.out.code.spill(Scratch::Rax, Gpr::RAX);
+    pub(super) fn ret(&mut self, insn: &Insn) {
+        self.out.code.spill(Scratch::Rcx, Gpr::RCX);
         if self.bump == Bump::InLast {
-            self.bump_through(Gpr::RAX);
+            self.bump_through(Gpr::RCX);
+            self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+            self.bump = Bump::Done;
         }
-        self.out.code.bytes(&[0x0f, 0xb7, 0xc1]); // movzx eax, cx
-        self.out.code.bytes(&[0xff, 0x24, 0xc5]); // jmp [rax*8 + table]
-        let table = (self.tables + arena::IBL_TABLE) as u32;
+        self.out.code.bytes(&[0x59]); // pop rcx
+        if insn.ins.op_count() == 1 {
+            // The return address is not where a landing for returns looks for it.
+            self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
+            self.look_up(Way::Jump);
+        } else {
+            self.look_up(Way::Return);
+        }
+    }
+
+    /// Goes where rcx says, through the table. rcx has been saved. The landing finds the target again where [`Way`] says.
+    pub(super) fn look_up(&mut self, way: Way) {
+        if way == Way::Jump {
+            self.out.code.spill(arena::TARGET, Gpr::RCX);
+        }
+        if self.bump == Bump::InLast {
+            debug_assert!(way == Way::Jump, "rcx is needed again");
+            self.bump_through(Gpr::RCX);
+            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
+        } else {
+            self.out.code.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+        }
+        self.out.code.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
+        let table = (self.tables + way.table()) as u32;
         self.out.code.bytes(&table.to_le_bytes());
     }
 
@@ -114,12 +142,12 @@ impl Emitter<'_> {
         self.out.code.stop(id);
     }
 
-    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
-    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>) {
+    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code. `free`: without being counted.
+    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, free: bool) {
         if next_in_order == Some(target) {
             return;
         }
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target });
+        self.out.fixups.push(Fixup { pos, target, free });
     }
 }

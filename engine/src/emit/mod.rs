@@ -4,8 +4,11 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod control;
+mod flow;
+mod landing;
 mod operand;
 mod rep;
+mod simulate;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +17,11 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn, OSZAP};
-use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_REG, Point, StubKind, TransTab};
+use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::trace::TraceSettings;
+use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
+
+pub(crate) use landing::{Landing, emit_landing};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -24,21 +30,8 @@ struct Fixup {
     pos: usize,
     /// Guest address that it leads to.
     target: u64,
-}
-
-/// A landing that was emitted: it becomes reachable through the indirect-branch table when the code is in place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Landing {
-    /// The guest address it is for.
-    pub(crate) pc: u64,
-    /// Offset of its first byte.
-    pub(crate) pos: usize,
-    /// Offset of the 64-bit number that is added to rcx.
-    pub(crate) imm: usize,
-    /// Offset of the distance by which it goes to the body: 0 there makes the landing match nothing.
-    pub(crate) match_distance: usize,
-    /// Index of the literal that holds the address of the next landing of the chain.
-    pub(crate) literal: usize,
+    /// It leads past the counter there: see [`flow`].
+    free: bool,
 }
 
 /// An emitted batch.
@@ -46,10 +39,10 @@ pub(crate) struct Landing {
 pub(crate) struct Emitted {
     pub(crate) code: Asm,
     /// 64-bit constants behind the code, and the 32-bit fields that lead to them.
-    pub(crate) literals: Vec<u64>,
+    literals: Vec<u64>,
     literal_uses: Vec<(usize, usize)>,
     /// Offset of the first literal.
-    pub(crate) literal_pos: usize,
+    literal_pos: usize,
     pub(crate) landings: Vec<Landing>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
@@ -91,44 +84,13 @@ impl Emitted {
     fn place_misses(&mut self, trans: &mut TransTab) {
         for i in 0..self.landings.len() {
             let l = self.landings[i];
-            let id = trans.add_stub(StubKind::IblMiss { key: l.pc });
+            let id = trans.add_stub(StubKind::IblMiss { way: l.way });
             self.stubs.push((self.code.pos(), id));
-            self.literals[l.literal] = self.code.here();
+            let here = self.code.here();
+            self.code.patch_rel32(l.next, here);
             self.code.stop(id);
         }
     }
-
-    /// The check that an indirect branch to `pc` ends with: rcx is the target, rax and rcx are in scratch words.
-    fn landing(&mut self, pc: u64) {
-        let pos = self.code.pos();
-        self.code.bytes(&[0x48, 0xb8]);
-        let imm = self.code.pos();
-        self.code.bytes(&[0; 8]);
-        self.code.lea_sum(Gpr::RCX, Gpr::RAX);
-        let ok = self.code.jrcxz();
-        self.code.bytes(&[0xff, 0x25]);
-        let field = self.code.pos();
-        self.code.bytes(&[0; 4]);
-        let literal = self.literal(0, field);
-        self.code.patch_short(ok);
-        self.code.reload(Gpr::RCX, Scratch::Rcx);
-        self.code.reload(Gpr::RAX, Scratch::Rax);
-        self.landings.push(Landing { pc, pos, imm, match_distance: ok, literal });
-    }
-}
-
-/// A landing by itself, for a block that has been emitted without one.
-pub(crate) fn emit_landing(base: u64, pc: u64, body: u64, trans: &mut TransTab) -> Emitted {
-    let mut e = Emitted::new(base);
-    e.landing(pc);
-    let field = e.code.jmp();
-    e.code.patch_rel32(field, body);
-    e.place_misses(trans);
-    e.place_literals();
-    for &(pos, id) in &e.stubs {
-        trans.stubs[id as usize].addr = base + pos as u64;
-    }
-    e
 }
 
 /// How a block's counter is bumped.
@@ -138,10 +100,12 @@ enum Bump {
     Inc(usize),
     /// Through a register that is dead at the start.
     Through(Gpr),
-    /// Within the translation of the last instruction, where rax (or, at system calls, rcx) is free.
+    /// Within the translation of the last instruction, where rcx is free.
     InLast,
     /// By saving rax.
     Spill,
+    /// It has been done, or there is none.
+    Done,
 }
 
 /// Turns batches into code.
@@ -161,6 +125,13 @@ pub(crate) struct Emitter<'a> {
     cell: u32,
     bump_end: usize,
     current: BlockId,
+    tracer: simulate::Tracer,
+    masked: bool,
+    /// How blocks are counted, in the order of emission.
+    plan: Vec<flow::Plan>,
+    /// The plan of the block at hand.
+    here: flow::Plan,
+    with_flows: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -184,18 +155,42 @@ impl<'a> Emitter<'a> {
             cell: 0,
             bump_end: 0,
             current: BlockId(0),
+            tracer: simulate::Tracer::default(),
+            masked: false,
+            plan: Vec::new(),
+            here: flow::Plan::default(),
+            with_flows: true,
         }
+    }
+
+    /// The code shall also record what a simulation needs.
+    /// `masked`: the guest sees the baseline processor.
+    pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
+        self.masked = masked;
+        self.tracer = simulate::Tracer::new(settings);
+        self
+    }
+
+    /// Whether blocks may lead to others uncounted.
+    pub(crate) fn with_flows(mut self, yes: bool) -> Self {
+        self.with_flows = yes;
+        self
     }
 
     /// Emits all blocks and adds them, their stubs and their points to the table.
     pub(crate) fn emit(mut self) -> Emitted {
         let order = self.order();
+        let first = self.trans.next_block();
+        self.plan_flows(&order);
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
+            self.here = self.plan[k];
             // Only a block without a landing can be run into.
             let next = order.get(k + 1).map(|&j| self.batch.blocks[j]).filter(|n| !n.return_site).map(|n| n.pc);
             self.block(&b, next);
         }
+        self.cold_parts();
+        self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
         self.out.place_literals();
@@ -232,19 +227,30 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, b: &Found, next_in_order: Option<u64>) {
         let insns = self.batch.insns_of(b);
         if b.return_site {
-            self.out.landing(b.pc);
+            self.out.landing(b.pc, Way::Return, insns[0].live == 0);
         }
         let start = self.out.code.pos();
-        self.cell = self.trans.new_cell();
-        self.bump = self.choose_bump(insns);
         self.current = self.trans.next_block();
+        self.cell = self.trans.new_cell();
+        let mut edge = NO_CELL;
+        self.bump_end = start;
+        self.bump = match self.here.entry {
+            flow::Entry::Anywhere => self.choose_bump(insns),
+            flow::Entry::Front => Bump::Inc(0),
+            flow::Entry::Edge => {
+                edge = self.trans.new_cell();
+                Bump::Inc(0)
+            }
+            flow::Entry::Free => Bump::Done,
+        };
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
+        let traced = self.tracer.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
                 Bump::Inc(at) if at == i => {
-                    self.out.code.inc_gs(arena::cell_offset(self.cell));
+                    self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
                     self.bump_end = self.out.code.pos();
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
@@ -255,13 +261,29 @@ impl<'a> Emitter<'a> {
                 }
                 _ => {}
             }
+            if traced {
+                if i == 0 {
+                    self.begin_traced_block(insns);
+                }
+                self.check(insn);
+                if insn.class.ends_block() {
+                    self.end_held();
+                }
+            }
             let elsewhere = self.insn(insn, i, next_in_order);
+            if traced {
+                let facts = self.facts(insn);
+                self.trans.facts.push(facts);
+            }
             let cache = self.out.code.pos() - from;
-            debug_assert!(cache < 256);
+            debug_assert!(cache < 1 << 16);
             self.trans.shapes.push(InsnShape {
                 guest: insn.len() as u8 | if elsewhere { InsnShape::COUNTED_ELSEWHERE } else { 0 },
-                cache: cache as u8,
+                cache: cache as u16,
             });
+        }
+        if traced {
+            self.end_held();
         }
         let last = &insns[insns.len() - 1];
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
@@ -269,20 +291,27 @@ impl<'a> Emitter<'a> {
         if last.class.goes_on()
             && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
         {
-            self.go(last.next(), next_in_order);
+            self.go(last.next(), next_in_order, self.here.free && !last.class.ends_block());
         }
         let base = self.out.code.base;
+        let (held, held_from, held_to) = self.tracer.held(start);
         self.trans.add_block(Block {
             pc: b.pc,
             cache: base + start as u64,
+            entry: base + start as u64,
             len: (self.out.code.pos() - start) as u32,
             cell: self.cell,
+            edge,
+            flows_in: self.here.entry != flow::Entry::Anywhere,
             shapes,
             n: insns.len() as u16,
             bump_end: (self.bump_end - start) as u16,
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,
+            held,
+            held_from,
+            held_to,
             dead: false,
         });
         for &(pos, point) in &self.points {
@@ -299,7 +328,9 @@ impl<'a> Emitter<'a> {
     }
 
     fn choose_bump(&mut self, insns: &[Insn]) -> Bump {
-        if let Some(i) = insns.iter().position(|x| x.live & OSZAP == 0) {
+        // Best where CF is dead too.
+        let dead = |flags: u8| insns.iter().position(|x| x.live & flags == 0);
+        if let Some(i) = dead(STATUS).or_else(|| dead(OSZAP)) {
             return Bump::Inc(i);
         }
         match insns[insns.len() - 1].class {
@@ -352,33 +383,28 @@ impl<'a> Emitter<'a> {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;
                 let pos = self.out.code.jcc(condition);
-                self.out.fixups.push(Fixup { pos, target: insn.target() });
+                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
             }
             Class::Loop => self.short_branch(insn),
-            Class::Jmp => self.go(insn.target(), next_in_order),
+            Class::Jmp => self.go(insn.target(), next_in_order, self.here.free),
             Class::Call => {
                 self.push_return(insn.next());
                 let pos = self.out.code.jmp();
-                self.out.fixups.push(Fixup { pos, target: insn.target() });
+                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
+                self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
-                self.look_up();
+                self.look_up(Way::Jump);
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
-                self.look_up();
+                self.record_indirect(insn);
+                self.look_up(Way::Jump);
             }
-            Class::Ret => {
-                self.out.code.spill(Scratch::Rcx, Gpr::RCX);
-                self.out.code.bytes(&[0x59]); // pop rcx
-                if insn.ins.op_count() == 1 {
-                    self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
-                }
-                self.look_up();
-            }
+            Class::Ret => self.ret(insn),
             Class::Syscall => self.syscall(insn),
             Class::RepMove => self.rep_move(insn, index),
             Class::RepCompare => {
@@ -405,7 +431,8 @@ impl<'a> Emitter<'a> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
             if let Some(id) = self.trans.lookup(f.target) {
-                let body = self.trans.block(id).cache;
+                let b = self.trans.block(id);
+                let body = if f.free { b.cache + u64::from(b.bump_end) } else { b.entry };
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);

@@ -5,7 +5,7 @@
 
 use nix::libc;
 
-use super::Hub;
+use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
@@ -98,15 +98,19 @@ impl Hub<'_> {
 
     /// Books what has been executed of a block that was left at `b`.
     pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
-        let Some(p) = self.process_of_mut(tid) else { return };
-        if !p.counting {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let Some(p) = self.processes.get_mut(&th.pid) else { return };
+        if counted_slot(th, p.counting) != Some(th.slot) {
             return;
         }
-        let n = p.space.borrow().trans.block(b.block).n;
-        p.corrections.left(b.block, b.executed, n, b.bumped);
-        if let Some((cell, address32)) = b.rep {
-            let left = if address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
-            p.corrections.take_off(cell, left);
+        let block = *p.space.borrow().trans.block(b.block);
+        p.corrections.left(b.block, &block, b.executed, b.bumped);
+        if let Some(rep) = b.rep {
+            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            p.corrections.take_off(rep.cell, left);
+            if let Some(site) = rep.site {
+                self.record_repeat(tid, site, regs);
+            }
         }
     }
 
@@ -115,6 +119,10 @@ impl Hub<'_> {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+        if let Some([first, second]) = b.held {
+            *recreate::register(regs, first) = self.scratch(tid, Scratch::Held1);
+            *recreate::register(regs, second) = self.scratch(tid, Scratch::Held2);
+        }
         if b.after_call {
             regs.rcx = regs.rip;
         }
@@ -126,6 +134,12 @@ impl Hub<'_> {
         // From the kernel, because of an instruction.
         let fault = bit(signal) & FAULTS != 0 && info.si_code > 0;
         if fault {
+            if signal == libc::SIGSEGV && self.trace_full(tid, &info, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info, regs);
@@ -187,7 +201,7 @@ impl Hub<'_> {
     }
 
     /// Steps until the guest's state is whole; registers are then the guest's, rip included.
-    fn step_to_boundary(&mut self, t: Stopped, regs: Regs) -> Option<(Stopped, Regs)> {
+    pub(super) fn step_to_boundary(&mut self, t: Stopped, regs: Regs) -> Option<(Stopped, Regs)> {
         let tid = t.tid();
         let (mut t, mut regs) = (t, regs);
         loop {
@@ -202,10 +216,8 @@ impl Hub<'_> {
                     regs.rip = target;
                     return Some((t, regs));
                 }
-                Spot::Stub(StubKind::IblMiss { key }) => {
-                    regs.rip = regs.rcx.wrapping_add(key);
-                    regs.rcx = self.scratch(tid, Scratch::Rcx);
-                    regs.rax = self.scratch(tid, Scratch::Rax);
+                Spot::Stub(StubKind::IblMiss { way }) => {
+                    regs.rip = self.indirect_target(tid, &mut regs, way);
                     return Some((t, regs));
                 }
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
@@ -219,6 +231,13 @@ impl Hub<'_> {
                 Ok((next, Stop::Signal(_))) => {
                     // The instruction faults: its beginning is the boundary, and it will fault again.
                     regs = next.regs().ok()?;
+                    if let Ok(info) = next.siginfo()
+                        && self.trace_full(tid, &info, &mut regs)
+                    {
+                        next.set_regs(&regs).ok()?;
+                        t = next;
+                        continue;
+                    }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
                     let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, o));
@@ -282,7 +301,7 @@ impl Hub<'_> {
             let Some(t) = t else { return };
             if let Some(id) = id {
                 let Some((space, _)) = self.space_and_state(tid) else { return };
-                let body = space.borrow().trans.block(id).cache;
+                let body = space.borrow().trans.block(id).entry;
                 self.set_state(tid, State::Cache);
                 if t.set_rip(body).is_err() {
                     return;

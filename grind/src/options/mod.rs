@@ -12,8 +12,10 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use cg_sim::host::Given;
 use grind_engine::CpuModel;
 
+use crate::callgrind;
 use crate::expand::Template;
 use crate::glob::Pattern;
 use sources::Source;
@@ -27,6 +29,38 @@ pub enum LogTarget {
     Fd(i32),
     /// A file, or one for each process.
     File(Template),
+}
+
+/// A tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tool {
+    /// Counts by source line.
+    #[default]
+    Cachegrind,
+    /// The call graph too.
+    Callgrind,
+}
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Tool::Cachegrind => "cachegrind",
+            Tool::Callgrind => "callgrind",
+        }
+    }
+
+    fn find(self, name: &str) -> Option<&'static Opt> {
+        match self {
+            Tool::Cachegrind => table::find(name),
+            Tool::Callgrind => callgrind::table::find(name),
+        }
+    }
+
+    /// The tool that `--tool=` names last, if it names one that exists.
+    fn named(words: &[OsString]) -> Tool {
+        let last = words.iter().rev().find_map(|w| w.as_bytes().strip_prefix(b"--tool="));
+        if last == Some(b"callgrind") { Tool::Callgrind } else { Tool::Cachegrind }
+    }
 }
 
 /// The variables that option values may refer to.
@@ -61,6 +95,16 @@ pub struct Options {
     pub out_file: Template,
     /// Whether to count from the start.
     pub instr_at_start: bool,
+    /// Whether caches are simulated.
+    pub cache_sim: bool,
+    /// Whether branch prediction is simulated.
+    pub branch_sim: bool,
+    /// The caches to simulate, as far as they were chosen.
+    pub caches: Given,
+    /// The tool.
+    pub tool: Tool,
+    /// The settings of the callgrind tool that cachegrind does not have.
+    pub callgrind: callgrind::settings::Settings,
     /// Every option word, in the order of reading (for `-v`).
     pub words: Vec<OsString>,
     environment: Environment,
@@ -84,6 +128,11 @@ impl Options {
             debug_folders: Vec::new(),
             out_file: out_file.expect("the default name is a template"),
             instr_at_start: true,
+            cache_sim: false,
+            branch_sim: false,
+            caches: Given::default(),
+            tool: Tool::default(),
+            callgrind: callgrind::settings::Settings::default(),
             words: Vec::new(),
             environment,
         }
@@ -114,6 +163,21 @@ pub enum Request {
     },
 }
 
+/// What is wrong with an option, as lines to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wrong {
+    /// Before the option is named.
+    pub before: Vec<String>,
+    /// After it has been named.
+    pub why: Vec<String>,
+}
+
+impl From<Vec<String>> for Wrong {
+    fn from(why: Vec<String>) -> Self {
+        Self { before: Vec::new(), why }
+    }
+}
+
 /// A command line that cannot be followed. Exit code 1.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UsageError {
@@ -133,7 +197,7 @@ pub enum UsageError {
         /// The word.
         word: String,
         /// What is wrong with it.
-        why: Vec<String>,
+        wrong: Wrong,
     },
 }
 
@@ -152,7 +216,12 @@ impl fmt::Display for UsageError {
                 }
                 write!(f, "{MORE}")
             }
-            Self::Bad { word, why } => write!(f, "Bad option: {word}\n{}\n{MORE}", why.join("\n")),
+            Self::Bad { word, wrong: Wrong { before, why } } => {
+                for line in before {
+                    writeln!(f, "{line}")?;
+                }
+                write!(f, "Bad option: {word}\n{}\n{MORE}", why.join("\n"))
+            }
         }
     }
 }
@@ -176,12 +245,12 @@ impl<'a> Word<'a> {
         Self { text, name: String::from_utf8_lossy(name).into_owned(), value }
     }
 
-    fn bad(&self, why: Vec<String>) -> UsageError {
-        UsageError::Bad { word: self.text.to_string_lossy().into_owned(), why }
+    fn bad(&self, wrong: impl Into<Wrong>) -> UsageError {
+        UsageError::Bad { word: self.text.to_string_lossy().into_owned(), wrong: wrong.into() }
     }
 
-    fn unknown(&self) -> UsageError {
-        let nearest = nearest(&self.name).map(|name| match self.value {
+    fn unknown(&self, tool: Tool) -> UsageError {
+        let nearest = nearest(&self.name, tool).map(|name| match self.value {
             Some(value) => format!("{name}={}", value.to_string_lossy()),
             None => name.to_owned(),
         });
@@ -213,16 +282,33 @@ pub fn parse(
 
     let only = given.iter().rev().find_map(|w| w.as_bytes().strip_prefix(b"--command-line-only="));
     let (further, warnings) = if only == Some(b"yes") { (Vec::new(), Vec::new()) } else { sources() };
-    let words: Vec<OsString> =
-        further.into_iter().flat_map(|s| s.words).chain(given.into_iter().cloned()).filter_map(for_this_tool).collect();
+    let words: Vec<OsString> = further.into_iter().flat_map(|s| s.words).chain(given.into_iter().cloned()).collect();
+    let tool = Tool::named(&words);
+    let words: Vec<OsString> = words.into_iter().filter_map(|word| for_this_tool(word, tool)).collect();
 
     if let Some(request) = early(&words)? {
         return Ok(request);
     }
+    let mut options = read_words(tool, &words, environment)?;
+    if program.is_empty() {
+        return Err(UsageError::NoProgram);
+    }
+    options.words = words;
+    Ok(Request::Run(Box::new(options), program.to_vec(), warnings))
+}
+
+/// The settings that `words` ask for.
+pub(crate) fn read_words(tool: Tool, words: &[OsString], environment: Environment) -> Result<Options, UsageError> {
     let mut options = Options::new(environment);
-    for text in &words {
+    options.tool = tool;
+    for text in words {
         let word = Word::new(text);
-        let option = table::find(&word.name).ok_or_else(|| word.unknown())?;
+        if let Some(change) = callgrind::table::numbered(&word.name).filter(|_| tool == Tool::Callgrind) {
+            callgrind::table::apply_numbered(&mut options.callgrind, &word.name, change, word.value)
+                .map_err(|why| word.bad(why))?;
+            continue;
+        }
+        let option = tool.find(&word.name).ok_or_else(|| word.unknown(tool))?;
         let value = word.checked(option)?;
         match option.role {
             Role::Core(apply) | Role::Tool(apply) => apply(&mut options, value).map_err(|why| word.bad(why))?,
@@ -235,11 +321,7 @@ pub fn parse(
             }
         }
     }
-    if program.is_empty() {
-        return Err(UsageError::NoProgram);
-    }
-    options.words = words;
-    Ok(Request::Run(Box::new(options), program.to_vec(), warnings))
+    Ok(options)
 }
 
 /// What takes precedence over everything else, even over wrong options: the tool's name, help and version.
@@ -263,15 +345,26 @@ fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
 }
 
 /// The word without its `--TOOL:` prefix; nothing if it is for another tool.
-fn for_this_tool(word: OsString) -> Option<OsString> {
-    const OTHERS: &[&str] =
-        &["memcheck", "callgrind", "helgrind", "drd", "massif", "dhat", "lackey", "none", "exp-bbv", "nulgrind"];
+fn for_this_tool(word: OsString, this: Tool) -> Option<OsString> {
+    const TOOLS: &[&str] = &[
+        "cachegrind",
+        "callgrind",
+        "memcheck",
+        "helgrind",
+        "drd",
+        "massif",
+        "dhat",
+        "lackey",
+        "none",
+        "exp-bbv",
+        "nulgrind",
+    ];
     let bytes = word.as_bytes();
     let Some(colon) = bytes.windows(3).position(|w| w == b":--") else { return Some(word) };
     let Some(tool) = bytes[..colon].strip_prefix(b"--") else { return Some(word) };
-    if table::TOOLS.iter().any(|t| t.as_bytes() == tool) {
+    if this.name().as_bytes() == tool {
         Some(OsString::from_vec(bytes[colon + 1..].to_vec()))
-    } else if OTHERS.iter().any(|t| t.as_bytes() == tool) {
+    } else if TOOLS.iter().any(|t| t.as_bytes() == tool) {
         None
     } else {
         Some(word)
@@ -279,11 +372,13 @@ fn for_this_tool(word: OsString) -> Option<OsString> {
 }
 
 /// The name of an option that is easily mistyped as `name`.
-fn nearest(name: &str) -> Option<&'static str> {
+fn nearest(name: &str, tool: Tool) -> Option<&'static str> {
     let limit = (name.len() / 3).max(1);
-    table::OPTIONS
-        .iter()
+    let own = if tool == Tool::Callgrind { callgrind::table::OPTIONS } else { &[] };
+    own.iter()
+        .chain(table::OPTIONS)
         .flat_map(|o| o.names)
+        .filter(|n| tool.find(n).is_some())
         .filter(|n| n.starts_with("--"))
         .map(|n| (distance(name, n), *n))
         .filter(|(d, _)| *d <= limit)

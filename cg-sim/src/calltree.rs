@@ -1,0 +1,401 @@
+//! Inclusive costs that become known long after the calls that caused them: the back-dating tree.
+//!
+//! What a cached line cost is known when it is evicted; then it belongs to the calls that were active when it was loaded.
+//! (Weidendorfer and Breitbart, "Inclusive Cost Attribution for Cache Use Profiling", ICCS 2016.) A [`Node`] stands for such
+//! a chain of calls; the chain is the way from the node to its root. Whoever loads a line holds the node of the running
+//! function, and releases it with a cost when the line goes. A node that nobody holds, that has no children and that no
+//! stack stands on is pruned: its costs go to its call arc and to its parent. So each active call of a chain is charged
+//! once for each line, as if every line remembered the list of calls that were active when it was loaded; the twin in the
+//! tests does just that. An arc that is on a chain twice (recursion) is charged twice.
+//!
+//! Most calls load no line. So a [`Stack`] only notes a call, and a node is made for it when it is asked for.
+//!
+//! Invariants: a node's parent exists; a cost that was released is in exactly one of: a node, the arcs and roots above it;
+//! pruning changes no sum that [`Tree::settle`] would show.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Costs of one kind of line each: AcCost1, SpLoss1, AcCost2, SpLoss2.
+pub type Costs = [u64; 4];
+
+fn add(to: &mut Costs, costs: &Costs) {
+    to.iter_mut().zip(costs).for_each(|(a, b)| *a += b);
+}
+
+/// A chain of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node(u32);
+
+impl Node {
+    /// As a number, for an [`crate::usage::Owner`].
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The node with this number, which came from [`Node::number`].
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// [`NONE`]: a root.
+    parent: u32,
+    /// The call that leads from the parent here; of no meaning in a root.
+    arc: u32,
+    /// Lines that were loaded here and are still resident.
+    held: u32,
+    children: u32,
+    /// Whether a stack has this node as one of its frames.
+    standing: bool,
+    /// The child that was asked for last.
+    last_child: u32,
+    /// What was released here, or came from pruned children.
+    costs: Costs,
+}
+
+/// What the tree was like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Nodes now.
+    pub nodes: u64,
+    /// The most there were at a time.
+    pub max: u64,
+    /// Sum of the numbers of nodes at each release, for an average.
+    pub sum: u64,
+    /// Releases.
+    pub releases: u64,
+    /// Nodes ever made.
+    pub created: u64,
+    /// Nodes whose costs went to their parents.
+    pub pruned: u64,
+}
+
+/// The chains of all threads and signal handlers of a process, and the inclusive costs of its call arcs.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    entries: Vec<Entry>,
+    /// Indices of entries that are not in use.
+    free: Vec<u32>,
+    /// From parent and arc to the child.
+    children: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    /// By number of the arc.
+    arcs: Vec<Costs>,
+    /// Costs of chains whose roots are gone, and of roots when settled.
+    roots: Costs,
+    statistics: Statistics,
+}
+
+/// A fast hash of one 64-bit word.
+#[derive(Clone, Copy, Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+fn key(parent: u32, arc: u32) -> u64 {
+    u64::from(parent) << 32 | u64::from(arc)
+}
+
+impl Tree {
+    /// One without chains.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A line is loaded by the function at the end of this chain.
+    #[inline]
+    pub fn hold(&mut self, node: Node) {
+        self.entries[node.0 as usize].held += 1;
+    }
+
+    /// A line that was loaded there is gone, and cost this much.
+    #[inline]
+    pub fn release(&mut self, node: Node, costs: &Costs) {
+        let entry = &mut self.entries[node.0 as usize];
+        entry.held -= 1;
+        add(&mut entry.costs, costs);
+        self.statistics.sum += self.statistics.nodes;
+        self.statistics.releases += 1;
+        if entry.held == 0 {
+            self.prune(node.0);
+        }
+    }
+
+    /// Moves all costs to where they belong, as if every node were pruned; the nodes stay. To be called before
+    /// [`Tree::arc`] or [`Tree::root_costs`] are looked at, at a dump or at the end.
+    pub fn settle(&mut self) {
+        // Children before parents: by depth, the deepest first.
+        let mut depths: Vec<(u32, u32)> = Vec::new();
+        let mut depth_of: Vec<u32> = vec![NONE; self.entries.len()];
+        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        for start in (0..self.entries.len() as u32).filter(|at| !free.contains(at)) {
+            let mut way = vec![start];
+            let mut at = start;
+            let base = loop {
+                if depth_of[at as usize] != NONE {
+                    way.pop();
+                    break depth_of[at as usize] + 1;
+                }
+                at = self.entries[at as usize].parent;
+                if at == NONE {
+                    break 0;
+                }
+                way.push(at);
+            };
+            for (above, node) in way.iter().rev().enumerate() {
+                depth_of[*node as usize] = base + above as u32;
+                depths.push((base + above as u32, *node));
+            }
+        }
+        depths.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, node) in depths {
+            self.pass_on(node);
+        }
+    }
+
+    /// Inclusive costs of a call arc, as far as they are settled or pruned.
+    #[must_use]
+    pub fn arc(&self, arc: u32) -> Costs {
+        self.arcs.get(arc as usize).copied().unwrap_or_default()
+    }
+
+    /// Costs of all chains together, as far as they are settled or their roots are gone.
+    #[must_use]
+    pub fn root_costs(&self) -> Costs {
+        self.roots
+    }
+
+    /// Forgets all costs; lines that are resident will still cost.
+    pub fn zero(&mut self) {
+        self.entries.iter_mut().for_each(|e| e.costs = Costs::default());
+        self.arcs.clear();
+        self.roots = Costs::default();
+    }
+
+    /// What the tree is and was like.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn make(&mut self, parent: u32, arc: u32) -> u32 {
+        let entry =
+            Entry { parent, arc, held: 0, children: 0, standing: true, last_child: NONE, costs: Costs::default() };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.entries[at as usize] = entry;
+                at
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
+        let statistics = &mut self.statistics;
+        statistics.created += 1;
+        statistics.nodes += 1;
+        statistics.max = statistics.max.max(statistics.nodes);
+        at
+    }
+
+    /// The child of `parent` over `arc`, with a stack standing on it.
+    fn child(&mut self, parent: u32, arc: u32) -> u32 {
+        let last = self.entries[parent as usize].last_child;
+        let found = if last != NONE && self.entries[last as usize].arc == arc {
+            Some(last)
+        } else {
+            self.children.get(&key(parent, arc)).copied()
+        };
+        let child = match found {
+            // A stack never stands on a node that another one stands on: every stack has a root of its own.
+            Some(child) => {
+                self.entries[child as usize].standing = true;
+                child
+            }
+            None => {
+                let child = self.make(parent, arc);
+                self.children.insert(key(parent, arc), child);
+                self.entries[parent as usize].children += 1;
+                child
+            }
+        };
+        self.entries[parent as usize].last_child = child;
+        child
+    }
+
+    /// No stack stands on `node` any more.
+    fn leave(&mut self, node: u32) {
+        self.entries[node as usize].standing = false;
+        self.prune(node);
+    }
+
+    /// Gives the costs of a node to its arc and its parent.
+    fn pass_on(&mut self, node: u32) {
+        let entry = &mut self.entries[node as usize];
+        let costs = std::mem::take(&mut entry.costs);
+        let (parent, arc) = (entry.parent, entry.arc as usize);
+        if parent == NONE {
+            add(&mut self.roots, &costs);
+            return;
+        }
+        if costs != Costs::default() {
+            if self.arcs.len() <= arc {
+                self.arcs.resize(arc + 1, Costs::default());
+            }
+            add(&mut self.arcs[arc], &costs);
+            add(&mut self.entries[parent as usize].costs, &costs);
+        }
+    }
+
+    fn prune(&mut self, node: u32) {
+        let mut at = node;
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.held > 0 || entry.children > 0 || entry.standing {
+                return;
+            }
+            let (parent, arc) = (entry.parent, entry.arc);
+            self.pass_on(at);
+            if parent != NONE {
+                self.children.remove(&key(parent, arc));
+                let above = &mut self.entries[parent as usize];
+                above.children -= 1;
+                if above.last_child == at {
+                    above.last_child = NONE;
+                }
+            }
+            self.free.push(at);
+            self.statistics.nodes -= 1;
+            self.statistics.pruned += 1;
+            at = parent;
+        }
+    }
+}
+
+/// The active calls of a thread or of a signal handler.
+///
+/// A stack has to be [ended](Stack::end) before it is dropped, or its chain stays in the tree.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The first one has no call: it stands for the function in which the thread or handler was first seen.
+    frames: Vec<Frame>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    arc: u32,
+    /// [`NONE`] until it is asked for; the frames below one that has a node have one, too.
+    node: u32,
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Stack {
+    /// One without calls.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { frames: vec![Frame { arc: NONE, node: NONE }] }
+    }
+
+    /// How many calls are active.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.frames.len() - 1
+    }
+
+    /// A function is called over `arc`, a number below 2^32 - 1 that the caller gave this pair of functions.
+    #[inline]
+    pub fn call(&mut self, arc: u32) {
+        self.frames.push(Frame { arc, node: NONE });
+    }
+
+    /// The last call returns, or is left in another way. Does nothing where no call is active.
+    #[inline]
+    pub fn leave(&mut self, tree: &mut Tree) {
+        if self.frames.len() > 1
+            && let Some(frame) = self.frames.pop()
+            && frame.node != NONE
+        {
+            tree.leave(frame.node);
+        }
+    }
+
+    /// Without an active call the function returns nevertheless: its caller was never seen to call it. `arc` is the call
+    /// that must have been; it gets the costs of everything that happened since the stack was new.
+    ///
+    /// # Panics
+    /// When a call is active.
+    pub fn underflow(&mut self, tree: &mut Tree, arc: u32) {
+        assert_eq!(self.depth(), 0, "a call is active, whose return this is");
+        let below = self.frames[0].node;
+        if below == NONE {
+            return;
+        }
+        let caller = tree.make(NONE, NONE);
+        let entry = &mut tree.entries[below as usize];
+        (entry.parent, entry.arc) = (caller, arc);
+        tree.children.insert(key(caller, arc), below);
+        tree.entries[caller as usize].children = 1;
+        self.frames[0].node = caller;
+        tree.leave(below);
+    }
+
+    /// The chain of the active calls.
+    #[inline]
+    pub fn node(&mut self, tree: &mut Tree) -> Node {
+        let top = self.frames[self.frames.len() - 1].node;
+        if top != NONE { Node(top) } else { self.make(tree) }
+    }
+
+    #[cold]
+    fn make(&mut self, tree: &mut Tree) -> Node {
+        let known = self.frames.iter().rposition(|f| f.node != NONE);
+        let (mut node, first) = match known {
+            Some(at) => (self.frames[at].node, at + 1),
+            None => {
+                self.frames[0].node = tree.make(NONE, NONE);
+                (self.frames[0].node, 1)
+            }
+        };
+        for frame in &mut self.frames[first..] {
+            node = tree.child(node, frame.arc);
+            frame.node = node;
+        }
+        Node(node)
+    }
+
+    /// All calls are left: the thread or handler ends, or instrumentation does.
+    pub fn end(&mut self, tree: &mut Tree) {
+        while self.depth() > 0 {
+            self.leave(tree);
+        }
+        let root = std::mem::replace(&mut self.frames[0].node, NONE);
+        if root != NONE {
+            tree.leave(root);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Which context of the statistics brought in the data that another one finds in the caches.
+//!
+//! Every line of the first-level data cache and of the last level has an owner, the context that loaded it, and is *old*
+//! after any change of context until it is hit or evicted. The first hit on an old line is a reuse: it is reported once,
+//! with the owner, and the line is not old any more; it keeps its owner, since nobody loaded it anew. A change of context
+//! costs one addition: a line is old if its number of the last change is not the current one.
+//!
+//! Misses are those of [`crate::hierarchy`]. A caller that leaves out accesses to the newest lines must forget which these
+//! are at every change, so that the first access to each is simulated. An instruction fetch that hits an old line of the
+//! last level is a reuse, too: it is memory that need not be read.
+
+use crate::geometry::{Geometries, Geometry};
+use crate::hierarchy::{Port, Served};
+use crate::lru::Lru;
+use crate::slots::SlotLru;
+use crate::usage::Level;
+
+/// A cache that knows whom its lines are from.
+#[derive(Clone, Debug)]
+struct Owned {
+    lru: SlotLru,
+    marks: Box<[Mark]>,
+    /// Changes so far.
+    epoch: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    /// The change after which the line was loaded or hit last.
+    epoch: u64,
+    owner: u32,
+}
+
+impl Owned {
+    fn new(geometry: Geometry) -> Self {
+        let lru = SlotLru::new(geometry);
+        let marks = vec![Mark::default(); lru.len()].into();
+        Self { lru, marks, epoch: 0 }
+    }
+
+    /// Whether any line had to be loaded. `reused` is called with the owner of every old line that is hit.
+    #[inline]
+    fn access(&mut self, addr: u64, size: u32, context: u32, mut reused: impl FnMut(u32)) -> bool {
+        let mut missed = false;
+        SlotLru::each_line(self.lru.line_bits(), addr, size, |line, _, _| {
+            let (slot, hit) = self.lru.touch(line);
+            let mark = &mut self.marks[slot];
+            if !hit {
+                missed = true;
+                *mark = Mark { epoch: self.epoch, owner: context };
+            } else if mark.epoch != self.epoch {
+                mark.epoch = self.epoch;
+                reused(mark.owner);
+            }
+        });
+        missed
+    }
+}
+
+/// The last-level cache of one process, with contexts.
+#[derive(Clone, Debug)]
+pub struct ContextLastLevel {
+    cache: Owned,
+}
+
+impl ContextLastLevel {
+    /// An empty one.
+    #[must_use]
+    pub fn new(geometries: &Geometries) -> Self {
+        Self { cache: Owned::new(geometries.ll) }
+    }
+
+    /// A thread of the process changes its context: all lines are old.
+    pub fn change(&mut self) {
+        self.cache.epoch += 1;
+    }
+
+    /// An access in `context` that is known to have missed its first level. As [`ContextLevel1::access`].
+    pub fn access(&mut self, addr: u64, size: u32, context: u32, reused: &mut impl FnMut(Level, u32)) -> Served {
+        match self.cache.access(addr, size, context, |owner| reused(Level::LastLevel, owner)) {
+            true => Served::Memory,
+            false => Served::LastLevel,
+        }
+    }
+}
+
+/// The first-level caches of one thread, with contexts.
+#[derive(Clone, Debug)]
+pub struct ContextLevel1 {
+    i1: Lru,
+    d1: Owned,
+}
+
+impl ContextLevel1 {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(geometries: &Geometries) -> Self {
+        Self { i1: Lru::new(geometries.i1), d1: Owned::new(geometries.d1) }
+    }
+
+    /// The thread changes its context: all its lines are old. The last level has to be told, too.
+    pub fn change(&mut self) {
+        self.d1.epoch += 1;
+    }
+
+    /// Accesses `size` bytes at `addr` (at least one) while the thread is in `context`.
+    ///
+    /// `reused` is called for every old line that is hit, with the context that owns it.
+    #[inline]
+    pub fn access(
+        &mut self,
+        ll: &mut ContextLastLevel,
+        port: Port,
+        addr: u64,
+        size: u32,
+        context: u32,
+        reused: &mut impl FnMut(Level, u32),
+    ) -> Served {
+        let missed = match port {
+            Port::Fetch => self.i1.access(addr, size),
+            Port::Data => self.d1.access(addr, size, context, |owner| reused(Level::L1, owner)),
+        };
+        if missed { ll.access(addr, size, context, reused) } else { Served::L1 }
+    }
+}

@@ -1,0 +1,262 @@
+//! How well the lines of caches are used before they are evicted: temporal locality cost and spatial loss.
+//!
+//! A line's use is how often it was accessed while it was resident and which of its bytes were, in 32 parts. At its eviction
+//! that becomes costs for whoever loaded it: 1000 divided by the number of accesses, and the bytes of the parts that were
+//! never accessed. The last level sees no accesses but the first ones, so a line's use in a first level is added to the
+//! slot of the last level that it came from when it leaves the first one.
+//!
+//! Which accesses miss differs from [`crate::hierarchy`] in two ways, as it does in the reference: only those lines of an
+//! access go to the last level that missed the first one, and a line goes there by its first byte. Every access has to be
+//! simulated, also those to the newest line. Line numbers are compared whole; the reference ignores the upper 32 bits.
+
+use crate::geometry::{Geometries, Geometry};
+use crate::hierarchy::{Port, Served};
+use crate::slots::SlotLru;
+
+/// Who loaded a line, as the caller knows it; the model only keeps it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// A node of the tree of call chains, for costs of callers.
+    pub node: u32,
+    /// The instruction, for self costs.
+    pub site: u32,
+}
+
+/// Where a line was resident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// A first-level cache, of instructions or data.
+    L1,
+    /// The last level.
+    LastLevel,
+}
+
+/// What a line cost, known when it is evicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// 1000 divided by the number of accesses, rounded down; 0 if there was none.
+    pub ac_cost: u64,
+    /// Bytes that were never accessed; 0 if none ever was.
+    pub sp_loss: u64,
+}
+
+/// Told of lines that come and go. Every line that is loaded is given back once: at its eviction, or by [`Usage::flush`].
+pub trait Residents {
+    /// A line is loaded by the access that is being simulated. Returns to whom it belongs.
+    fn loaded(&mut self, level: Level) -> Owner;
+    /// The line that `owner` loaded is evicted and cost this much.
+    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost);
+}
+
+/// The caches have lines of different sizes, whose uses cannot be added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinesDiffer;
+
+impl std::fmt::Display for LinesDiffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("cache use can only be measured with lines of the same size in all caches")
+    }
+}
+
+impl std::error::Error for LinesDiffer {}
+
+/// The use of a resident line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    /// Accesses; stays at the largest number, whose costs are those of any large one.
+    count: u32,
+    /// The 32 parts that were accessed.
+    parts: u32,
+    owner: Option<Owner>,
+    /// In a first level: the slot of the last level that the line came from.
+    below: u32,
+}
+
+impl Use {
+    fn cost(self, line: u32) -> Cost {
+        match 1000u32.checked_div(self.count) {
+            Some(ac_cost) => {
+                Cost { ac_cost: u64::from(ac_cost), sp_loss: u64::from((32 - self.parts.count_ones()) * line / 32) }
+            }
+            None => Cost::default(),
+        }
+    }
+}
+
+/// The parts that bytes `first` to `last` of a line of `1 << line_bits` bytes touch, one bit each.
+#[inline]
+fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
+    // Lines below 32 bytes have more parts than bytes.
+    let low = (first << 5) >> line_bits;
+    let high = ((((last + 1) << 5) + (1 << line_bits) - 1) >> line_bits) - 1;
+    (u32::MAX >> (31 - (high - low))) << low
+}
+
+#[derive(Clone, Debug)]
+struct Cache {
+    lru: SlotLru,
+    uses: Box<[Use]>,
+}
+
+impl Cache {
+    fn new(geometry: Geometry) -> Self {
+        let lru = SlotLru::new(geometry);
+        let uses = vec![Use::default(); lru.len()].into();
+        Self { lru, uses }
+    }
+}
+
+/// The last-level cache of one process.
+#[derive(Clone, Debug)]
+pub struct UsageLastLevel {
+    cache: Cache,
+    line: u32,
+}
+
+impl UsageLastLevel {
+    /// An empty one.
+    #[must_use]
+    pub fn new(geometries: &Geometries) -> Self {
+        Self { cache: Cache::new(geometries.ll), line: geometries.ll.line() }
+    }
+
+    /// A line that missed its first level. Returns its slot, and whether it was there.
+    fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
+        let (slot, hit) = self.cache.lru.touch(line);
+        if !hit {
+            let new = Use { owner: Some(residents.loaded(Level::LastLevel)), ..Use::default() };
+            self.replace(slot, new, collecting, residents);
+        }
+        (slot as u32, hit)
+    }
+
+    fn replace(&mut self, slot: usize, new: Use, collecting: bool, residents: &mut impl Residents) {
+        let old = std::mem::replace(&mut self.cache.uses[slot], new);
+        if let Some(owner) = old.owner {
+            let cost = if collecting { old.cost(self.line) } else { Cost::default() };
+            residents.evicted(Level::LastLevel, owner, cost);
+        }
+    }
+
+    /// Evicts everything, after the first levels of all threads were flushed.
+    pub fn flush(&mut self, collecting: bool, residents: &mut impl Residents) {
+        for slot in 0..self.cache.uses.len() {
+            self.replace(slot, Use::default(), collecting, residents);
+        }
+    }
+}
+
+/// The first-level caches of one thread.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// By port.
+    caches: [Cache; 2],
+    line: u32,
+}
+
+impl Usage {
+    /// Empty ones.
+    ///
+    /// # Errors
+    /// When not all caches have lines of the same size.
+    pub fn new(geometries: &Geometries) -> Result<Self, LinesDiffer> {
+        let Geometries { i1, d1, ll } = geometries;
+        if i1.line() != ll.line() || d1.line() != ll.line() {
+            return Err(LinesDiffer);
+        }
+        Ok(Self { caches: [Cache::new(*d1), Cache::new(*i1)], line: ll.line() })
+    }
+
+    /// Accesses `size` bytes at `addr` (at least one).
+    ///
+    /// While `collecting` is false, lines that are evicted cost nothing, and their use is forgotten.
+    #[inline]
+    pub fn access(
+        &mut self,
+        ll: &mut UsageLastLevel,
+        port: Port,
+        addr: u64,
+        size: u32,
+        collecting: bool,
+        residents: &mut impl Residents,
+    ) -> Served {
+        let cache = &mut self.caches[port as usize];
+        let line_bits = cache.lru.line_bits();
+        let mut served = Served::L1;
+        SlotLru::each_line(line_bits, addr, size, |line, first, last| {
+            let parts = parts(line_bits, first, last);
+            let (slot, hit) = cache.lru.touch(line);
+            if hit {
+                let found = &mut cache.uses[slot];
+                found.count = found.count.saturating_add(1);
+                found.parts |= parts;
+            } else {
+                let new = Use { count: 1, parts, owner: Some(residents.loaded(Level::L1)), below: 0 };
+                replace(cache, slot, new, self.line, ll, collecting, residents);
+                let (below, hit) = ll.access(line, collecting, residents);
+                cache.uses[slot].below = below;
+                served = served.max(if hit { Served::LastLevel } else { Served::Memory });
+            }
+        });
+        served
+    }
+
+    /// Evicts everything: at the end of a run, or of a thread.
+    pub fn flush(&mut self, ll: &mut UsageLastLevel, collecting: bool, residents: &mut impl Residents) {
+        for port in [Port::Fetch, Port::Data] {
+            let cache = &mut self.caches[port as usize];
+            for slot in 0..cache.uses.len() {
+                replace(cache, slot, Use::default(), self.line, ll, collecting, residents);
+            }
+        }
+    }
+}
+
+/// Puts `new` in a slot of a first level; what was there is evicted, its use added to the last level's.
+fn replace(
+    cache: &mut Cache,
+    slot: usize,
+    new: Use,
+    line: u32,
+    ll: &mut UsageLastLevel,
+    collecting: bool,
+    residents: &mut impl Residents,
+) {
+    let old = std::mem::replace(&mut cache.uses[slot], new);
+    let Some(owner) = old.owner else { return };
+    let cost = if collecting {
+        // The slot's line may be another one by now; as in the reference, it is taken for the same.
+        let below = &mut ll.cache.uses[old.below as usize];
+        below.count = below.count.saturating_add(old.count);
+        below.parts |= old.parts;
+        old.cost(line)
+    } else {
+        Cost::default()
+    };
+    residents.evicted(Level::L1, owner, cost);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_those_of_the_bytes() {
+        for line_bits in 4..=8 {
+            let line = 1u32 << line_bits;
+            for first in 0..line {
+                for last in first..line {
+                    let slow = (first..=last).fold(0u32, |bits, byte| {
+                        (0..32)
+                            .filter(|part| {
+                                // Part and byte overlap, on a scale of line * 32.
+                                part * line < (byte + 1) * 32 && byte * 32 < (part + 1) * line
+                            })
+                            .fold(bits, |bits, part| bits | 1 << part)
+                    });
+                    assert_eq!(parts(line_bits, first, last), slow, "{line}: {first}-{last}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The callgrind tool: the dynamic call graph of a program, as far as it is not the model's (`cg-calls`), the format's
+//! (`cg-format`) or the engine's.
+//!
+//! - [`settings`] says what the options ask for, and which functions they concern; [`table`] lists them;
+//! - [`code`] describes the program's code to the model;
+//! - [`rows`] turns what the model found into a part of a profile;
+//! - [`parts`] names the files.
+//!
+//! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
+
+pub mod code;
+pub mod parts;
+pub mod rows;
+pub mod settings;
+pub mod table;
+#[cfg(test)]
+mod tests;

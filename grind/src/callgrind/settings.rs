@@ -1,0 +1,237 @@
+//! What the options of the callgrind tool ask for.
+//!
+//! Options that name functions are kept in the order in which they were given and applied to a function when it is first met:
+//! later ones win. Patterns have `*` and `?` and must fit the whole name, as it is shown in the profile (without
+//! recursion and callers).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use cg_calls::{Config, Function};
+use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
+
+use crate::expand::Template;
+use crate::glob::Pattern;
+
+/// What one option wants of the functions that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// `--fn-skip=`
+    Skip,
+    /// `--pop-on-jump=`
+    PopOnJump,
+    /// `--toggle-collect=`
+    ToggleCollect,
+    /// `--dump-before=`
+    DumpBefore,
+    /// `--dump-after=`
+    DumpAfter,
+    /// `--zero-before=`
+    ZeroBefore,
+    /// `--separate-callersN=`
+    Callers(u16),
+    /// `--separate-recsN=`
+    Recursions(u16),
+    /// `--fn-groupN=`
+    Group(u32),
+}
+
+/// All settings of the callgrind tool beside those that it shares with cachegrind.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The profile, if it is not `callgrind.out.%p`.
+    pub out_file: Option<Template>,
+    /// Costs are told by source line.
+    pub dump_line: bool,
+    /// Costs are told by instruction.
+    pub dump_instr: bool,
+    /// Names are written once.
+    pub compress_strings: bool,
+    /// Positions are written relative to the last one.
+    pub compress_pos: bool,
+    /// All parts go to one file.
+    pub combine_dumps: bool,
+    /// A dump is made after so many blocks; 0: never.
+    pub dump_every_bb: u64,
+    /// Instrumentation is on from the start.
+    pub instr_at_start: bool,
+    /// Costs are collected from the start.
+    pub collect_at_start: bool,
+    /// Jumps are counted.
+    pub collect_jumps: bool,
+    /// Locked instructions are counted.
+    pub collect_bus: bool,
+    /// System calls are counted, and their time in this unit.
+    pub collect_systime: Option<SystemTime>,
+    /// Each thread has its own profile.
+    pub separate_threads: bool,
+    /// Callers that tell contexts apart.
+    pub separate_callers: u16,
+    /// Levels of recursion that are told apart.
+    pub separate_recs: u16,
+    /// Stubs of the procedure linkage table are skipped.
+    pub skip_plt: bool,
+    /// Direct recursion is no level of recursion.
+    pub skip_direct_rec: bool,
+    /// Caches write back.
+    pub simulate_wb: bool,
+    /// A prefetcher is simulated.
+    pub simulate_hwpref: bool,
+    rules: Vec<(Pattern, Change)>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            out_file: None,
+            dump_line: true,
+            dump_instr: false,
+            compress_strings: true,
+            compress_pos: true,
+            combine_dumps: false,
+            dump_every_bb: 0,
+            instr_at_start: true,
+            collect_at_start: true,
+            collect_jumps: false,
+            collect_bus: false,
+            collect_systime: None,
+            separate_threads: false,
+            separate_callers: 0,
+            separate_recs: 2,
+            skip_plt: true,
+            skip_direct_rec: false,
+            simulate_wb: false,
+            simulate_hwpref: false,
+            rules: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Applies `change` to functions whose names fit `pattern`.
+    pub fn add_rule(&mut self, pattern: &OsStr, change: Change) {
+        if change == Change::ToggleCollect {
+            self.collect_at_start = false;
+        }
+        self.rules.push((Pattern::new(pattern), change));
+    }
+
+    /// How the function `name` is to be treated; `linkage`: it is a stub of the procedure linkage table.
+    #[must_use]
+    pub fn function(&self, name: &[u8], linkage: bool) -> Function {
+        let mut function = Function {
+            skip: linkage && self.skip_plt,
+            // The dynamic linker's resolver jumps to what it has found.
+            pop_on_jump: name.starts_with(b"_dl_runtime_resolve"),
+            separate_callers: self.separate_callers,
+            separate_recs: self.separate_recs,
+            ..Function::PLAIN
+        };
+        for (_, change) in self.rules.iter().filter(|(pattern, _)| pattern.matches(OsStr::from_bytes(name))) {
+            match *change {
+                Change::Skip => function.skip = true,
+                Change::PopOnJump => function.pop_on_jump = true,
+                Change::ToggleCollect => function.toggle_collect = true,
+                Change::DumpBefore => function.dump_before = true,
+                Change::DumpAfter => function.dump_after = true,
+                Change::ZeroBefore => function.zero_before = true,
+                Change::Callers(n) => function.separate_callers = n,
+                Change::Recursions(n) => function.separate_recs = n,
+                Change::Group(n) => function.group = n,
+            }
+        }
+        function
+    }
+
+    /// The most callers that any function may want.
+    #[must_use]
+    pub fn most_callers(&self) -> u16 {
+        let of_rule = |(_, change): &(Pattern, Change)| if let Change::Callers(n) = change { *n } else { 0 };
+        self.rules.iter().map(of_rule).max().unwrap_or(0).max(self.separate_callers)
+    }
+
+    /// Whether self costs must be counted by context, and not only by instruction. Recursion alone asks for it only where
+    /// a function is recursive, which cannot be known before.
+    #[must_use]
+    pub fn needs_contexts(&self) -> bool {
+        self.separate_recs > 1 || self.needs_contexts_without_recursion()
+    }
+
+    /// The same, if no function were recursive.
+    #[must_use]
+    pub fn needs_contexts_without_recursion(&self) -> bool {
+        // Groups and skipped functions move self costs to other functions; the others depend on when it was.
+        self.most_callers() > 0 || !self.collect_at_start || self.rules.iter().any(|(_, c)| *c != Change::PopOnJump)
+    }
+
+    /// What the model is to do, for so many costs.
+    #[must_use]
+    pub fn config(&self, costs: usize) -> Config {
+        Config {
+            costs,
+            contexts: self.needs_contexts(),
+            most_callers: self.most_callers(),
+            skip_direct_recursion: self.skip_direct_rec,
+            collect_jumps: self.collect_jumps,
+            collect_at_start: self.collect_at_start,
+        }
+    }
+
+    /// The events of the profile; those of caches and branches are settings that cachegrind has too.
+    #[must_use]
+    pub fn events(&self, cache_sim: bool, branch_sim: bool) -> EventSet {
+        EventSet {
+            cache_sim,
+            write_back: self.simulate_wb,
+            branch_sim,
+            cache_use: false,
+            bus: self.collect_bus,
+            system_calls: self.collect_systime,
+        }
+    }
+
+    /// How the file is written.
+    #[must_use]
+    pub fn write_options(&self) -> WriteOptions {
+        WriteOptions { compress_strings: self.compress_strings, compress_positions: self.compress_pos }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_rules_win_and_must_fit_the_whole_name() {
+        let mut settings = Settings::default();
+        settings.add_rule("std::*".as_ref(), Change::Callers(3));
+        settings.add_rule("std::sort*".as_ref(), Change::Callers(1));
+        settings.add_rule("fib".as_ref(), Change::Recursions(9));
+        settings.add_rule("mem???".as_ref(), Change::Skip);
+        let callers = |name: &str| settings.function(name.as_bytes(), false).separate_callers;
+        assert_eq!((callers("std::map"), callers("std::sort<int>"), callers("my::std::x")), (3, 1, 0));
+        assert_eq!(settings.most_callers(), 3);
+        assert_eq!(settings.function(b"fib", false).separate_recs, 9);
+        assert_eq!(settings.function(b"fib2", false).separate_recs, 2);
+        assert!(settings.function(b"memcpy", false).skip && !settings.function(b"memmove", false).skip);
+    }
+
+    #[test]
+    fn stubs_and_the_resolver_are_known_without_being_asked_for() {
+        let mut settings = Settings::default();
+        assert!(settings.function(b"puts", true).skip && !settings.function(b"puts", false).skip);
+        assert!(settings.function(b"_dl_runtime_resolve_xsavec", false).pop_on_jump);
+        settings.skip_plt = false;
+        assert!(!settings.function(b"puts", true).skip);
+    }
+
+    #[test]
+    fn contexts_are_kept_only_where_they_are_needed() {
+        let mut settings = Settings { separate_recs: 1, ..Settings::default() };
+        assert!(!settings.needs_contexts() && Settings::default().needs_contexts());
+        settings.add_rule("r".as_ref(), Change::PopOnJump);
+        assert!(!settings.config(1).contexts);
+        settings.add_rule("f".as_ref(), Change::ToggleCollect);
+        assert!(settings.config(1).contexts && !settings.config(1).collect_at_start);
+    }
+}

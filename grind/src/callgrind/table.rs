@@ -1,0 +1,314 @@
+//! The options of the callgrind tool, beside those of grind itself.
+//!
+//! The same kind of table as [`crate::options::table`], and looked into before it: where both tools have an option (caches,
+//! for example) this one says what it means for callgrind.
+
+use std::ffi::OsStr;
+
+use cg_format::callgrind::SystemTime;
+
+use super::settings::{Change, Settings};
+use crate::expand::Template;
+use crate::options::table::{Opt, Role, find as find_shared};
+use crate::options::value::{Kind, Value};
+use crate::options::{Options, Wrong};
+
+const ANY: Kind = Kind::Text("function");
+const COUNT: Kind = Kind::Int { min: 0, max: u16::MAX as i64 };
+const CACHE: Kind = Kind::Text("size,assoc,line_size");
+const BLOCKS: Kind = Kind::Int { min: 0, max: i64::MAX };
+
+const fn opt(
+    names: &'static [&'static str],
+    kind: Kind,
+    default: &'static str,
+    help: &'static str,
+    apply: crate::options::table::Apply,
+) -> Opt {
+    Opt { names, kind, role: Role::Tool(apply), default, help }
+}
+
+const fn lacking(
+    names: &'static [&'static str],
+    kind: Kind,
+    accepted: &'static [&'static str],
+    why: &'static str,
+) -> Opt {
+    Opt { names, kind, role: Role::Lacking(accepted, why), default: "", help: "" }
+}
+
+const fn ignored(names: &'static [&'static str], kind: Kind, why: &'static str) -> Opt {
+    Opt { names, kind, role: Role::Ignored(why), default: "", help: "" }
+}
+
+fn rule(options: &mut Options, value: Value<'_>, change: Change) -> Result<(), Wrong> {
+    if let Value::Text(pattern) = value {
+        options.callgrind.add_rule(pattern, change);
+    }
+    Ok(())
+}
+
+fn set(options: &mut Options, value: Value<'_>, field: impl FnOnce(&mut Settings) -> &mut bool) -> Result<(), Wrong> {
+    *field(&mut options.callgrind) = value.is_yes();
+    Ok(())
+}
+
+fn small(value: Value<'_>) -> u16 {
+    // The kinds that it is used with leave no other values.
+    if let Value::Int(n) = value { u16::try_from(n).unwrap_or(u16::MAX) } else { 0 }
+}
+
+/// Hands a cache's geometry to the setting that both tools share. Any option of the simulator switches it on.
+fn cache(options: &mut Options, value: Value<'_>, name: &str) -> Result<(), Wrong> {
+    options.cache_sim = true;
+    match find_shared(name).map(|option| &option.role) {
+        Some(Role::Tool(apply)) => apply(options, value),
+        _ => Err(vec![format!("{name} is not known")].into()),
+    }
+}
+
+/// The options that are written in full. Those with a number in their names are [`numbered`].
+pub static OPTIONS: &[Opt] = &[
+    opt(
+        &["--callgrind-out-file"],
+        Kind::Text("file"),
+        "callgrind.out.%p",
+        "the profile to write; %p, %n, %q{VAR} and %% as in --log-file",
+        |o, v| {
+            let Value::Text(text) = v else { return Ok(()) };
+            let template = Template::parse(text, |name| o.variable(name))?;
+            o.callgrind.out_file = Some(template);
+            Ok(())
+        },
+    ),
+    // Dumps.
+    opt(&["--dump-line"], Kind::Bool, "yes", "tell costs by source line", |o, v| set(o, v, |s| &mut s.dump_line)),
+    opt(&["--dump-instr"], Kind::Bool, "no", "tell costs by instruction too", |o, v| set(o, v, |s| &mut s.dump_instr)),
+    opt(&["--compress-strings"], Kind::Bool, "yes", "write every name once, then its number", |o, v| {
+        set(o, v, |s| &mut s.compress_strings)
+    }),
+    opt(&["--compress-pos"], Kind::Bool, "yes", "write positions relative to the last one", |o, v| {
+        set(o, v, |s| &mut s.compress_pos)
+    }),
+    opt(&["--combine-dumps"], Kind::Bool, "no", "write all parts of a profile to one file", |o, v| {
+        set(o, v, |s| &mut s.combine_dumps)
+    }),
+    opt(&["--dump-every-bb"], BLOCKS, "0", "write a part after so many basic blocks; 0: never", |o, v| {
+        if let Value::Int(n) = v {
+            o.callgrind.dump_every_bb = n.unsigned_abs();
+        }
+        Ok(())
+    }),
+    opt(
+        &["--dump-before"],
+        ANY,
+        "",
+        "write a part before entering functions with such a name; * and ? fit any text",
+        |o, v| rule(o, v, Change::DumpBefore),
+    ),
+    opt(&["--dump-after"], ANY, "", "write a part after leaving such functions", |o, v| rule(o, v, Change::DumpAfter)),
+    opt(&["--zero-before"], ANY, "", "set all costs to zero before entering such functions", |o, v| {
+        rule(o, v, Change::ZeroBefore)
+    }),
+    // What is collected.
+    opt(&["--instr-atstart"], Kind::Bool, "yes", "instrument from the first instruction on", |o, v| {
+        set(o, v, |s| &mut s.instr_at_start)
+    }),
+    opt(&["--collect-atstart"], Kind::Bool, "yes", "collect costs from the first instruction on", |o, v| {
+        set(o, v, |s| &mut s.collect_at_start)
+    }),
+    opt(
+        &["--toggle-collect"],
+        ANY,
+        "",
+        "switch collection on at entering such functions and off at leaving them; nothing is collected at the start",
+        |o, v| rule(o, v, Change::ToggleCollect),
+    ),
+    opt(&["--collect-jumps", "--trace-jump"], Kind::Bool, "no", "count jumps", |o, v| {
+        set(o, v, |s| &mut s.collect_jumps)
+    }),
+    opt(&["--collect-bus"], Kind::Bool, "no", "count locked instructions (Ge)", |o, v| {
+        set(o, v, |s| &mut s.collect_bus)
+    }),
+    opt(
+        &["--collect-systime"],
+        Kind::Choice(&["no", "yes", "msec", "usec", "nsec"]),
+        "no",
+        "count system calls and the time in them, in this unit (yes: msec)",
+        |o, v| {
+            let Value::Text(unit) = v else { return Ok(()) };
+            o.callgrind.collect_systime = match unit.to_str() {
+                Some("yes" | "msec") => Some(SystemTime::Milliseconds),
+                Some("usec") => Some(SystemTime::Microseconds),
+                Some("nsec") => Some(SystemTime::Nanoseconds),
+                _ => None,
+            };
+            Ok(())
+        },
+    ),
+    // What is kept apart.
+    opt(&["--separate-threads"], Kind::Bool, "no", "write a profile for each thread", |o, v| {
+        set(o, v, |s| &mut s.separate_threads)
+    }),
+    opt(
+        &["--separate-callers"],
+        COUNT,
+        "0",
+        "tell functions apart by so many callers; --separate-callers<number>=<function> does for such functions",
+        |o, v| {
+            o.callgrind.separate_callers = small(v);
+            Ok(())
+        },
+    ),
+    opt(
+        &["--separate-recs"],
+        COUNT,
+        "2",
+        "tell so many levels of recursion apart; --separate-recs<number>=<function> does for such functions",
+        |o, v| {
+            o.callgrind.separate_recs = small(v);
+            Ok(())
+        },
+    ),
+    opt(&["--skip-plt"], Kind::Bool, "yes", "leave out stubs of the procedure linkage table", |o, v| {
+        set(o, v, |s| &mut s.skip_plt)
+    }),
+    opt(
+        &["--skip-direct-rec"],
+        Kind::Bool,
+        "no",
+        "a function that calls itself stays at its level of recursion",
+        |o, v| set(o, v, |s| &mut s.skip_direct_rec),
+    ),
+    opt(&["--fn-skip"], ANY, "", "leave out such functions: what they cost is their callers'", |o, v| {
+        rule(o, v, Change::Skip)
+    }),
+    opt(&["--pop-on-jump"], ANY, "", "a jump out of such functions is a call by their callers", |o, v| {
+        rule(o, v, Change::PopOnJump)
+    }),
+    // Simulation.
+    opt(
+        &["--cache-sim", "--simulate-cache"],
+        Kind::Bool,
+        "no",
+        "simulate caches: count reads, writes, and misses of the first and of the last level",
+        |o, v| {
+            o.cache_sim = v.is_yes();
+            Ok(())
+        },
+    ),
+    opt(&["--branch-sim"], Kind::Bool, "no", "simulate branch prediction", |o, v| {
+        o.branch_sim = v.is_yes();
+        Ok(())
+    }),
+    opt(
+        &["--simulate-wb"],
+        Kind::Bool,
+        "no",
+        "simulate a last-level cache that writes back; implies --cache-sim=yes",
+        |o, v| {
+            o.cache_sim = true;
+            set(o, v, |s| &mut s.simulate_wb)
+        },
+    ),
+    opt(&["--simulate-hwpref"], Kind::Bool, "no", "simulate a prefetcher; implies --cache-sim=yes", |o, v| {
+        o.cache_sim = true;
+        set(o, v, |s| &mut s.simulate_hwpref)
+    }),
+    opt(&["--I1"], CACHE, "", "the first-level instruction cache; implies --cache-sim=yes", |o, v| cache(o, v, "--I1")),
+    opt(&["--D1"], CACHE, "", "the first-level data cache; implies --cache-sim=yes", |o, v| cache(o, v, "--D1")),
+    opt(&["--LL", "--L2"], CACHE, "", "the last-level cache; implies --cache-sim=yes", |o, v| cache(o, v, "--LL")),
+    lacking(
+        &["--cacheuse"],
+        Kind::Bool,
+        &["no"],
+        "grind does not tell how well cache lines are used yet; use --cache-sim=yes for misses",
+    ),
+    lacking(&["--dump-bb"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
+    lacking(&["--dump-bbs"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
+    lacking(&["--collect-alloc"], Kind::Bool, &["no"], "allocations are not counted"),
+    lacking(&["--mangle-names"], Kind::Bool, &["yes"], "use --demangle=no for names as the linker has them"),
+    lacking(&["--compress-mangled"], Kind::Bool, &["no"], "names are written in full once (--compress-strings)"),
+    ignored(&["--simulate-sectors"], Kind::Bool, "it has no effect in Valgrind either"),
+    ignored(&["--ct-verbose"], Kind::Text("level"), "grind does not print its inner workings"),
+    ignored(&["--ct-vstart"], Kind::Text("block"), "grind does not print its inner workings"),
+];
+
+/// The option of this name, whose value need be of its kind.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Opt> {
+    let shared = || find_shared(name).filter(|option| !matches!(option.role, Role::Tool(_)));
+    OPTIONS.iter().find(|option| option.names.contains(&name)).or_else(shared)
+}
+
+/// What an option with a number in its name, such as `--separate-callers3=main`, wants of functions; none if it is no such
+/// option. The number must be positive.
+#[must_use]
+pub fn numbered(name: &str) -> Option<Change> {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (name, number) = name.split_at(name.len() - digits);
+    let number: u16 = number.parse().ok().filter(|n| *n > 0)?;
+    match name {
+        "--separate-callers" => Some(Change::Callers(number)),
+        "--separate-recs" => Some(Change::Recursions(number)),
+        "--fn-group" => Some(Change::Group(u32::from(number))),
+        _ => None,
+    }
+}
+
+/// Applies an option with a number in its name.
+///
+/// # Errors
+/// The lines to show if there is no name of a function.
+pub fn apply_numbered(
+    settings: &mut Settings,
+    name: &str,
+    change: Change,
+    value: Option<&OsStr>,
+) -> Result<(), Vec<String>> {
+    let Value::Text(pattern) = ANY.check(name, value)? else { return Ok(()) };
+    settings.add_rule(pattern, change);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_distinct_and_defaults_are_of_their_kind() {
+        let mut seen = HashSet::new();
+        for option in OPTIONS {
+            for name in option.names {
+                assert!(seen.insert(*name), "{name} twice");
+                assert!(find(name).is_some());
+            }
+            if !option.default.is_empty() {
+                option.kind.check(option.names[0], Some(option.default.as_ref())).expect("a default is valid");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_part_of_names() {
+        assert_eq!(numbered("--separate-callers3"), Some(Change::Callers(3)));
+        assert_eq!(numbered("--separate-recs12"), Some(Change::Recursions(12)));
+        assert_eq!(numbered("--fn-group7"), Some(Change::Group(7)));
+        for name in
+            ["--separate-callers", "--separate-callers0", "--separate-callersx", "--fn-group99999", "--LL2", "12", ""]
+        {
+            assert_eq!(numbered(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn cachegrinds_own_options_are_not_callgrinds() {
+        for name in ["--cachegrind-out-file", "--instr-at-start"] {
+            assert!(find(name).is_none() && find_shared(name).is_some(), "{name}");
+        }
+        for name in ["-v", "--log-file", "--demangle", "--xml", "--tool"] {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
+}
