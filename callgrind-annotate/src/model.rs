@@ -6,7 +6,7 @@
 //! member of a cycle has what it spent itself and outside the cycle; calls within one have a count but no cost. So no
 //! entry is ever above the total.
 //!
-//! With `--cycles=no` inclusive costs are what callers saw, summed up, whatever that means in recursion.
+//! With `--cycles=no` numbers are the reference's: inclusive costs are what callers saw, summed up, whatever that means in recursion.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -350,15 +350,18 @@ impl Builder<'_> {
     }
 
     /// Makes the entries and gives that of each unit. Units of one name are one entry whatever their object, as in the
-    /// reference; the object shown is then the last one's.
+    /// reference; the object shown is then the last one's. But functions of unknown files have nothing in common with
+    /// those of the same name, or address, in other objects: they stay apart, unless the reference's numbers are wanted.
     fn add_units(&mut self, units: &[Unit]) -> anyhow::Result<Vec<usize>> {
         self.homes = vec![NOWHERE; self.names.functions().len()];
-        let mut finder: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut finder: HashMap<(Vec<u8>, Option<Vec<u8>>), usize> = HashMap::new();
         let mut entry_of = Vec::with_capacity(units.len());
         for unit in units {
             let (entry, home) = self.entry(unit.function, unit.file);
             let next = self.entries.len();
-            let at = *finder.entry(entry.name.clone()).or_insert(next);
+            let apart = self.rules.cycles && entry.file.as_deref() == Some(UNKNOWN);
+            let key = (entry.name.clone(), entry.object.clone().filter(|_| apart));
+            let at = *finder.entry(key).or_insert(next);
             if at == next {
                 self.entries.push(entry);
             } else if entry.object.is_some() {

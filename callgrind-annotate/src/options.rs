@@ -82,8 +82,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Tree::None, overrides_with = "tree")]
     pub(crate) tree: Tree,
 
-    /// Find cycles of functions that call each other and show their cost once; without, costs of recursive calls add up
-    /// beyond 100%, as in the reference [default: yes]
+    /// Find cycles of functions that call each other and show their cost once; with no, numbers are those of the
+    /// reference, and costs of recursive calls add up beyond 100% [default: yes]
     #[arg(
         long,
         value_name = "yes|no",

@@ -151,6 +151,17 @@ fn files_below_the_current_folder_lose_its_name() {
 }
 
 #[test]
+fn unknown_functions_of_two_objects_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "creator: x\nevents: Ir\nob=/a\nfl=???\nfn=0x1000\n0 5\nfl=s.c\nfn=s\n1 2\nob=/b\nfl=???\nfn=0x1000\n0 4\n\
+                   fl=s.c\nfn=s\n1 1\n";
+    fs::write(folder.path().join("p.out"), profile).unwrap();
+    let rows = |args: &[&str]| table(&run(folder.path(), &[args, &["--auto=no", "--show-percs=no", "p.out"]].concat()));
+    assert_eq!(rows(&[]), [" 5  ???:0x1000 [/a]", " 4  ???:0x1000 [/b]", " 3  s.c:s [/b]"]);
+    assert_eq!(rows(&["--cycles=no"]), [" 9  ???:0x1000 [/b]", " 3  s.c:s [/b]"]);
+}
+
+#[test]
 fn thresholds_and_columns_are_chosen() {
     let folder = tempfile::tempdir().unwrap();
     let profile = "events: Ir Dr\nfl=a.c\nfn=f\n1 60 1\nfn=g\n2 30 9\nfn=h\n3 10\nfn=z\n3 0\n";

@@ -32,7 +32,7 @@ pub(crate) const TRACE_SIZE: u64 = 512 << 10;
 pub(crate) const TRACE_GUARD: u64 = TRACE_BUFFER + TRACE_SIZE;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
-pub(crate) const SLOT_COUNTS: [u32; 4] = [1024, 128, 16, 4];
+pub(crate) const SLOT_COUNTS: [u32; 5] = [32_768, 1024, 128, 16, 4];
 
 /// Where the slots are put, when that is free: away from everything that the kernel and the sanitizers use.
 pub(crate) const SLOTS_HINT: u64 = 0x6800_0000_0000;

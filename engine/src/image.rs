@@ -124,7 +124,7 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
                 pool = Some((base, count));
                 break;
             }
-            Err(EngineError::NoMemory { .. }) if count != arena::SLOT_COUNTS[3] => {}
+            Err(EngineError::NoMemory { .. }) if Some(&count) != arena::SLOT_COUNTS.last() => {}
             Err(e) => return Err(e),
         }
     }

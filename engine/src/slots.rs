@@ -42,6 +42,20 @@ impl SlotPool {
         })
     }
 
+    fn left(&self) -> usize {
+        self.free.len() + (self.count - self.next) as usize
+    }
+
+    /// Few are left: births must be watched.
+    pub(crate) fn is_low(&self) -> bool {
+        self.left() <= (self.count as usize / 4).clamp(1, 256)
+    }
+
+    /// So few are left that births which have begun already may need them.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.left() <= (self.count as usize / 32).min(32)
+    }
+
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;

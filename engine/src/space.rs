@@ -341,6 +341,24 @@ impl Space {
         self.protected.get(&(address & !0xfff)).copied()
     }
 
+    /// Whether any page is protected at present.
+    pub(crate) fn protects(&self) -> bool {
+        !self.protected.is_empty()
+    }
+
+    /// Lets this system call stop before it runs from now on.
+    pub(crate) fn stop_before(&self, nr: i64) {
+        self.tables.store_u8(arena::SYSCALL_TABLE as usize + nr as usize, 1);
+    }
+
+    /// Lets the system calls that create threads and processes stop before they run.
+    pub(crate) fn stop_before_births(&self) {
+        use nix::libc as l;
+        for nr in [l::SYS_clone, l::SYS_clone3, l::SYS_fork, l::SYS_vfork] {
+            self.stop_before(nr);
+        }
+    }
+
     /// The page may be written to again.
     pub(crate) fn unprotect(&mut self, page: u64) {
         self.protected.remove(&page);

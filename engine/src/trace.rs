@@ -127,7 +127,12 @@ impl Special {
         for (n, v) in self.vectors.iter().enumerate() {
             let Some(v) = *v else { continue };
             state.vectors.resize(state.vectors.len().max(usize::from(v) + 1), [0; 64]);
-            for (to, from) in state.vectors[usize::from(v)].as_chunks_mut::<4>().0.iter_mut().zip(&words[(Self::VECTORS + 64 * n) / 4..]) {
+            for (to, from) in state.vectors[usize::from(v)]
+                .as_chunks_mut::<4>()
+                .0
+                .iter_mut()
+                .zip(&words[(Self::VECTORS + 64 * n) / 4..])
+            {
                 *to = from.to_le_bytes();
             }
         }

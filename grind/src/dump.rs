@@ -154,8 +154,8 @@ mod tests {
     use crate::attribute::Nothing;
     use crate::counts::{EventCounts, Events};
     use crate::options::{Request, parse, sources};
-    use grind_engine::InstructionCount;
     use grind_engine::addr::GuestAddr;
+    use grind_engine::{InstructionCount, StaticEvents};
     use std::sync::Arc;
 
     fn module(path: Option<&str>, start: u64, offset: u64) -> Module {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn count(module: usize, addr: u64, count: u64) -> InstructionCount {
-        InstructionCount { module, addr: GuestAddr(addr), len: 1, count }
+        InstructionCount { module, addr: GuestAddr(addr), len: 1, count, events: StaticEvents::default() }
     }
 
     fn report<'a>(modules: &'a [Module], counts: &'a [InstructionCount]) -> ProcessReport<'a> {

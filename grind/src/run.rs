@@ -123,6 +123,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     os::pass_on_signals();
+    // Before the simulator, which has a thread.
     match front::split()? {
         Side::Front(ending) => return Ok(ending),
         Side::Tracer(reporter) => runner.report_to(reporter),

@@ -31,9 +31,77 @@ int main(int argc, char **argv) {
 }
 E"#;
 
+/// A Go program with goroutines, channels, a mutex, timers and a recovered nil dereference.
+const GO: &str = r#"export HOME=$PWD; cat > a.go <<'E'
+package main
+import ("fmt"; "sort"; "strings"; "sync"; "time")
+func fib(n int) int { if n < 2 { return n }; return fib(n-1) + fib(n-2) }
+func main() {
+    var wg sync.WaitGroup; var mu sync.Mutex; m := map[int]string{}
+    for i := 0; i < 100; i++ { wg.Add(1); go func(i int) { defer wg.Done(); s := strings.Repeat("x", fib(i%15)); mu.Lock(); m[i] = s; mu.Unlock(); time.Sleep(time.Millisecond) }(i) }
+    wg.Wait(); k := []int{}; for i := range m { k = append(k, i) }; sort.Ints(k)
+    func() { defer func() { fmt.Println("recovered", recover()) }(); var p *int; *p = 1 }()
+    c := make(chan int); go func() { for i := 0; i < 5000; i++ { c <- i }; close(c) }(); s := 0; for v := range c { s += v }
+    fmt.Println(len(k), s)
+}
+E
+go build -o a a.go"#;
+
+/// A Go program whose goroutines are preempted by signals and whose collector runs all the time.
+const GO_GARBAGE: &str = r#"export HOME=$PWD; cat > a.go <<'E'
+package main
+import ("fmt"; "os"; "runtime"; "runtime/debug")
+type T struct { l, r *T }
+func tree(n int) *T { if n == 0 { return &T{} }; return &T{tree(n - 1), tree(n - 1)} }
+func (t *T) n() int { if t.l == nil { return 1 }; return 1 + t.l.n() + t.r.n() }
+func main() {
+    debug.SetGCPercent(10)
+    done := make(chan int)
+    for g := 0; g < 4; g++ { go func() { s := 0; for i := 0; i < 15; i++ { s += tree(10).n() }; done <- s }() }
+    spin := 0; go func() { for { spin++ } }()
+    s := 0; for g := 0; g < 4; g++ { s += <-done }
+    runtime.GC(); fmt.Println(s); os.Exit(3)
+}
+E
+go build -o a a.go"#;
+
+/// A Java program with threads, under the collector that the virtual machine chooses.
+const JAVA_THREADS: &str = r#"cat > A.java <<'E'
+import java.util.*; import java.util.concurrent.*;
+public class A { public static void main(String[] a) throws Exception {
+    ExecutorService e = Executors.newFixedThreadPool(6); List<Future<Long>> f = new ArrayList<>();
+    for (int t = 0; t < 12; t++) { final int n = t; f.add(e.submit(() -> { long s = 0; Map<Integer, int[]> m = new HashMap<>();
+        for (int i = 0; i < 20000; i++) { m.put(i % 500, new int[50]); s += m.get(i % 500).length + n; } return s; })); }
+    long s = 0; for (Future<Long> x : f) s += x.get(); e.shutdown(); System.gc();
+    try { int[] z = null; z[0] = 1; } catch (NullPointerException x) { System.out.println("npe"); }
+    try { System.out.println(1 / (int) (s - s)); } catch (ArithmeticException x) { System.out.println("div"); }
+    try { deep(0); } catch (StackOverflowError x) { System.out.println("deep"); }
+    System.out.println(s); } static int deep(int n) { return deep(n + 1) + 1; } }
+E
+javac A.java"#;
+
+/// A cluster is made, serves a query over a socket, and is shut down.
+const POSTGRES: &str = r#"as=; [ $(id -u) = 0 ] && as='setpriv --reuid=postgres --regid=postgres --clear-groups'
+bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
+$as $bin/initdb -D d -N -A trust -U u --no-instructions --locale=C >/dev/null 2>&1 || exit 9
+$as $bin/postgres -D d -F -c listen_addresses= -c unix_socket_directories=$PWD/d >/dev/null 2>&1 & server=$!
+until psql -h $PWD/d -U u -d postgres -c '' >/dev/null 2>&1; do sleep 0.2; done
+psql -h $PWD/d -U u -d postgres -Atc "create table t as select n, md5(n::text) m from generate_series(1, 3000) n; create index on t(m); select count(*), max(m) from t where m > '8'"
+kill -INT $server; wait $server; echo $?"#;
+
+/// A set-up that needs programs.
+fn need(programs: &str, setup: &str) -> String {
+    format!("# need {programs}\n{setup}")
+}
+
 fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
     // What begins with a dot is made by the set-up.
     if !words[0].starts_with("./") && !tools::have(&words[..1]) {
+        return;
+    }
+    // Programs that the command runs by itself.
+    let needed = setup.lines().filter_map(|l| l.strip_prefix("# need ")).flat_map(str::split_whitespace);
+    if !tools::have(&needed.collect::<Vec<_>>()) {
         return;
     }
     let [native_dir, grind_dir] = [(); 2].map(|()| {
@@ -78,7 +146,7 @@ fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
 
 macro_rules! commands {
     ($($kind:ident $name:ident($setup:expr) $words:expr;)*) => {
-        $(#[test] fn $name() { check(stringify!($name), stringify!($kind) == "traced", $setup, &$words); })*
+        $(#[test] fn $name() { check(stringify!($name), stringify!($kind) == "traced", AsRef::<str>::as_ref(&$setup), &$words); })*
     };
 }
 
@@ -170,6 +238,43 @@ commands! {
     plain vim("printf 'one\\ntwo\\n' > f") ["vim", "-es", "-u", "NONE", "-c", "%s/o/0/g", "-c", "%p", "-c", "wq", "f"];
     plain gdb_batch("") ["gdb", "--batch", "-nx", "-ex", "p 6*7"];
     traced psql_version("") ["bash", "-c", "psql --version; echo $?"];
+    // more compilers and languages
+    plain clang(SOURCE) ["clang", "-O2", "-c", "-o", "a.o", "a.c"];
+    traced clang_traced(need("clang", SOURCE)) ["bash", "-c", "clang -O1 -o a a.c && ./a; echo $?"];
+    traced cargo_build("# need cargo\nmkdir src; printf '[package]\\nname = \"p\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n[workspace]\\n' > Cargo.toml; echo 'fn main() { println!(\"{}\", (1..=20u64).product::<u64>()) }' > src/main.rs") ["bash", "-c", "cargo build --offline -q 2>/dev/null && ./target/debug/p"];
+    plain go_program(need("go", GO)) ["./a"];
+    plain go_collects_garbage(need("go", GO_GARBAGE)) ["./a"];
+    traced go_build("# need go\nprintf 'package main\\nfunc main() { println(6 * 7) }\\n' > a.go; export HOME=$PWD; GOFLAGS=-p=2 go build -o warm a.go") ["bash", "-c", "export HOME=$PWD; echo '// changed' >> a.go; go build -o a a.go && ./a 2>&1"];
+    plain luajit("") ["luajit", "-e", "local s, t = 0, {} for i = 1, 3e6 do s = (s * 31 + i) % 1000003 t[i % 97] = s end local c = coroutine.wrap(function() for i = 1, 1000 do coroutine.yield(i) end end) for i = 1, 1000 do s = s + c() end print(s, #t, pcall(error, 'x'))"];
+    plain lua("") ["lua5.4", "-e", "local t = {} for i = 1, 50000 do t[#t + 1] = tostring(i * 7 % 1009) end table.sort(t) print(#table.concat(t), t[1], t[#t])"];
+    plain ruby("") ["ruby", "-e", "h = Hash.new(0); 20000.times { |i| h[(i * 7919 % 977).to_s] += i }; p h.size, h.values.max; p 4.times.map { |i| Thread.new { (0..3000).sum * i } }.map(&:value); f = Fiber.new { 3.times { |i| Fiber.yield i }; nil }; p 4.times.map { f.resume }; begin; 1 / 0; rescue => e; p e.message; end; puts `echo sub`; exit 4"];
+    plain ruby_forks("") ["ruby", "-e", "5.times { |i| pid = fork { exit!(i + 1) }; Process.wait pid; p $?.exitstatus }; trap('USR1') { puts 'usr1' }; Process.kill('USR1', $$); sleep 0.05"];
+    plain php("") ["php", "-r", "$a = []; for ($i = 0; $i < 100000; $i++) { $a[$i % 977] = ($a[$i % 977] ?? 0) + $i; } ksort($a); echo array_sum($a), ' ', md5(serialize($a)), ' ', preg_match_all('/[aeiou]./', str_repeat('interpreters ', 500)), \"\\n\"; exit(5);"];
+    plain sbcl("") ["sbcl", "--noinform", "--no-userinit", "--eval", "(progn (defun f (n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))) (print (f 22)) (let ((l nil)) (dotimes (i 200000) (push (make-string 16) l)) (print (length l))) (handler-case (error \"x\") (error () (print :caught))) (handler-case (labels ((r (n) (1+ (r (1+ n))))) (r 0)) (storage-condition () (print :deep))) (gc :full t) (print (funcall (compile nil '(lambda (x) (* x 7))) 6)) (terpri) (sb-ext:exit :code 3))"];
+    plain pypy("# need pypy3") ["pypy3", "-c", "print(sum(i * i % 7 for i in range(1000000)), len({str(i) for i in range(20000)}))"];
+    plain guile("") ["guile", "--no-auto-compile", "-c", "(display (let f ((n 20)) (if (< n 2) n (+ (f (- n 1)) (f (- n 2)))))) (newline) (exit 3)"];
+    plain tcl("echo 'set s 0; for {set i 0} {$i < 20000} {incr i} {incr s $i}; puts $s; exit 2' > a.tcl") ["tclsh", "a.tcl"];
+    plain gforth("") ["gforth", "-e", ": f 0 100000 0 do i + loop . ; f bye"];
+    plain erlang("") ["erl", "-noshell", "-eval", "P = self(), [spawn(fun() -> P ! lists:sum(lists:seq(1, N)) end) || N <- lists:seq(1, 200)], io:format(\"~p~n\", [lists:sum([receive X -> X end || _ <- lists:seq(1, 200)])]), halt(4)."];
+    plain java_threads(JAVA_THREADS) ["java", "A"];
+    plain node_workers("cat > a.js <<'E'\nconst { Worker, isMainThread, parentPort, workerData } = require('worker_threads');\nif (isMainThread) { let n = 0, s = 0; for (let i = 0; i < 3; i++) new Worker(__filename, { workerData: i }).on('message', v => { s += v; if (++n == 3) console.log(s); }); }\nelse { let s = 0; for (let i = 0; i < 1e5; i++) s = (s * 31 + i + workerData) % 1000003; parentPort.postMessage(s); }\nE") ["node", "a.js"];
+    plain node_wasm("cat > a.js <<'E'\nconst b = new Uint8Array([0,97,115,109,1,0,0,0,1,6,1,96,1,127,1,127,3,2,1,0,5,3,1,0,1,7,5,1,1,102,0,0,10,12,1,10,0,32,0,65,7,106,40,2,0,11]);\nconst f = new WebAssembly.Instance(new WebAssembly.Module(b)).exports.f;\nlet s = 0; for (let i = 0; i < 60000; i++) s += f(i & 1023); console.log(s);\ntry { f(65536) } catch (e) { console.log(e.message) }\nE") ["node", "a.js"];
+    // servers and their clients
+    traced redis("# need redis-server redis-cli redis-benchmark") ["bash", "-c", "redis-server --port 0 --unixsocket $PWD/s --save '' --logfile log & until redis-cli -s s ping 2>/dev/null | grep -q PONG; do sleep 0.1; done; redis-benchmark -s s -n 1000 -c 5 -q -t set,get,lpush >/dev/null; redis-cli -s s set a 7; redis-cli -s s incr a; redis-cli -s s shutdown nosave; wait $!; echo $?"];
+    traced nginx("# need nginx curl\nmkdir logs html; echo hello > html/index.html; printf 'daemon off; worker_processes 2; user root; pid nginx.pid; error_log logs/e;\\nevents { worker_connections 64; }\\nhttp { access_log off; client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5; server { listen unix:'\"$PWD\"'/s; root '\"$PWD\"'/html; gzip on; } }\\n' > c") ["bash", "-c", "nginx -p $PWD -c $PWD/c 2>/dev/null & until [ -S s ]; do sleep 0.1; done; for i in 1 2 3 4 5; do curl -s --unix-socket s http://x/; done; curl -s -o /dev/null -w '%{http_code}\\n' --unix-socket s http://x/none; until [ -s nginx.pid ]; do sleep 0.1; done; kill -QUIT $(cat nginx.pid); wait $!; echo $?"];
+    traced postgres("# need psql setpriv\nchmod 755 .. .; mkdir d; if [ $(id -u) = 0 ]; then chown postgres d; fi") ["bash", "-c", POSTGRES];
+    // media, tools that trace, boxes of tools
+    plain ffmpeg("") ["ffmpeg", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=10", "-t", "1", "-threads", "2", "-f", "md5", "-"];
+    plain imagemagick("") ["convert-im6.q16", "-size", "120x120", "gradient:red-blue", "-blur", "0x3", "-resize", "50%", "-depth", "8", "rgb:-"];
+    plain busybox("") ["busybox", "sh", "-c", "i=0; while [ $i -lt 300 ]; do i=$((i+1)); done; echo $i | sed s/3/6/; seq 100 | sort -rn | head -2; echo x | md5sum; exit 2"];
+    plain openssl_speed("# need openssl") ["bash", "-c", "openssl speed -seconds 1 -bytes 1024 sha256 2>/dev/null | wc -l"];
+    plain openssl_speed_multi("# need openssl") ["bash", "-c", "openssl speed -seconds 1 -bytes 64 -multi 2 aes-128-cbc >/dev/null 2>&1; echo $?"];
+    plain gdb_reads_symbols("# need gcc\nprintf 'int f(int x) { return x * 3; } int main(void) { return f(2); }' > a.c; gcc -g -o a a.c") ["gdb", "--batch", "-nx", "-ex", "info line f", "-ex", "p sizeof(int)", "./a"];
+    plain unshare_user("# need unshare\nunshare -r true") ["unshare", "-r", "id", "-u"];
+    traced unshare_pid("# need unshare\nunshare -r true") ["unshare", "-rpf", "sh", "-c", "echo $$; exit 3"];
+    traced tar_zstd(TEXT) ["bash", "-c", "tar c --owner=0 --group=0 --mtime=@0 text | zstd -q -T2 | zstd -dq | tar xO | sha1sum"];
+    traced make_eight_objects("# need make gcc\nfor i in $(seq 8); do echo \"int f$i(void) { return $i; }\" > f$i.c; done; printf 'all: $(patsubst %%.c,%%.o,$(wildcard f*.c))\\n\\t@ls *.o | wc -l\\n%%.o: %%.c\\n\\t@gcc -O1 -c -o $@ $<\\n' > Makefile") ["make", "-s", "-j2"];
+    plain python_pools("") ["/usr/bin/python3", "-c", "from concurrent.futures import *\nwith ThreadPoolExecutor(8) as e: print(sum(e.map(lambda x: x * x, range(500))))\nimport subprocess, asyncio\nasync def f(i):\n  p = await asyncio.create_subprocess_exec('expr', str(i), '+', '1', stdout=subprocess.PIPE)\n  return int((await p.communicate())[0])\nasync def main(): print(await asyncio.gather(*[f(i) for i in range(6)]))\nasyncio.run(main())"];
 }
 
 /// Links and runs the same program in every way an executable can be laid out.

@@ -48,7 +48,8 @@ macro_rules! programs {
 programs! {
     code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
-    code_jit_writable_executable code_moved_by_mremap code_rewrites_its_own_block
+    code_jit_writable_executable code_moved_by_mremap
+    code_read_into_by_system_calls code_rewrites_its_own_block
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
     corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
     corner_cpu_features_agree corner_exceptions corner_fs_segment corner_gs_segment corner_huge_argv
@@ -65,12 +66,12 @@ programs! {
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
     process_stops_itself process_vfork process_wait_variants
     signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
-    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_handler_gets_siginfo
+    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
     signal_ignored_and_default signal_in_blocked_futex signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait
-    signal_stack_overflow_on_altstack
+    signal_stack_overflow_on_altstack signal_trap_blocked_and_ignored
     thread_cancelled thread_clone3 thread_condition_variables thread_detached thread_directed_signals
     thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
     thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone

@@ -3,11 +3,15 @@
 
 use iced_x86::{Code, OpKind, Register};
 
+use super::flow::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn};
 use crate::transtab::{Emulate, NO_REG, Point, StubKind, Way};
+
+/// The error number.
+const EFAULT: i32 = 14;
 
 impl Emitter<'_> {
     pub(super) fn short_branch(&mut self, insn: &Insn) {
@@ -17,11 +21,11 @@ impl Emitter<'_> {
         let taken = self.out.code.pos() - 1;
         self.record_arm(site, false);
         let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next(), free: false });
+        self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
         self.out.code.patch_short(taken);
         self.record_arm(site, true);
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target(), free: false });
+        self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
     }
 
     pub(super) fn push_return(&mut self, pc: u64) {
@@ -115,6 +119,9 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.point(Point::Before);
         }
+        // If the call fails with EFAULT it may have to be made once more.
+        self.out.code.spill(Scratch::T2, Gpr::RAX);
+        self.point(Point::Before);
         self.out.code.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
         self.point(Point::Before);
         self.out.code.bytes(&[0x0f, 0xb6, 0x89]); // movzx ecx, byte [rcx + table]
@@ -129,7 +136,21 @@ impl Emitter<'_> {
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
         self.point(Point::Before);
+        let go = self.out.code.here();
         self.out.code.bytes(&[0x0f, 0x05]);
+        self.point(Point::After);
+        self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, EFAULT);
+        self.point(Point::After);
+        let fault = self.out.code.jrcxz();
+        self.point(Point::After);
+        let over = self.out.code.jmp_short();
+        self.out.code.patch_short(fault);
+        self.point(Point::After);
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::CallFaulted { go });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
+        self.out.code.patch_short(over);
         self.point(Point::After);
         self.out.code.mov_address(Gpr::RCX, insn.next());
     }
@@ -142,12 +163,12 @@ impl Emitter<'_> {
         self.out.code.stop(id);
     }
 
-    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code. `free`: without being counted.
-    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, free: bool) {
+    /// Goes to guest address `target`: by nothing, a jump, or a stub behind the hot code.
+    pub(super) fn go(&mut self, target: u64, next_in_order: Option<u64>, to: Option<Goal>) {
         if next_in_order == Some(target) {
             return;
         }
         let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target, free });
+        self.out.fixups.push(Fixup { pos, target, to });
     }
 }

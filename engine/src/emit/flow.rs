@@ -23,60 +23,172 @@ pub(super) enum Entry {
     Free,
 }
 
+/// A block of the batch at hand, as the goal of a branch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Goal {
+    pub(super) block: BlockId,
+    /// Past what is counted there.
+    pub(super) free: bool,
+}
+
 /// What has been settled about a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plan {
     pub(super) entry: Entry,
-    /// Its branch, or its way to the next block, is uncounted.
-    pub(super) free: bool,
+    /// Where its branch, or its way to the next block, leads.
+    pub(super) goal: Option<Goal>,
+    /// Its conditional branch leads on when it would not, and falls through when it would.
+    pub(super) inverted: bool,
 }
 
+/// A short loop, emitted several times in a row, so that no counter has to wait for its last bump: the processor takes
+/// longer to store and load again than for a few instructions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    /// Place of its first block in the order of emission.
+    at: usize,
+    /// Blocks.
+    len: usize,
+    copies: usize,
+}
+
+impl Loop {
+    /// The place in the loop's first copy, and which copy it is in.
+    fn place(&self, k: usize) -> Option<(usize, usize)> {
+        let n = k.checked_sub(self.at)?;
+        (n < self.len * self.copies).then_some((n % self.len, n / self.len))
+    }
+}
+
+/// The most instructions of a loop that is emitted four times, and of one that is emitted twice.
+const SHORT: [usize; 2] = [10, 24];
+
 impl Emitter<'_> {
+    /// Repeats short loops.
+    pub(super) fn unroll(&mut self, order: Vec<usize>) -> Vec<usize> {
+        if !self.with_flows {
+            return order;
+        }
+        let batch = self.batch;
+        let last = |i: usize| batch.insns_of(&batch.blocks[i]).last();
+        let mut out = Vec::with_capacity(order.len() + 16);
+        let mut k = 0;
+        while k < order.len() {
+            let head = &batch.blocks[order[k]];
+            let (mut insns, mut end) = (0, None);
+            if batch.insns[head.first].live & OSZAP == 0 {
+                for n in 0..4 {
+                    let Some(&i) = order.get(k + n) else { break };
+                    let b = &batch.blocks[i];
+                    let Some(l) = last(i) else { break };
+                    insns += b.n;
+                    if b.return_site || insns > SHORT[1] {
+                        break;
+                    }
+                    if l.class == Class::Jcc && l.target() == head.pc {
+                        end = Some(n);
+                        break;
+                    }
+                    let next = order.get(k + n + 1).map(|&j| batch.blocks[j].pc);
+                    // A loop within is what counts.
+                    let within =
+                        matches!(l.class, Class::Jcc | Class::Loop) && (head.pc..=l.pc()).contains(&l.target());
+                    let goes_next = match l.class {
+                        Class::Jmp => next == Some(l.target()),
+                        Class::Jcc => !within && next == Some(l.next()),
+                        c => !c.ends_block() && next == Some(l.next()),
+                    };
+                    if !goes_next {
+                        break;
+                    }
+                }
+            }
+            let Some(n) = end else {
+                out.push(order[k]);
+                k += 1;
+                continue;
+            };
+            let copies = if insns <= SHORT[0] { 4 } else { 2 };
+            self.loops.push(Loop { at: out.len(), len: n + 1, copies });
+            for _ in 0..copies {
+                out.extend_from_slice(&order[k..=k + n]);
+            }
+            k += n + 1;
+        }
+        out
+    }
+
     /// Settles it for all blocks, in the order of their emission.
     pub(super) fn plan_flows(&mut self, order: &[usize]) {
         self.plan = vec![Plan::default(); order.len()];
         if !self.with_flows {
             return;
         }
-        let mut place = vec![0; order.len()];
+        let mut place = vec![usize::MAX; self.batch.blocks.len()];
         for (k, &i) in order.iter().enumerate() {
-            place[i] = k;
+            place[i] = place[i].min(k);
         }
         let first = self.trans.next_block().0;
         let id = |k: usize| BlockId(first + k as u32);
         let blocks = &self.batch.blocks;
+        // Where branches lead back to. Those are counted, and the shortest way in is for them.
+        let mut heads = vec![false; order.len()];
+        for (k, &i) in order.iter().enumerate() {
+            let b = &blocks[i];
+            let last = &self.batch.insns[b.first + b.n - 1];
+            if matches!(last.class, Class::Jcc | Class::Jmp | Class::Call | Class::Loop)
+                && let Some(j) = self.batch.find(last.target()).filter(|&j| place[j] <= k)
+            {
+                heads[place[j]] = true;
+            }
+        }
         let mut flows = Vec::new();
         for (k, &i) in order.iter().enumerate() {
             let b = &blocks[i];
             let last = &self.batch.insns[b.first + b.n - 1];
-            // A later block where counting by itself costs no more than elsewhere.
-            let later = |target: u64| {
+            let here = self.loops.iter().find_map(|l| l.place(k).map(|(n, copy)| (l, n, copy)));
+            let inverted = here.is_some_and(|(l, n, copy)| n + 1 == l.len && copy + 1 < l.copies);
+            // Which of its copies a branch leads to: the one that it runs into, else the one in the same copy of a loop.
+            let find = |target: u64| {
                 let j = self.batch.find(target)?;
-                let flags_dead = self.batch.insns[blocks[j].first].live & OSZAP == 0;
-                (place[j] > k && flags_dead).then_some(place[j])
+                if order.get(k + 1) == Some(&j) && !blocks[j].return_site {
+                    return Some(k + 1);
+                }
+                let inner =
+                    here.and_then(|(l, n, _)| (n + 1..l.len).find(|&m| order[l.at + m] == j).map(|m| k - n + m));
+                Some(inner.unwrap_or(place[j]))
             };
+            // Later, and where counting in front costs no more than elsewhere.
+            let fine = |t: usize| t > k && self.batch.insns[blocks[order[t]].first].live & OSZAP == 0;
+            let (target, next) = if inverted { (last.next(), last.target()) } else { (last.target(), last.next()) };
+            self.plan[k].inverted = inverted;
             match last.class {
                 Class::Jcc => {
-                    let next = later(last.next()).filter(|&n| n == k + 1 && !blocks[order[n]].return_site);
-                    let (Some(n), Some(t)) = (next, later(last.target())) else { continue };
-                    self.plan[k].free = true;
-                    self.plan[n].entry = Entry::Edge;
-                    if self.plan[t].entry == Entry::Anywhere {
-                        self.plan[t].entry = Entry::Front;
+                    let Some(t) = find(target) else { continue };
+                    let n = k + 1;
+                    let free = fine(t) && find(next) == Some(n) && fine(n) && !heads[n];
+                    self.plan[k].goal = Some(Goal { block: id(t), free });
+                    if free {
+                        self.plan[n].entry = Entry::Edge;
+                        if self.plan[t].entry == Entry::Anywhere {
+                            self.plan[t].entry = Entry::Front;
+                        }
+                        flows.push(Flow { to: id(t), from: id(k), unless: Some(id(n)) });
                     }
-                    flows.push(Flow { to: id(t), from: id(k), unless: Some(id(n)) });
                 }
                 c if matches!(c, Class::Jmp | Class::Call) || !c.ends_block() => {
-                    let target = if c.ends_block() { last.target() } else { last.next() };
-                    let Some(t) = later(target) else { continue };
-                    self.plan[k].free = true;
+                    let Some(t) = find(if c.ends_block() { target } else { next }) else { continue };
                     let runs_into = t == k + 1 && c != Class::Call && !blocks[order[t]].return_site;
-                    if runs_into {
-                        self.plan[t].entry = Entry::Free;
-                    } else if self.plan[t].entry == Entry::Anywhere {
-                        self.plan[t].entry = Entry::Front;
+                    let free = fine(t) && !(runs_into && heads[t]);
+                    self.plan[k].goal = Some(Goal { block: id(t), free });
+                    if free {
+                        if runs_into {
+                            self.plan[t].entry = Entry::Free;
+                        } else if self.plan[t].entry == Entry::Anywhere {
+                            self.plan[t].entry = Entry::Front;
+                        }
+                        flows.push(Flow { to: id(t), from: id(k), unless: None });
                     }
-                    flows.push(Flow { to: id(t), from: id(k), unless: None });
                 }
                 _ => {}
             }
@@ -99,7 +211,8 @@ impl Emitter<'_> {
             self.out.code.align_field(1);
             self.trans.add_way_in(self.out.code.here(), id);
             let pos = self.out.code.jmp();
-            self.out.fixups.push(Fixup { pos, target: b.pc, free: true });
+            let to = Some(Goal { block: id, free: true });
+            self.out.fixups.push(Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, entry);
         }
     }

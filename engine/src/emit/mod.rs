@@ -30,8 +30,8 @@ struct Fixup {
     pos: usize,
     /// Guest address that it leads to.
     target: u64,
-    /// It leads past the counter there: see [`flow`].
-    free: bool,
+    /// The block of this batch that it leads to, if there is one.
+    to: Option<flow::Goal>,
 }
 
 /// An emitted batch.
@@ -132,6 +132,7 @@ pub(crate) struct Emitter<'a> {
     /// The plan of the block at hand.
     here: flow::Plan,
     with_flows: bool,
+    loops: Vec<flow::Loop>,
 }
 
 impl<'a> Emitter<'a> {
@@ -160,6 +161,7 @@ impl<'a> Emitter<'a> {
             plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
+            loops: Vec::new(),
         }
     }
 
@@ -180,6 +182,7 @@ impl<'a> Emitter<'a> {
     /// Emits all blocks and adds them, their stubs and their points to the table.
     pub(crate) fn emit(mut self) -> Emitted {
         let order = self.order();
+        let order = self.unroll(order);
         let first = self.trans.next_block();
         self.plan_flows(&order);
         for (k, &i) in order.iter().enumerate() {
@@ -291,7 +294,11 @@ impl<'a> Emitter<'a> {
         if last.class.goes_on()
             && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
         {
-            self.go(last.next(), next_in_order, self.here.free && !last.class.ends_block());
+            match last.class {
+                Class::Jcc if self.here.inverted => self.go(last.target(), next_in_order, None),
+                c if c.ends_block() => self.go(last.next(), next_in_order, None),
+                _ => self.go(last.next(), next_in_order, self.here.goal),
+            }
         }
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
@@ -382,15 +389,17 @@ impl<'a> Emitter<'a> {
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;
-                let pos = self.out.code.jcc(condition);
-                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
+                let inverted = self.here.inverted;
+                let pos = self.out.code.jcc(condition ^ u8::from(inverted));
+                let target = if inverted { insn.next() } else { insn.target() };
+                self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
             }
             Class::Loop => self.short_branch(insn),
-            Class::Jmp => self.go(insn.target(), next_in_order, self.here.free),
+            Class::Jmp => self.go(insn.target(), next_in_order, self.here.goal),
             Class::Call => {
                 self.push_return(insn.next());
                 let pos = self.out.code.jmp();
-                self.out.fixups.push(Fixup { pos, target: insn.target(), free: self.here.free });
+                self.out.fixups.push(Fixup { pos, target: insn.target(), to: self.here.goal });
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
@@ -430,9 +439,10 @@ impl<'a> Emitter<'a> {
     fn resolve(&mut self) {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
-            if let Some(id) = self.trans.lookup(f.target) {
+            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target)) {
                 let b = self.trans.block(id);
-                let body = if f.free { b.cache + u64::from(b.bump_end) } else { b.entry };
+                let free = f.to.is_some_and(|g| g.free);
+                let body = if free { b.cache + u64::from(b.bump_end) } else { b.entry };
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);

@@ -9,9 +9,9 @@
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
+use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::api::StaticEvents;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Address, Kind, Place, When};
 use crate::trace::{Filter, Site, SiteKind, Special, Target, TraceSettings};
@@ -396,9 +396,10 @@ impl Emitter<'_> {
                 }
             }
         }
-        let target_first = target == Target::Read && list.first().is_some_and(|a| {
-            matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI))
-        });
+        let target_first = target == Target::Read
+            && list
+                .first()
+                .is_some_and(|a| matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI)));
         self.tracer.accesses = list;
         let site = self.trace_site(insn, SiteKind::Repeated { size, source, target, target_first, narrow });
         let c = &mut self.out.code;

@@ -56,7 +56,11 @@ impl Hub<'_> {
             return;
         };
         p.threads.push(child);
+        if p.pool.borrow().is_low() {
+            p.space.borrow().stop_before_births();
+        }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        self.traps_of_child(pid, tid, child_pid, child);
         self.threads.insert(
             child,
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
@@ -185,6 +189,7 @@ impl Hub<'_> {
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
         let Ok(memory) = Memory::open(tid) else { return };
+        self.traps_of_image(&t);
         let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
         let prepared = image::prepare(&mut remote, tid, self.masked());
         let thread = remote.thread.take();
@@ -223,6 +228,7 @@ impl Hub<'_> {
         self.processes.insert(tid, process);
         self.threads
             .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.traps_of_tables(tid);
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };
@@ -348,6 +354,7 @@ impl Hub<'_> {
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {
+                self.traps.remove(&th.pid);
                 release(&p);
             }
         }

@@ -8,6 +8,7 @@ mod affinity;
 mod clientreq;
 mod life;
 mod signal;
+mod sigtrap;
 mod syscall;
 mod trace;
 mod volatile;
@@ -47,6 +48,8 @@ pub(crate) struct Hub<'s> {
     pin: affinity::Pin,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
+    /// What processes do with SIGTRAP, where that needs care.
+    traps: Map<i32, sigtrap::Traps>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -66,7 +69,8 @@ pub(crate) fn run(
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
-    let feed = sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
+    let feed =
+        sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -76,6 +80,7 @@ pub(crate) fn run(
         early: Map::default(),
         pin: affinity::Pin::default(),
         feed,
+        traps: Map::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -178,6 +183,10 @@ impl Hub<'_> {
         if let Some(dead) = dead {
             return self.dead_block(t, dead, at);
         }
+        if self.withhold_trap(&t) {
+            let _ = t.resume(How::Continue, 0);
+            return;
+        }
         self.signal(t, libc::SIGTRAP, state);
     }
 
@@ -250,6 +259,7 @@ impl Hub<'_> {
                 }
             }
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
+            StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
         }
     }
@@ -273,7 +283,8 @@ impl Hub<'_> {
         // Where it came from may have counted it already.
         let place = space.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {
-            let b = Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
+            let b =
+                Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
             self.correct(t.tid(), &b, &regs);
         }
         let (t, id) = self.translation(t, pc);

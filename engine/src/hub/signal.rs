@@ -12,7 +12,7 @@ use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped};
 use crate::transtab::{BlockId, StubKind};
 
-const fn bit(signal: i32) -> u64 {
+pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
@@ -32,6 +32,7 @@ impl Hub<'_> {
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
             State::SigReturn if signal == libc::SIGTRAP => {
+                let Some(t) = self.release_trap(t) else { return };
                 let Ok(rip) = t.rip() else { return };
                 self.enter(t, rip);
             }
@@ -286,6 +287,7 @@ impl Hub<'_> {
     pub(super) fn deliver(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
         if caught(tid, signal) && !blocked_fault(&t, signal) {
+            let Some(t) = self.open_frame(t) else { return };
             self.set_state(tid, State::Handler);
             let _ = t.resume(How::Step, signal);
             return;
@@ -319,6 +321,9 @@ impl Hub<'_> {
             && mask & bit(libc::SIGTRAP) != 0
         {
             let _ = t.set_sigmask(mask & !bit(libc::SIGTRAP));
+            self.trap_blocked_in_handler(&t, true);
+        } else {
+            self.trap_blocked_in_handler(&t, false);
         }
         self.enter(t, rip);
     }

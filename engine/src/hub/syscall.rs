@@ -27,7 +27,14 @@ impl Hub<'_> {
         let nr = i64::from(regs.rax as i32);
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
+            libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
+            libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, go, next),
+            libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork if self.no_more_births(tid) => {
+                self.warn_once(tid, "too many threads and processes at a time: no more can be created (EAGAIN)");
+                answer(t, regs, go, next, -i64::from(libc::EAGAIN));
+            }
             libc::SYS_rt_sigreturn => {
+                self.trap_returns(&t, regs.rsp);
                 self.set_state(tid, State::SigReturn);
                 if t.set_rip(go).is_ok() {
                     let _ = t.resume(How::Step, 0);
@@ -82,8 +89,28 @@ impl Hub<'_> {
         }
     }
 
+    /// Whether there is no slot for another thread, those that may be on their way included.
+    fn no_more_births(&self, tid: i32) -> bool {
+        self.process_of(tid).is_some_and(|p| p.pool.borrow().is_exhausted())
+    }
+
+    /// A system call that was let through has answered EFAULT; `rip` is where its program goes on. If the kernel was kept
+    /// from writing to a page whose code has been translated, that is not the guest's fault: once more. (The kernel asks
+    /// for a buffer before it takes anything away, but for datagrams and a few counters.)
+    pub(super) fn call_faulted(&mut self, t: Stopped, go: u64, rip: u64) {
+        let tid = t.tid();
+        let protected = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
+        if !protected {
+            return run(t, rip);
+        }
+        let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
+        let Ok(mut regs) = t.regs() else { return };
+        regs.rax = self.scratch(tid, Scratch::T2);
+        super::go_on(t, regs, go);
+    }
+
     /// Tells the user something, the first time.
-    fn warn_once(&mut self, tid: i32, text: &'static str) {
+    pub(super) fn warn_once(&mut self, tid: i32, text: &'static str) {
         if self.warned.insert(text) {
             let pid = self.threads.get(&tid).map_or(tid, |th| th.pid);
             self.session.notice(pid, Notice::Warning(text.into()));
@@ -186,6 +213,7 @@ impl Hub<'_> {
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         remote.raw(libc::SYS_personality, [personality, 0, 0, 0, 0, 0]);
         let Some(t) = remote.thread.take() else { return };
+        let Some(t) = (if follow { Some(t) } else { self.hand_traps_over(t) }) else { return };
         self.set_state(tid, State::Exec { follow });
         super::go_on(t, regs, go);
     }
@@ -215,14 +243,14 @@ impl Hub<'_> {
 }
 
 /// Runs the system call at `go`.
-fn run(t: Stopped, go: u64) {
+pub(super) fn run(t: Stopped, go: u64) {
     if t.set_rip(go).is_ok() {
         let _ = t.resume(How::Continue, 0);
     }
 }
 
 /// Goes on as if the system call at `go` had returned `result`.
-fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
+pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
     regs.rax = result as u64;
     regs.rcx = next;
     regs.r11 = regs.eflags;

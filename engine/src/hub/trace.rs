@@ -130,10 +130,7 @@ impl Hub<'_> {
         if self.feed.is_none() {
             return;
         }
-        let slot = self
-            .threads
-            .get(&tid)
-            .and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));
+        let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));
         if let Some(slot) = slot {
             self.drain(tid, slot);
         }

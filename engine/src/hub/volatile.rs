@@ -3,8 +3,10 @@
 //! write that faults gives the page back and makes its translations dead. What a page held is never compared: a write is
 //! taken for a change.
 //!
-//! Not seen: writes by another process through a shared file, and by the kernel (a system call that reads into a protected
-//! page fails with EFAULT).
+//! A system call that is to write into a protected page fails with EFAULT; it is made once more with the pages open
+//! (`syscall`). The same goes for the page that a signal's frame is built on.
+//!
+//! Not seen: writes by another process through a shared file.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -85,6 +87,18 @@ impl Hub<'_> {
             let pc = regs.rip;
             self.in_place(t, regs, pc, block, Some(executed));
         }
+    }
+
+    /// Opens what the kernel is about to build a signal's frame on: the stack below rsp.
+    pub(super) fn open_frame(&mut self, t: Stopped) -> Option<Stopped> {
+        /// More than a frame with the largest vector state (AMX) takes.
+        const FRAME: u64 = 16 << 10;
+        let protects = self.space_and_state(t.tid()).is_some_and(|(s, _)| s.borrow().protects());
+        if !protects {
+            return Some(t);
+        }
+        let rsp = t.regs().ok()?.rsp;
+        self.open_range(t, rsp.saturating_sub(FRAME), rsp)
     }
 
     fn open_page(&mut self, t: Stopped, info: &libc::siginfo_t) -> Option<Stopped> {

@@ -1,1 +1,384 @@
-//! To come.
+//! The program's code as the model sees it: which function an address belongs to, from symbol tables alone, while the program
+//! runs; and, for the file, names and source lines, all at once when a part is written.
+//!
+//! A function is a symbol of an object. Code without a symbol is a function of its own at each address that is called, named
+//! by its address in the object. Numbers are given in the order in which things are first met and never change; what they
+//! stand for does not change either when memory is mapped anew.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Profile, Section, Site, SiteId};
+
+use super::rows::{Described, OwnCosts, Program, Source};
+use super::settings::Settings;
+use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
+
+/// Where an object's code comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// An image that no file has, such as the vDSO.
+    Image(Arc<[u8]>),
+    /// Memory that the program filled itself.
+    Anonymous,
+}
+
+/// A piece of an object in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// Offset in the object of the byte at `start`.
+    offset: u64,
+    object: u32,
+}
+
+#[derive(Debug)]
+struct Known {
+    name: Vec<u8>,
+    object: Option<Object>,
+}
+
+#[derive(Debug)]
+struct KnownFunction {
+    object: u32,
+    /// Its first address, as symbols of the object have it.
+    start: u64,
+    name: Name,
+    linkage: bool,
+}
+
+/// Everything that is known of a process's code.
+#[derive(Debug)]
+pub struct Catalogue {
+    settings: Settings,
+    names: debuginfo::Options,
+    objects: Vec<Known>,
+    by_origin: HashMap<Origin, u32>,
+    /// Sorted and disjoint.
+    mappings: Vec<Mapping>,
+    functions: Vec<KnownFunction>,
+    by_start: HashMap<(u32, u64), FunctionId>,
+    sites: Vec<Site>,
+    by_next: HashMap<u64, SiteId>,
+    cells: Vec<Vec<OwnCosts>>,
+}
+
+impl Catalogue {
+    /// A process without code. `names` says how functions are named.
+    #[must_use]
+    pub fn new(settings: Settings, names: debuginfo::Options) -> Catalogue {
+        // Objects 0: what is in no mapping.
+        let nowhere = Known { name: b"???".to_vec(), object: None };
+        Catalogue {
+            settings,
+            names,
+            objects: vec![nowhere],
+            by_origin: HashMap::new(),
+            mappings: Vec::new(),
+            functions: Vec::new(),
+            by_start: HashMap::new(),
+            sites: Vec::new(),
+            by_next: HashMap::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    /// Code of `origin` lies at `start .. end` from now on; `offset` is where its first byte is in the object.
+    pub fn map(&mut self, start: u64, end: u64, offset: u64, origin: &Origin) {
+        let object = self.object(origin);
+        let mut pieces = Vec::with_capacity(self.mappings.len() + 1);
+        for old in self.mappings.drain(..) {
+            // What the new one covers is gone; what it leaves stays.
+            if old.start < start.min(old.end) {
+                pieces.push(Mapping { end: start.min(old.end), ..old });
+            }
+            if old.end > end.max(old.start) {
+                let from = end.max(old.start);
+                pieces.push(Mapping { start: from, offset: old.offset.wrapping_add(from - old.start), ..old });
+            }
+        }
+        if start < end {
+            pieces.push(Mapping { start, end, offset, object });
+        }
+        pieces.sort_unstable_by_key(|piece| piece.start);
+        self.mappings = pieces;
+    }
+
+    fn object(&mut self, origin: &Origin) -> u32 {
+        if let Some(known) = self.by_origin.get(origin) {
+            return *known;
+        }
+        let known = match origin {
+            Origin::File(path) => Known {
+                name: path.as_os_str().as_encoded_bytes().to_vec(),
+                object: Some(Object::open(path, &self.names)),
+            },
+            Origin::Image(bytes) => {
+                Known { name: b"???".to_vec(), object: Some(Object::from_image(bytes.to_vec(), "vdso", &self.names)) }
+            }
+            Origin::Anonymous => Known { name: b"???".to_vec(), object: None },
+        };
+        let number = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        self.objects.push(known);
+        self.by_origin.insert(origin.clone(), number);
+        number
+    }
+
+    /// Registers an instruction that transfers control.
+    pub fn add_site(&mut self, addr: u64, next: u64, block: u64) -> SiteId {
+        let place = self.place(addr);
+        let id = SiteId(u32::try_from(self.sites.len()).expect("fewer than 2^32 sites"));
+        self.sites.push(Site { addr, next, block, place });
+        self.by_next.insert(next, id);
+        id
+    }
+
+    /// Registers a cell: its instructions, and what one execution of each costs.
+    pub fn add_cell(&mut self, instructions: Vec<OwnCosts>) -> u32 {
+        self.cells.push(instructions);
+        u32::try_from(self.cells.len() - 1).expect("fewer than 2^32 cells")
+    }
+
+    /// The object of an address, and the address within it.
+    fn locate(&self, addr: u64) -> (u32, u64) {
+        let index = self.mappings.partition_point(|m| m.end <= addr);
+        let Some(mapping) = self.mappings.get(index).filter(|m| m.start <= addr) else { return (0, addr) };
+        let offset = (addr - mapping.start).wrapping_add(mapping.offset);
+        match &self.objects[mapping.object as usize].object {
+            Some(object) => (mapping.object, object.svma_of_offset(offset).map_or(offset, |at| at.0)),
+            None => (mapping.object, addr),
+        }
+    }
+
+    fn function_of(&mut self, object: u32, at: u64) -> (FunctionId, bool) {
+        let known = self.objects[object as usize].object.as_ref();
+        let range = known.and_then(|o| o.function_range(Svma(at)));
+        let start = range.map_or(at, |(start, _)| start.0);
+        if let Some(id) = self.by_start.get(&(object, start)) {
+            return (*id, range.is_some() && start == at);
+        }
+        let linkage = known.is_some_and(|o| o.section_at(Svma(at)) == SectionKind::Linkage);
+        let name = known
+            .and_then(|o| o.function_at(Svma(at)))
+            .unwrap_or_else(|| format!("{at:#018x}{}", if linkage { " [PLT]" } else { "" }).into_bytes().into());
+        let id = FunctionId(u32::try_from(self.functions.len()).expect("fewer than 2^32 functions"));
+        self.functions.push(KnownFunction { object, start, name, linkage });
+        self.by_start.insert((object, start), id);
+        (id, range.is_some() && start == at)
+    }
+
+    /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
+    #[must_use]
+    pub fn resolve(&mut self, profile: &Profile, own: &[OwnCosts]) -> Resolved<'_> {
+        let site = |id: SiteId| self.sites[id.0 as usize].addr;
+        let mut addrs: Vec<u64> = own.iter().map(|(addr, _)| *addr).collect();
+        addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), arc.target]));
+        addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), jump.target]));
+        addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
+        let cells = profile.cells.iter().filter_map(|row| self.cells.get(row.cell as usize));
+        addrs.extend(cells.flatten().map(|(addr, _)| *addr));
+        addrs.sort_unstable();
+        addrs.dedup();
+
+        let mut functions_at = HashMap::new();
+        for (addr, _) in own {
+            functions_at.entry(*addr).or_insert_with(|| {
+                let (object, at) = self.locate(*addr);
+                self.function_of(object, at).0
+            });
+        }
+        // For each object the addresses to ask for: of instructions, and of where functions begin.
+        let mut asked: HashMap<u32, Vec<Svma>> = HashMap::new();
+        let located: Vec<(u64, (u32, u64))> = addrs.into_iter().map(|addr| (addr, self.locate(addr))).collect();
+        let starts = self.functions.iter().map(|f| (f.object, f.start));
+        for (object, at) in located.iter().map(|(_, place)| *place).chain(starts) {
+            asked.entry(object).or_default().push(Svma(at));
+        }
+        let unknown: Name = Arc::from(&b"???"[..]);
+        let mut lines: HashMap<(u32, u64), (Name, u32)> = HashMap::new();
+        for (object, mut at) in asked {
+            let Some(known) = &self.objects[object as usize].object else { continue };
+            at.sort_unstable();
+            at.dedup();
+            let resolution = known.resolve(&at);
+            for (at, place) in at.iter().zip(&resolution.places) {
+                let file = resolution.files.get(place.file.index()).unwrap_or(&unknown).clone();
+                lines.insert((object, at.0), (file, place.line));
+            }
+        }
+        let missing = || (unknown.clone(), 0);
+        let files = self.functions.iter().map(|f| lines.get(&(f.object, f.start)).cloned().unwrap_or_else(missing).0);
+        let files = files.collect();
+        let sources = located
+            .into_iter()
+            .map(|(addr, (object, at))| {
+                let (file, line) = lines.get(&(object, at)).cloned().unwrap_or_else(missing);
+                (addr, (file, line, at))
+            })
+            .collect();
+        Resolved { catalogue: self, functions_at, files, sources }
+    }
+}
+
+impl Code for Catalogue {
+    fn place(&mut self, addr: u64) -> Place {
+        let (object, at) = self.locate(addr);
+        let (function, is_entry) = self.function_of(object, at);
+        let section = match &self.objects[object as usize].object {
+            None => Section::Other(0),
+            Some(known) => match known.section_at(Svma(at)) {
+                SectionKind::Text => Section::Text,
+                SectionKind::Linkage => Section::Plt,
+                SectionKind::Other => Section::Other(0),
+            },
+        };
+        Place { function, object: ObjectId(object), section, is_entry }
+    }
+
+    fn site(&mut self, id: SiteId) -> Site {
+        self.sites[id.0 as usize]
+    }
+
+    fn site_before(&mut self, next: u64) -> SiteId {
+        match self.by_next.get(&next) {
+            Some(known) => *known,
+            None => self.add_site(next.wrapping_sub(1), next, next.wrapping_sub(1)),
+        }
+    }
+
+    fn function(&mut self, id: FunctionId) -> Function {
+        let known = &self.functions[id.0 as usize];
+        self.settings.function(&known.name, known.linkage)
+    }
+}
+
+/// A catalogue with the names and lines that one part needs.
+#[derive(Debug)]
+pub struct Resolved<'a> {
+    catalogue: &'a Catalogue,
+    functions_at: HashMap<u64, FunctionId>,
+    files: Vec<Name>,
+    sources: HashMap<u64, (Name, u32, u64)>,
+}
+
+impl Program for Resolved<'_> {
+    fn function(&self, id: FunctionId) -> Described<'_> {
+        let known = &self.catalogue.functions[id.0 as usize];
+        Described {
+            name: &known.name,
+            file: &self.files[id.0 as usize],
+            object: &self.catalogue.objects[known.object as usize].name,
+            skipped: self.catalogue.settings.function(&known.name, known.linkage).skip,
+        }
+    }
+
+    fn function_at(&self, addr: u64) -> FunctionId {
+        self.functions_at[&addr]
+    }
+
+    fn source(&self, addr: u64) -> Source<'_> {
+        match self.sources.get(&addr) {
+            Some((file, line, at)) => Source { file, line: *line, addr: *at },
+            None => Source { file: b"???", line: 0, addr },
+        }
+    }
+
+    fn site(&self, id: SiteId) -> u64 {
+        self.catalogue.sites[id.0 as usize].addr
+    }
+
+    fn cell(&self, cell: u32) -> &[OwnCosts] {
+        &self.catalogue.cells[cell as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callgrind::rows;
+    use cg_calls::{Calls, Config};
+    use cg_format::callgrind::{Names, PartHeader, Site as Entry};
+
+    fn catalogue() -> Catalogue {
+        Catalogue::new(Settings::default(), debuginfo::Options::default())
+    }
+
+    #[test]
+    fn mappings_cover_what_was_there() {
+        let mut c = catalogue();
+        let anonymous = |c: &mut Catalogue, start, end| c.map(start, end, start, &Origin::Anonymous);
+        c.map(100, 200, 1000, &Origin::File("/nonexistent/a".into()));
+        anonymous(&mut c, 120, 150);
+        anonymous(&mut c, 190, 300);
+        anonymous(&mut c, 50, 50);
+        let shown: Vec<_> = c.mappings.iter().map(|m| (m.start, m.end, m.offset, m.object)).collect();
+        assert_eq!(shown, [(100, 120, 1000, 1), (120, 150, 120, 2), (150, 190, 1050, 1), (190, 300, 190, 2)]);
+        assert_eq!(c.locate(160), (1, 1060));
+        assert_eq!(c.locate(200), (2, 200));
+        assert_eq!(c.locate(40), (0, 40));
+    }
+
+    #[test]
+    fn code_without_symbols_is_named_by_its_address() {
+        let mut c = catalogue();
+        c.map(0x1000, 0x2000, 0, &Origin::Anonymous);
+        let place = c.place(0x1230);
+        assert!(!place.is_entry && place.section == Section::Other(0));
+        assert_eq!(c.place(0x1230), place);
+        assert_ne!(c.place(0x1231).function, place.function);
+        let resolved = c.resolve(&Profile::default(), &[]);
+        let about = resolved.function(place.function);
+        assert_eq!((about.name, about.file, about.object), (&b"0x0000000000001230"[..], &b"???"[..], &b"???"[..]));
+    }
+
+    /// This very test program: its own functions, their symbols and lines.
+    #[test]
+    fn a_real_object_is_described() {
+        let me = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&me).unwrap();
+        let mut settings = Settings::default();
+        settings.separate_recs = 1;
+        let mut c = Catalogue::new(settings, debuginfo::Options::default());
+        // Mapped at an address that shows whether anything mistakes one kind of address for another.
+        let base = 0x5000_0000_0000;
+        c.map(base, base + bytes.len() as u64, 0, &Origin::File(me.clone()));
+        let object = Object::open(&me, &debuginfo::Options::default());
+        let mut entries = (0..bytes.len() as u64).step_by(16).filter(|offset| {
+            let at = object.svma_of_offset(*offset);
+            let name = at.and_then(|at| object.function_at(at));
+            name.is_some_and(|name| name.ends_with(b"a_real_object_is_described"))
+        });
+        let inside = entries.next().expect("this function has a symbol");
+        let (start, _) = object.function_range(object.svma_of_offset(inside).unwrap()).unwrap();
+        let entry = base + inside - (object.svma_of_offset(inside).unwrap().0 - start.0);
+        let place = c.place(entry);
+        assert!(place.is_entry && place.section == Section::Text);
+        let within = c.place(entry + 1);
+        assert!(!within.is_entry && within.function == place.function);
+
+        let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
+        calls.begin(&mut c, entry);
+        let site = c.add_site(entry + 4, entry + 9, entry);
+        let cell = c.add_cell(vec![(entry, vec![1]), (entry + 4, vec![1])]);
+        calls.block(cell);
+        calls.call(&mut c, site, entry, 900, &[2]);
+        calls.block(cell);
+        let profile = calls.take(&[4]);
+        let resolved = c.resolve(&profile, &[]);
+        let mut names = Names::default();
+        let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
+        let part = rows::part(header, &profile, &[], &resolved, &mut names).unwrap();
+        assert_eq!(part.total(), [4]);
+        let [body] = part.bodies() else { panic!("one function") };
+        let function = names.get(body.function);
+        assert!(names.function_name(body.function).ends_with(b"a_real_object_is_described"));
+        assert!(names.file_name(function.file).ends_with(b"code.rs"));
+        assert_eq!(names.object_name(function.object), me.as_os_str().as_encoded_bytes());
+        assert_eq!(body.entries[0].at.place.addr, start.0);
+        assert!(body.entries.iter().any(|e| matches!(e.site, Entry::Call { .. })));
+    }
+}

@@ -1,1 +1,289 @@
-//! To come.
+//! From what the model found to a part of a profile.
+//!
+//! Costs come from two places: what the model booked by context (its cells), and, without contexts, counts by instruction
+//! that never passed through it. What skipped functions cost comes from the model in both cases, as a cost of the site
+//! that called them; their own instructions' counts are left out then, so that nothing is told twice. If the two should
+//! not be the same (instrumentation began inside a stub), the rest is told where it was counted: the sum is always right.
+
+use std::collections::HashMap;
+
+use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
+use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
+use cg_format::count::TooLarge;
+
+/// What there is at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    /// The source file; `???` if it is not known.
+    pub file: &'a [u8],
+    /// The line; 0 if it is not known.
+    pub line: u32,
+    /// The address relative to its object, as symbols have it.
+    pub addr: u64,
+}
+
+/// A function as the profile names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// The file that it is defined in; `???` if it is not known.
+    pub file: &'a [u8],
+    /// The object; `???` if it is in none.
+    pub object: &'a [u8],
+    /// It is skipped: see [`cg_calls::Function::skip`].
+    pub skipped: bool,
+}
+
+/// Costs of one instruction: its address, and a value for each event.
+pub type OwnCosts = (u64, Vec<u64>);
+
+/// What is known of the program.
+pub trait Program {
+    /// The function with this number.
+    fn function(&self, id: FunctionId) -> Described<'_>;
+    /// The function that contains an address.
+    fn function_at(&self, addr: u64) -> FunctionId;
+    /// The source of an instruction.
+    fn source(&self, addr: u64) -> Source<'_>;
+    /// The address of a site.
+    fn site(&self, id: SiteId) -> u64;
+    /// The instructions of a cell, with what one execution of each costs. What the model was told of as costs of the cell
+    /// belongs to the first of them.
+    fn cell(&self, cell: u32) -> &[OwnCosts];
+}
+
+/// Makes the part that `header` begins. `own` are costs of instructions that were counted apart from the model, in any
+/// order and any number of pieces.
+///
+/// # Errors
+/// When a cost is larger than a profile can hold.
+pub fn part(
+    header: PartHeader,
+    profile: &Profile,
+    own: &[OwnCosts],
+    program: &impl Program,
+    names: &mut Names,
+) -> Result<Part, TooLarge> {
+    let width = header.events.len();
+    let mut maker = Maker { part: Part::new(header), names, program, executed: HashMap::new() };
+    let nodes: Vec<format::FunctionId> = profile
+        .nodes
+        .iter()
+        .map(|node| {
+            let callers = node.functions.iter().skip(1).map(|f| program.function(*f).name);
+            let about = program.function(node.functions[0]);
+            maker.function(&about, &format::context_name(about.name, node.recursion, callers))
+        })
+        .collect();
+    let node = |index: NodeIndex| nodes[index.0 as usize];
+
+    for cell in &profile.cells {
+        for (i, (addr, each)) in program.cell(cell.cell).iter().enumerate() {
+            let times = |cost: &u64| cost.checked_mul(cell.executions);
+            let costs: Option<Vec<u64>> = each.iter().map(times).collect();
+            maker.row(node(cell.node), *addr, &costs.ok_or(TooLarge)?)?;
+            if i == 0 {
+                maker.row(node(cell.node), *addr, &cell.costs)?;
+            }
+        }
+    }
+    let mut skipped = vec![0u64; width];
+    for row in &profile.skipped {
+        for (sum, cost) in skipped.iter_mut().zip(&row.costs) {
+            *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
+        }
+        maker.row(node(row.node), program.site(row.site), &row.costs)?;
+    }
+    for (addr, costs) in own {
+        let about = program.function(program.function_at(*addr));
+        let mut costs = costs.clone();
+        if about.skipped {
+            // Already told, as far as it goes.
+            for (cost, told) in costs.iter_mut().zip(&mut skipped) {
+                let both = (*cost).min(*told);
+                *cost -= both;
+                *told -= both;
+            }
+        }
+        let function = maker.function(&about, about.name);
+        maker.row(function, *addr, &costs)?;
+    }
+
+    for arc in &profile.arcs {
+        let at = maker.position(program.site(arc.site));
+        let target = maker.position(arc.target).place;
+        let call = Call { callee: node(arc.to), target, count: arc.calls };
+        maker.part.add_call(node(arc.from), at, call, &arc.costs)?;
+    }
+    for jump in &profile.jumps {
+        let from = program.site(jump.site);
+        let function = (jump.from != jump.to).then(|| node(jump.to));
+        let kind = if jump.conditional {
+            // The instruction itself is counted as often as it is executed.
+            let by_node = maker.executed.get(&(node(jump.from), from)).copied().unwrap_or(0);
+            JumpKind::Conditional { taken: jump.count, executed: by_node.max(jump.count) }
+        } else {
+            JumpKind::Always { count: jump.count }
+        };
+        let (at, target) = (maker.position(from), maker.position(jump.target));
+        maker.part.add_jump(node(jump.from), at, Jump { target, function, kind });
+    }
+    Ok(maker.part)
+}
+
+struct Maker<'a, P> {
+    part: Part,
+    names: &'a mut Names,
+    program: &'a P,
+    /// The first cost (Ir) of instructions by function.
+    executed: HashMap<(format::FunctionId, u64), u64>,
+}
+
+impl<P: Program> Maker<'_, P> {
+    fn function(&mut self, about: &Described<'_>, name: &[u8]) -> format::FunctionId {
+        let (file, object) = (self.names.file(about.file), self.names.object(about.object));
+        self.names.function(name, file, object)
+    }
+
+    fn position(&mut self, addr: u64) -> Position {
+        let source = self.program.source(addr);
+        let place = format::Place { addr: source.addr, line: source.line };
+        Position { place, file: self.names.file(source.file) }
+    }
+
+    fn row(&mut self, function: format::FunctionId, addr: u64, costs: &[u64]) -> Result<(), TooLarge> {
+        if costs.iter().all(|cost| *cost == 0) {
+            return Ok(());
+        }
+        *self.executed.entry((function, addr)).or_insert(0) += costs.first().copied().unwrap_or(0);
+        let at = self.position(addr);
+        self.part.add_row(function, at, costs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cg_calls::{Calls, Code, Config, Function, JumpKind as Kind, ObjectId, Place, Section, Site};
+    use cg_format::callgrind::{WriteOptions, Writer};
+
+    /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s`; so are cells.
+    struct Small;
+
+    impl Code for Small {
+        fn place(&mut self, addr: u64) -> Place {
+            let function = (addr / 256) as u32;
+            let section = if function == 2 { Section::Plt } else { Section::Text };
+            Place { function: FunctionId(function), object: ObjectId(0), section, is_entry: addr.is_multiple_of(256) }
+        }
+        fn site(&mut self, id: SiteId) -> Site {
+            let addr = u64::from(id.0);
+            Site { addr, next: addr + 5, block: addr, place: self.place(addr) }
+        }
+        fn site_before(&mut self, next: u64) -> SiteId {
+            SiteId(next as u32 - 5)
+        }
+        fn function(&mut self, id: FunctionId) -> Function {
+            Function { skip: id.0 == 2, separate_recs: 2, ..Function::PLAIN }
+        }
+    }
+
+    impl Program for Small {
+        fn function(&self, id: FunctionId) -> Described<'_> {
+            let name: &[u8] = match id.0 {
+                1 => b"main",
+                2 => b"stub",
+                3 => b"f",
+                _ => b"?",
+            };
+            Described { name, file: b"a.c", object: b"prog", skipped: id.0 == 2 }
+        }
+        fn function_at(&self, addr: u64) -> FunctionId {
+            FunctionId((addr / 256) as u32)
+        }
+        fn source(&self, addr: u64) -> Source<'_> {
+            Source { file: b"a.c", line: (addr % 256) as u32 + 1, addr }
+        }
+        fn site(&self, id: SiteId) -> u64 {
+            u64::from(id.0)
+        }
+        fn cell(&self, cell: u32) -> &[OwnCosts] {
+            static CELLS: std::sync::OnceLock<Vec<OwnCosts>> = std::sync::OnceLock::new();
+            let cells = CELLS.get_or_init(|| (0..1024).map(|addr| (addr, vec![1])).collect());
+            std::slice::from_ref(&cells[cell as usize])
+        }
+    }
+
+    /// main: calls f through the stub; f: calls itself once, and has a loop of four rounds.
+    fn run(contexts: bool) -> (Profile, Vec<OwnCosts>) {
+        let config = Config { contexts, collect_jumps: true, ..Config::arcs_only(1) };
+        let mut calls = Calls::new(config, &[0]);
+        let mut now = 0;
+        let mut own: Vec<OwnCosts> = Vec::new();
+        let mut execute = |calls: &mut Calls, addr: u64| {
+            now += 1;
+            own.push((addr, vec![1]));
+            if contexts {
+                calls.block(addr as u32);
+            }
+            [now]
+        };
+        let code = &mut Small;
+        calls.begin(code, 0x100);
+        let t = execute(&mut calls, 0x110);
+        calls.call(code, SiteId(0x110), 0x200, 992, &t);
+        let t = execute(&mut calls, 0x200);
+        calls.jump(code, SiteId(0x200), 0x300, 992, Kind::Always, &t);
+        let t = execute(&mut calls, 0x310);
+        calls.call(code, SiteId(0x310), 0x300, 900, &t);
+        for round in 0..4 {
+            let t = execute(&mut calls, 0x320);
+            if round < 3 {
+                calls.jump(code, SiteId(0x320), 0x320, 900, Kind::Conditional, &t);
+            }
+        }
+        let t = execute(&mut calls, 0x330);
+        calls.ret(code, SiteId(0x330), 0x315, 908, &t);
+        let t = execute(&mut calls, 0x330);
+        calls.ret(code, SiteId(0x330), 0x115, 1000, &t);
+        let t = execute(&mut calls, 0x115);
+        (calls.take(&t), own)
+    }
+
+    fn text(contexts: bool) -> String {
+        let (profile, own) = run(contexts);
+        let mut names = Names::default();
+        let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
+        let own = if contexts { &[][..] } else { &own };
+        let part = part(header, &profile, own, &Small, &mut names).unwrap();
+        let options = WriteOptions { compress_strings: false, compress_positions: false };
+        let mut out = Vec::new();
+        Writer::new(options).part(&mut out, &names, &part, &[]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let body = text.split_once("summary: ").unwrap().1;
+        body.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn contexts_have_their_own_costs() {
+        let expected = "10\nob=prog\nfl=a.c\nfn=f\n17 1\ncfn=f'2\ncalls=1 1\n17 5\n49 1\nfn=f'2\n33 4\njcnd=3/4 33\n33\n49 1\n\
+                        fn=main\n17 2\ncfn=f\ncalls=1 1\n17 7\n22 1\ntotals: 10";
+        assert_eq!(text(true), expected);
+    }
+
+    #[test]
+    fn without_contexts_a_stub_is_not_told_twice() {
+        let expected = "10\nob=prog\nfl=a.c\nfn=f\n17 1\ncfn=f\ncalls=1 1\n17 5\n33 4\njcnd=3/4 33\n33\n49 2\n\
+                        fn=main\n17 2\ncfn=f\ncalls=1 1\n17 7\n22 1\ntotals: 10";
+        assert_eq!(text(false), expected);
+    }
+
+    #[test]
+    fn what_was_counted_in_a_stub_without_a_call_stays_there() {
+        let mut names = Names::default();
+        let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
+        let part = part(header, &Profile::default(), &[(0x200, vec![3])], &Small, &mut names).unwrap();
+        assert_eq!(part.total(), [3]);
+    }
+}

@@ -67,6 +67,17 @@ pub struct Place {
     pub line: u32,
 }
 
+/// The kind of section that an address lies in, as far as calls are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SectionKind {
+    /// `.text`.
+    Text,
+    /// Stubs of the procedure linkage table that lead to functions of other objects.
+    Linkage,
+    /// Any other, or none.
+    Other,
+}
+
 /// The answer to [`Object::resolve`].
 #[derive(Clone, Debug)]
 pub struct Resolution {
@@ -159,6 +170,21 @@ impl Object {
     pub fn function_at(&self, at: Svma) -> Option<Name> {
         let symbol = self.symbols().find(at.0)?;
         Some(self.shown(symbol.name))
+    }
+
+    /// What kind of section `at` lies in.
+    pub fn section_at(&self, at: Svma) -> SectionKind {
+        let within = |name: &str| {
+            let section = self.image.as_ref().and_then(|image| image.section(name));
+            section.is_some_and(|s| (s.address..s.address.saturating_add(s.size)).contains(&at.0))
+        };
+        if within(".text") {
+            SectionKind::Text
+        } else if within(".plt") || within(".plt.sec") {
+            SectionKind::Linkage
+        } else {
+            SectionKind::Other
+        }
     }
 
     /// The addresses `[start, end)` for which [`Object::function_at`] gives the same symbol as for `at`.

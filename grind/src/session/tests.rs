@@ -4,7 +4,7 @@ use super::*;
 use crate::attribute::Nothing;
 use crate::options::{Request, parse, sources};
 use grind_engine::addr::GuestAddr;
-use grind_engine::{InstructionCount, Module};
+use grind_engine::{InstructionCount, Module, StaticEvents};
 use std::fs;
 use std::rc::Rc;
 
@@ -59,7 +59,13 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
     }];
     let counts: Vec<InstructionCount> = counts
         .iter()
-        .map(|&(addr, count)| InstructionCount { module: 0, addr: GuestAddr(addr), len: 1, count })
+        .map(|&(addr, count)| InstructionCount {
+            module: 0,
+            addr: GuestAddr(addr),
+            len: 1,
+            count,
+            events: StaticEvents::default(),
+        })
         .collect();
     runner.process_ends(&ProcessReport {
         pid,
@@ -114,7 +120,7 @@ fn simulations_are_described_and_summed_up() {
     let caches = ["--I1=1024,1,64", "--D1=1024,2,64", "--LL=4096,4,64"];
     let run = Run::new(&["--cache-sim=yes", "--branch-sim=yes", caches[0], caches[1], caches[2], "-v"]);
     let mut runner = run.runner();
-    runner.simulate(Simulation::new(&run.options).unwrap());
+    runner.simulate(Simulation::new(&run.options).unwrap(), Findings::default());
     runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
     end(&mut runner, 7, &[(0x1000, 1000)]);
     let log = run.text("log");

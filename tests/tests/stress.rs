@@ -1,0 +1,343 @@
+//! What takes minutes: signals without pause, many threads, many processes. Nothing may be lost, and grind must not grow.
+//!
+//! ```text
+//! cargo test --release -p grind-tests --test stress -- --ignored --nocapture --test-threads=1
+//! ```
+//!
+//! `GRIND_STRESS_SECONDS` (60) is how long the threads run, `GRIND_STRESS_FORKS` (5000) how many processes there are. In CI the
+//! same runs with a second and 200 forks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use grind_tests::build::compile;
+use grind_tests::compare::assert_same;
+use grind_tests::profile::Profile;
+use grind_tests::run::Job;
+use grind_tests::tools;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v:?} is no number")))
+}
+
+/// Calls `counted`, always the same number of instructions, and prints how often.
+const THREADS: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+static atomic_ulong calls, ticks;
+static volatile int stop;
+__attribute__((noinline)) unsigned long counted(unsigned long h) {
+    for (int i = 0; i < 50; i++) h = h * 6364136223846793005 + (unsigned long)i;
+    return h;
+}
+static void tick(int s) { (void)s; ticks++; }
+static void *thread(void *arg) {
+    unsigned long h = (unsigned long)arg, n = 0;
+    while (!stop) { h = counted(h); n++; if (n % 64 == 0) { struct timespec t = {0, 1000}; nanosleep(&t, 0); } }
+    calls += n;
+    return (void *)h;
+}
+int main(int argc, char **argv) {
+    int threads = atoi(argv[1]), seconds = atoi(argv[2]), us = atoi(argv[3]);
+    (void)argc;
+    struct sigaction a = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &a, 0);
+    sigaction(SIGUSR1, &a, 0);
+    pthread_t t[threads];
+    for (long i = 0; i < threads; i++) if (pthread_create(&t[i], 0, thread, (void *)i)) return 9;
+    struct itimerval v = {{0, us}, {0, us}};
+    if (us) setitimer(ITIMER_REAL, &v, 0);
+    time_t end = time(0) + seconds;
+    for (unsigned i = 0; time(0) < end; i++) {
+        if (us) pthread_kill(t[i % threads], SIGUSR1);
+        struct timespec nap = {0, 500000};
+        nanosleep(&nap, 0);
+    }
+    stop = 1;
+    for (int i = 0; i < threads; i++) pthread_join(t[i], 0);
+    printf("%lu %lu\n", (unsigned long)calls, (unsigned long)ticks);
+    return 0;
+}
+"#;
+
+/// Forks in batches; every child calls `counted` once.
+const FORKS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) unsigned long counted(unsigned long h) {
+    for (int i = 0; i < 50; i++) h = h * 6364136223846793005 + (unsigned long)i;
+    return h;
+}
+int main(int argc, char **argv) {
+    int forks = atoi(argv[1]), ok = 0;
+    (void)argc;
+    for (int done = 0; done < forks;) {
+        int batch = forks - done < 20 ? forks - done : 20;
+        for (int i = 0; i < batch; i++) if (fork() == 0) _exit(counted(7) == 0);
+        for (int i = 0; i < batch; i++) { int st; if (wait(&st) > 0 && st == 0) ok++; }
+        done += batch;
+    }
+    printf("%d\n", ok);
+    return 0;
+}
+"#;
+
+/// A timer that a program does not know of: a real-time signal a thousand times a second from before `main` on.
+const TIMER: &str = r#"
+#define _GNU_SOURCE
+#include <signal.h>
+#include <time.h>
+static volatile unsigned long ticks;
+static void tick(int s) { (void)s; ticks++; }
+__attribute__((constructor)) static void start(void) {
+    struct sigaction a = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    sigaction(SIGRTMAX - 3, &a, 0);
+    struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 3};
+    timer_t t;
+    timer_create(CLOCK_MONOTONIC, &e, &t);
+    struct itimerspec v = {{0, 1000000}, {0, 1000000}};
+    timer_settime(t, 0, &v, 0);
+}
+"#;
+
+fn build(dir: &Path, source: &str, name: &str, words: &[&str]) -> PathBuf {
+    let file = dir.join(format!("{name}.c"));
+    fs::write(&file, source).expect("a source file");
+    let out = dir.join(name);
+    let mut all = vec!["gcc".to_owned(), "-g".into(), "-O1".into(), "-o".into(), out.display().to_string()];
+    all.push(file.display().to_string());
+    all.extend(words.iter().map(|w| (*w).to_owned()));
+    compile(&all, dir);
+    out
+}
+
+/// What grind's processes use: descriptors, resident memory in KiB, zombies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    descriptors: usize,
+    resident: u64,
+    zombies: usize,
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|w| w.parse().ok()).collect()
+}
+
+fn field(pid: u32, name: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    Some(text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?.trim().to_owned())
+}
+
+/// Looks at the tracer behind `front` until it ends: at the end of its first tenth, and the most that was seen after it.
+fn watch(mut front: Child, limit: Duration) -> (String, Use, Use) {
+    let start = Instant::now();
+    let mut samples = Vec::new();
+    let status = loop {
+        if let Some(status) = front.try_wait().expect("a child") {
+            break status;
+        }
+        assert!(start.elapsed() < limit, "not finished after {limit:?}");
+        if let Some(&tracer) = children(front.id()).first() {
+            let descriptors = fs::read_dir(format!("/proc/{tracer}/fd")).map_or(0, Iterator::count);
+            let resident = field(tracer, "VmRSS").and_then(|v| v.split(' ').next()?.parse().ok()).unwrap_or(0);
+            let zombies =
+                children(tracer).into_iter().filter(|&c| field(c, "State").is_some_and(|s| s.starts_with('Z'))).count();
+            if descriptors > 0 && resident > 0 {
+                samples.push(Use { descriptors, resident, zombies });
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(status.success(), "{status}");
+    let mut out = String::new();
+    std::io::Read::read_to_string(&mut front.stdout.take().expect("piped"), &mut out).expect("its output");
+    let tenth = samples.len() / 10;
+    let early = samples.get(tenth).copied().unwrap_or_default();
+    let most = |f: fn(&Use) -> u64| samples.iter().skip(tenth).map(f).max().unwrap_or(0);
+    let late = Use {
+        descriptors: most(|u| u.descriptors as u64) as usize,
+        resident: most(|u| u.resident),
+        zombies: most(|u| u.zombies as u64) as usize,
+    };
+    (out, early, late)
+}
+
+fn start(dir: &Path, words: &[&str]) -> Child {
+    let tool = tools::under_test();
+    let mut command = Command::new(&tool[0]);
+    command.args(&tool[1..]).args(["-q", "--cachegrind-out-file=cg.%p"]).args(words);
+    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("grind")
+}
+
+/// Instructions of function `counted` over all profiles in `dir`, and how many profiles there are.
+fn counted(dir: &Path) -> (u64, usize) {
+    let names = fs::read_dir(dir).expect("a folder").map(|e| e.expect("an entry").path());
+    let profiles: Vec<_> =
+        names.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cg."))).collect();
+    let sum = profiles
+        .iter()
+        .map(|path| {
+            let p = Profile::parse(&fs::read(path).expect("a profile")).unwrap_or_else(|e| panic!("{path:?}: {e:#}"));
+            p.by_name().get("counted").copied().unwrap_or(0)
+        })
+        .sum();
+    (sum, profiles.len())
+}
+
+fn threads_under_signals(threads: u64, seconds: u64) {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let mut each = Vec::new();
+    for us in ["0", "1000"] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let program = build(dir.path(), THREADS, "threads", &["-pthread"]);
+        let seconds = if us == "0" { 1 } else { seconds };
+        let words = [&*program.display().to_string(), &threads.to_string(), &seconds.to_string(), us];
+        let (out, early, late) = watch(start(dir.path(), &words), Duration::from_secs(seconds * 10 + 120));
+        let mut numbers = out.split_whitespace().map(|w| w.parse::<u64>().expect("a number"));
+        let (calls, ticks) = (numbers.next().expect("calls"), numbers.next().expect("ticks"));
+        let (instructions, _) = counted(dir.path());
+        println!(
+            "{threads} threads, {seconds} s: {calls} calls, {ticks} signals, {instructions} instructions; {early:?} -> {late:?}"
+        );
+        assert!(calls > 0 && (us == "0" || ticks > 0));
+        assert_eq!(instructions % calls, 0, "{instructions} instructions in {calls} equal calls");
+        each.push(instructions / calls);
+        assert!(late.descriptors <= early.descriptors + 8, "descriptors: {early:?} -> {late:?}");
+        assert!(late.zombies <= 2, "{late:?}");
+    }
+    assert_eq!(each[0], each[1], "instructions a call, without and with signals");
+}
+
+fn many_forks(forks: u64) {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build(dir.path(), FORKS, "forks", &[]);
+    let begin = Instant::now();
+    let child = start(dir.path(), &[&program.display().to_string(), &forks.to_string()]);
+    let (out, early, late) = watch(child, Duration::from_secs(forks / 2 + 120));
+    assert_eq!(out.trim(), forks.to_string());
+    let (instructions, profiles) = counted(dir.path());
+    println!("{forks} forks in {:.1} s: {early:?} -> {late:?}", begin.elapsed().as_secs_f64());
+    assert_eq!(profiles as u64, forks + 1);
+    // 50 rounds of some instructions, and the function's frame: the same for all.
+    assert_eq!(instructions % forks, 0, "{instructions}");
+    assert!(instructions / forks > 150, "{instructions}");
+    assert!(late.descriptors <= early.descriptors + 60, "descriptors of 20 processes at a time: {early:?} -> {late:?}");
+    assert!(late.resident <= early.resident * 2 + 50_000, "memory: {early:?} -> {late:?}");
+    assert!(late.zombies <= 20, "{late:?}");
+}
+
+/// Runs commands with a timer that they know nothing of, natively and under grind.
+fn timer_over(commands: &[&[&str]]) {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let timer = build(dir.path(), TIMER, "timer.so", &["-shared", "-fPIC"]);
+    let preload = format!("LD_PRELOAD={}", timer.display());
+    for words in commands {
+        if !tools::have(&words[..1]) {
+            continue;
+        }
+        let all = ["env", &preload].into_iter().chain(words.iter().copied());
+        let job = Job { trace_children: true, limit: Duration::from_secs(120), ..Job::new(all, dir.path()) };
+        let (native, tested) = (job.native(), job.grind());
+        assert_same(words[0], &native, &tested.outcome, &tested.log);
+        tested.profiles();
+    }
+}
+
+#[test]
+fn threads_under_signals_lose_nothing() {
+    threads_under_signals(20, 1);
+}
+
+#[test]
+fn forks_leak_nothing() {
+    many_forks(200);
+}
+
+#[test]
+fn commands_under_a_timer_do_the_same() {
+    timer_over(&[
+        &["perl", "-e", "my $s = 0; $s += $_ * $_ % 7 for 1..200000; print qq{$s\n}"],
+        &[
+            "sqlite3",
+            ":memory:",
+            "with recursive c(n) as (select 1 union all select n + 1 from c where n < 20000) select sum(n), max(hex(n)) from c",
+        ],
+    ]);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn two_hundred_threads_under_signals_for_a_minute() {
+    threads_under_signals(200, number("GRIND_STRESS_SECONDS", 60));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn five_thousand_forks() {
+    many_forks(number("GRIND_STRESS_FORKS", 5000));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_timer_over_many_commands() {
+    timer_over(&[
+        &[
+            "bash",
+            "-c",
+            "for ((i=0;i<5000;i++)); do s=$((s+i*i)); done; echo $s; seq 2000 | sort -rn | tail -1; x=$(echo sub); echo $x",
+        ],
+        &["sh", "-c", "seq 1 200000 | xz -1 | xz -d | sha1sum"],
+        &[
+            "sh",
+            "-c",
+            "seq 1 200000 | gzip -9n | bzip2 | bzip2 -d | sha1sum; seq 1 50000 | zstd -q -T2 | zstd -dq | md5sum",
+        ],
+        &[
+            "/usr/bin/python3",
+            "-c",
+            "import json, threading\nd = json.dumps({str(i): [i] * 5 for i in range(5000)})\nt = [threading.Thread(target=lambda: json.loads(d)) for _ in range(5)]\n[x.start() for x in t]; [x.join() for x in t]\nprint(len(d))",
+        ],
+        &[
+            "perl",
+            "-e",
+            "my %h; $h{$_ % 977} .= chr(65 + $_ % 26) for 1..100000; my $n = 0; for (sort keys %h) { $n++ while $h{$_} =~ /[AEIOU]/g } print qq{$n\n}",
+        ],
+        &["luajit", "-e", "local s = 0 for i = 1, 2e7 do s = (s * 31 + i) % 1000003 end print(s)"],
+        &["ruby", "-e", "p 4.times.map { |i| Thread.new { (0..20000).map { |x| x * x % 7 }.sum * i } }.map(&:value)"],
+        &["php", "-r", "$s = 0; for ($i = 0; $i < 2000000; $i++) { $s = ($s * 31 + $i) % 1000003; } echo $s;"],
+        &[
+            "node",
+            "-e",
+            "let s = 0; for (let i = 0; i < 1e6; i++) s = (s * 31 + i) % 1000003; console.log(s, JSON.stringify([...Array(5000).keys()]).length)",
+        ],
+        &["sh", "-c", "echo 'int main(void) { return 3; }' > t.c; gcc -O2 -o t t.c && ./t; echo $?"],
+        &["sh", "-c", "openssl prime -generate -bits 64 -hex >/dev/null; openssl prime 1000003"],
+        &["awk", "BEGIN { for (i = 0; i < 300000; i++) s = (s * 31 + i) % 1000003; print s }"],
+        &["tclsh", "/dev/null"],
+        &["guile", "--no-auto-compile", "-c", "(display (let f ((n 22)) (if (< n 2) n (+ (f (- n 1)) (f (- n 2))))))"],
+        &[
+            "lua5.4",
+            "-e",
+            "local t = {} for i = 1, 200000 do t[#t + 1] = tostring(i * 7 % 1009) end table.sort(t) print(t[1], t[#t])",
+        ],
+    ]);
+}
