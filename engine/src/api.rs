@@ -129,7 +129,7 @@ pub struct ProcessReport<'a> {
     pub exit: Option<Exit>,
     /// Everything that code was executed from.
     pub modules: &'a [Module],
-    /// Executed instructions; unordered.
+    /// Executed instructions; in no order to rely on.
     pub counts: &'a [InstructionCount],
 }
 

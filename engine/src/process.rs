@@ -128,6 +128,8 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
     for (&key, &n) in &fix.head {
         heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
     }
+    // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
+    let mut executed = Vec::new();
     let cell = |cell: u32| get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0));
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
     let mut flows = trans.flows.iter().peekable();
@@ -144,10 +146,14 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
             }
         }
         wholes.push(whole);
-        let head = heads.get(&id);
-        if whole == 0 && head.is_none() {
-            continue;
+        if whole != 0 || heads.contains_key(&id) {
+            executed.push((b.pc, id, whole));
         }
+    }
+    executed.sort_unstable();
+    for (_, id, whole) in executed {
+        let b = trans.block(BlockId(id));
+        let head = heads.get(&id);
         let mut addr = b.pc;
         for (k, shape) in trans.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
             if shape.in_block_count() {

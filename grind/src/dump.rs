@@ -76,7 +76,8 @@ pub fn profile(
 
     let mut sums = vec![0; counts.events().len()];
     for (object, mut rows) in rows.into_iter().enumerate() {
-        rows.sort_unstable();
+        // Stable, because that makes use of the order in which most of them come.
+        rows.sort();
         let groups: Vec<&[(u64, usize)]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
         if groups.is_empty() {
             continue;
