@@ -110,7 +110,7 @@ impl Model {
             }
             if !inner.is_empty() {
                 let mut counts = self.zeros();
-                file.functions().iter().try_for_each(|function| add_up(function, &mut counts))?;
+                file.functions().try_for_each(|function| function.rows().add_to(&mut counts))?;
                 outers.push(Outer { name: file.name(), counts, inner });
             }
         }
@@ -133,9 +133,9 @@ impl Model {
             }
         }
         if !index.is_empty() {
-            for function in self.profile.files().iter().flat_map(|file| file.functions()) {
+            for function in self.profile.files().flat_map(|file| file.functions()) {
                 if let Some(at) = index.get(function.name()) {
-                    add_up(function, &mut outers[*at].counts)?;
+                    function.rows().add_to(&mut outers[*at].counts)?;
                 }
             }
         }
@@ -143,29 +143,24 @@ impl Model {
     }
 
     /// The counts of a function if they reach the threshold. Most do not, so one event is looked at first.
-    fn passing(&self, function: &FunctionEntry) -> anyhow::Result<Option<Counts>> {
-        let table = function.rows().counts();
-        let mut primary = 0;
-        for row in 0..table.rows() {
-            primary = cg_format::count::sum(primary, table.get(row, self.sort[0]))?;
-        }
-        if primary.abs() < self.least {
+    fn passing(&self, function: FunctionEntry<'_>) -> anyhow::Result<Option<Counts>> {
+        if function.rows().sum(self.sort[0])?.abs() < self.least {
             return Ok(None);
         }
         let mut counts = self.zeros();
-        add_up(function, &mut counts)?;
+        function.rows().add_to(&mut counts)?;
         Ok(Some(counts))
     }
 
     /// Counts of each line of a file, over all its functions.
     pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Counts>> {
         let mut lines = BTreeMap::new();
-        for entry in self.profile.files().iter().filter(|entry| entry.name() == file) {
+        for entry in self.profile.files().filter(|entry| entry.name() == file) {
             for function in entry.functions() {
                 let rows = function.rows();
-                for (row, line) in rows.lines().iter().enumerate() {
-                    let counts = lines.entry(*line).or_insert_with(|| self.zeros());
-                    rows.counts().add_row_to(row, counts)?;
+                for (row, line) in rows.lines().enumerate() {
+                    let counts = lines.entry(line).or_insert_with(|| self.zeros());
+                    rows.add_row_to(row, counts)?;
                 }
             }
         }
@@ -221,15 +216,6 @@ impl Model {
 pub(crate) fn add(sum: &mut [i128], counts: &[i128]) -> anyhow::Result<()> {
     for (value, count) in sum.iter_mut().zip(counts) {
         *value = cg_format::count::sum(*value, *count)?;
-    }
-    Ok(())
-}
-
-/// Adds all rows of a function to a sum.
-fn add_up(function: &FunctionEntry, sum: &mut [i128]) -> anyhow::Result<()> {
-    let table = function.rows().counts();
-    for row in 0..table.rows() {
-        table.add_row_to(row, sum)?;
     }
     Ok(())
 }

@@ -62,10 +62,7 @@ pub(crate) fn plan<'a>(model: &'a Model, files: &[Outer<'a>]) -> anyhow::Result<
             continue;
         };
         for function in file.functions() {
-            let table = function.rows().counts();
-            for row in 0..table.rows() {
-                table.add_row_to(row, sum)?;
-            }
+            function.rows().add_to(sum)?;
         }
     }
     Ok((shown, coverage))

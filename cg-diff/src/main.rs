@@ -101,16 +101,14 @@ fn json(profile: &Profile, options: &Options) -> String {
     json.begin_array();
     let mut functions: Vec<_> = profile
         .files()
-        .iter()
-        .flat_map(|file| file.functions().iter().map(move |function| (file.name(), function.name(), function.rows())))
-        .filter(|(_, _, rows)| !rows.lines().is_empty())
+        .flat_map(|file| file.functions().map(move |function| (file.name(), function.name(), function.rows())))
         .collect();
     functions.sort_by_key(|(file, function, _)| (*file, *function));
     for (file, function, rows) in functions {
         json.begin_object();
         json.name("file", file);
         json.name("function", function);
-        json.integers("counts", rows.counts().row(0));
+        json.integers("counts", rows.counts(0));
         json.end_object();
     }
     json.end_array();

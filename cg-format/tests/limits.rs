@@ -19,6 +19,11 @@ fn faults_are_named_with_their_line() {
     refused(b"cmd: x\nevents: \n", "x:2: missing an `events:` line");
     refused(b"cmd: x\nevents: Ir Ir\n", "x:2: event `Ir` is listed twice or is not UTF-8");
     let body = |body: &str, message: &str| refused(format!("{HEAD}{body}").as_bytes(), message);
+    let events: Vec<String> = (0..257).map(|i| format!("e{i}")).collect();
+    refused(
+        format!("cmd: x\nevents: {}\n", events.join(" ")).as_bytes(),
+        "x:2: more than 256 events: this is no profile",
+    );
     body("", "x:3: missing `summary:` line, aborting");
     body("1 2\nsummary: 2 0\n", "x:3: counts or a function before the first `fl=` line");
     body("fn=f\n", "x:3: counts or a function before the first `fl=` line");
@@ -52,7 +57,8 @@ fn sums_beyond_64_bits_are_exact() {
     let text = format!("{HEAD}fl=a\nfn=f\n{}summary: 36893488147419103228 0\n", "1 9223372036854775807\n".repeat(4));
     let profile = read(text.as_bytes(), "x", &ReadOptions::default()).unwrap();
     assert_eq!(profile.total(), [4 * i128::from(i64::MAX), 0]);
-    assert_eq!(profile.files()[0].functions()[1].rows().counts().get(0, 0), 4 * i128::from(i64::MAX));
+    let function = profile.files().next().unwrap().functions().next().unwrap();
+    assert_eq!(function.rows().count(0, 0), 4 * i128::from(i64::MAX));
 }
 
 #[test]
@@ -60,7 +66,8 @@ fn crlf_and_missing_ends_are_fine() {
     let text = "cmd: x\r\nevents: Ir\r\n# note\r\n\r\nfl=a\r\nfn=f\r\n1 5\r\nsummary: 5";
     let profile = read(text.as_bytes(), "x", &ReadOptions::default()).unwrap();
     assert_eq!(profile.header.cmd, b"x");
-    assert_eq!(profile.files()[0].name(), b"a");
-    assert_eq!(profile.files()[0].functions()[1].name(), b"f");
+    let file = profile.files().next().unwrap();
+    assert_eq!(file.name(), b"a");
+    assert_eq!(file.functions().next().unwrap().name(), b"f");
     assert_eq!(profile.total(), [5]);
 }

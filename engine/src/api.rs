@@ -28,6 +28,8 @@ pub struct Settings {
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
     pub count_at_start: bool,
+    /// What is recorded for a [`crate::trace::Sink`], if one is given.
+    pub trace: crate::trace::TraceSettings,
 }
 
 /// How the first process ended.
@@ -37,6 +39,22 @@ pub enum Exit {
     Code(i32),
     /// It was killed by this signal.
     Signal(i32),
+}
+
+/// What happens to the first process, for whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstProcess {
+    /// A signal has stopped it (job control).
+    Stopped(i32),
+    /// It goes on after having been stopped.
+    Continued,
+    /// It has ended. Unless it was `alone`, processes that it started are still followed.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// No other process is left.
+        alone: bool,
+    },
 }
 
 /// A request of the guest that switches counting on or off.
@@ -74,6 +92,24 @@ pub struct InstructionCount {
     pub len: u8,
     /// Executions; one more for each iteration of a REP-prefixed one.
     pub count: u64,
+    /// What each execution does; only known if something is traced.
+    pub events: StaticEvents,
+}
+
+/// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StaticEvents {
+    /// Loads.
+    pub reads: u8,
+    /// Stores.
+    pub writes: u8,
+    /// Loads and stores of the same bytes.
+    pub modifies: u8,
+    /// It is a conditional branch.
+    pub conditional: bool,
+    /// It is an indirect jump or call.
+    pub indirect: bool,
 }
 
 /// What a process has executed.
@@ -112,6 +148,8 @@ pub trait Session {
     fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool;
     /// A new image has been started in `pid`, which is followed: the first one, or after [`Session::follow_exec`].
     fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]);
+    /// How the first process fares. Of use to drivers that somebody waits for.
+    fn first_process(&mut self, _how: FirstProcess) {}
     /// `child` is a copy of `parent` (fork, vfork), its counts included.
     fn forked(&mut self, parent: i32, child: i32);
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.

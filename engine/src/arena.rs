@@ -11,8 +11,25 @@ pub(crate) const SLOT_SIZE: u64 = 64 << 20;
 /// Bytes of a slot's header; the cells follow.
 pub(crate) const SLOT_HEADER: u64 = 4096;
 
+/// Offset in a slot of what tracing needs: the filters' tables, then the trace buffer, then a page that cannot be written.
+pub(crate) const TRACE_AREA: u64 = SLOT_SIZE - (1 << 20);
+
 /// Cells in a slot.
-pub(crate) const MAX_CELLS: u32 = ((SLOT_SIZE - SLOT_HEADER) / 8) as u32;
+pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
+
+/// Offset of the instruction filter's table: for each set, the number of the code line used last (32 bits).
+pub(crate) const FETCH_TABLE: u64 = TRACE_AREA;
+/// Offset of the data filter's table: for each set, the address of the line used last (64 bits).
+pub(crate) const ACCESS_TABLE: u64 = TRACE_AREA + 4096;
+/// The most entries of a filter's table. A cache with more sets is filtered as if sets with equal low bits were one, which
+/// lets more accesses through, never too few.
+pub(crate) const MAX_FILTER: u32 = 512;
+/// Offset of the trace buffer.
+pub(crate) const TRACE_BUFFER: u64 = TRACE_AREA + 8192;
+/// Bytes of the trace buffer.
+pub(crate) const TRACE_SIZE: u64 = 512 << 10;
+/// Offset of the page behind it, where writing faults: the sign that the buffer is full.
+pub(crate) const TRACE_GUARD: u64 = TRACE_BUFFER + TRACE_SIZE;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 4] = [1024, 128, 16, 4];
@@ -34,6 +51,22 @@ pub(crate) enum Scratch {
     T2 = 24,
     /// The gs base that the guest believes to have.
     GuestGs = 32,
+    /// A register that a traced block uses for its own ends (1st).
+    Held1 = 40,
+    /// A register that a traced block uses for its own ends (2nd).
+    Held2 = 48,
+    /// rax with the guest's status flags in its low 16 bits, as LAHF and SETO give them.
+    Flags = 56,
+    /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
+    TracePos = 64,
+    /// A register that is needed while a record is written.
+    T3 = 72,
+    /// rcx before a repeated string instruction.
+    Repeat = 80,
+    /// rsi before it.
+    RepeatSource = 88,
+    /// rdi before it.
+    RepeatTarget = 96,
 }
 
 /// The target of an indirect jump or call while it is looked up.
@@ -61,5 +94,6 @@ pub(crate) const TABLES_SIZE: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
 
+const _: () = assert!(TRACE_GUARD + 4096 <= SLOT_SIZE && MAX_FILTER * 8 <= 4096);
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

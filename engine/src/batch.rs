@@ -1,19 +1,32 @@
 //! What is translated at one stop: the block that the guest needs now, and those it will probably need next. Blocks are
 //! found before any is emitted, so a loop head inside a block splits it instead of being translated twice. The liveness of
 //! status flags is settled here too, because it needs the successors.
+//!
+//! The likeliest block comes first, and none that is not likely enough at all: one that is never run costs more than its
+//! translation, since it keeps those that do run apart (cache lines, pages, branch targets), nearly as much as the stop
+//! that it might have saved.
 
-use std::collections::VecDeque;
+use std::collections::BinaryHeap;
 
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 
-/// The most blocks translated at a stop. Measured on a compiler: fewer means more stops, more means code that is never run.
-const BUDGET: usize = 64;
+/// The most blocks translated at a stop.
+pub(crate) const BUDGET: usize = 64;
+
+/// Likelihood of what is certain.
+const CERTAIN: u32 = 1 << 16;
+
+/// Blocks less likely than this to be run, given that the first one is, are left for later; unless the guest has turned
+/// out to go where it was expected to, see [`Batch::discover`].
+const LEAST: u32 = CERTAIN / 100 * 50;
 
 /// A block found, not emitted yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) pc: u64,
+    /// The address behind it.
+    pub(crate) end: u64,
     /// First of its instructions in [`Batch::insns`].
     pub(crate) first: usize,
     /// Instructions.
@@ -22,12 +35,39 @@ pub(crate) struct Found {
     pub(crate) return_site: bool,
 }
 
+/// An address to go on from. The likeliest is the greatest; among equals the one found first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    likely: u32,
+    order: std::cmp::Reverse<u32>,
+    pc: u64,
+    return_site: bool,
+}
+
 /// Blocks found from one address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) blocks: Vec<Found>,
     pub(crate) insns: Vec<Insn>,
-    queue: VecDeque<(u64, bool)>,
+    queue: BinaryHeap<Candidate>,
+    index: Index,
+    /// The likelihood that a block must have at present.
+    least: u32,
+    /// The likeliest of the blocks that were left for later.
+    left: Option<u64>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            insns: Vec::new(),
+            queue: BinaryHeap::new(),
+            index: Index::default(),
+            least: LEAST,
+            left: None,
+        }
+    }
 }
 
 /// What is known outside a batch.
@@ -36,53 +76,137 @@ pub(crate) trait Known {
     fn live_in(&self, pc: u64) -> Option<u8>;
     /// Whether a translated block begins at `pc`.
     fn begins(&self, pc: u64) -> bool;
+    /// No translated block begins between `pc` (inclusive) and the address returned (exclusive), which is above `pc`
+    /// unless one begins at `pc`.
+    fn none_before(&self, pc: u64) -> u64;
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
 }
 
+/// Where a batch's blocks are, by their address.
+#[derive(Debug)]
+struct Index([u8; Index::SIZE]);
+
+impl Default for Index {
+    fn default() -> Self {
+        Self([0; Self::SIZE])
+    }
+}
+
+impl Index {
+    /// At least twice [`BUDGET`], which a few splits may exceed.
+    const SIZE: usize = 256;
+
+    fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    fn slots(pc: u64) -> impl Iterator<Item = usize> {
+        let first = (pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
+        (0..Self::SIZE).map(move |i| (first + i) % Self::SIZE)
+    }
+
+    fn get(&self, pc: u64, blocks: &[Found]) -> Option<usize> {
+        for slot in Self::slots(pc) {
+            match self.0[slot] {
+                0 => return None,
+                i if blocks[usize::from(i) - 1].pc == pc => return Some(usize::from(i) - 1),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Takes note that block `i` begins at `pc`.
+    fn set(&mut self, pc: u64, i: usize) {
+        if let Some(slot) = Self::slots(pc).find(|&s| self.0[s] == 0) {
+            self.0[slot] = i as u8 + 1;
+        }
+    }
+}
+
+/// How likely it is that a block goes on to its next instruction, and to its branch's target, once it is run: shares seen
+/// in a compiler, two interpreters and a database.
+fn likelihoods(last: &Insn) -> (u32, u32) {
+    let percent = |p: u32| CERTAIN / 100 * p;
+    match last.class {
+        Class::Jcc if last.target() <= last.pc() => (percent(85), percent(60)),
+        Class::Jcc => match last.ins.condition_code() {
+            // Equal, negative: errors, ends of lists.
+            iced_x86::ConditionCode::e | iced_x86::ConditionCode::s => (percent(85), percent(45)),
+            _ => (percent(80), percent(60)),
+        },
+        Class::Loop => (percent(80), percent(60)),
+        _ => (CERTAIN, CERTAIN),
+    }
+}
+
 impl Batch {
     /// Finds blocks from `pc` on. Nothing is found if nothing is mapped there.
+    ///
+    /// A guest that comes back for just the block that was the likeliest to follow runs through new code in a straight
+    /// line: then more and more is found at a time.
     pub(crate) fn discover(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
         self.blocks.clear();
         self.insns.clear();
         self.queue.clear();
-        self.queue.push_back((pc, false));
-        while let Some((at, return_site)) = self.queue.pop_front() {
+        self.index.clear();
+        let expected = self.left.take() == Some(pc);
+        self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
+        let mut candidates = 0;
+        let mut candidate = |pc, likely, return_site| {
+            candidates += 1;
+            Candidate { likely, order: std::cmp::Reverse(candidates), pc, return_site }
+        };
+        self.queue.push(candidate(pc, CERTAIN, false));
+        while let Some(Candidate { likely, pc: at, return_site, .. }) = self.queue.pop() {
+            if let Some(i) = self.find(at) {
+                self.blocks[i].return_site |= return_site;
+                continue;
+            }
             if at != pc && (known.begins(at) || !known.may_look_ahead(at)) {
                 continue;
             }
-            if let Some(i) = self.containing(at) {
-                let i = if self.blocks[i].pc == at { Some(i) } else { self.split(i, at) };
-                if let Some(i) = i {
-                    self.blocks[i].return_site |= return_site;
-                    continue;
-                }
-                // In the middle of an instruction: a block of its own, over the same bytes.
+            if let Some(i) = self.containing(at).and_then(|i| self.split(i, at)) {
+                self.blocks[i].return_site |= return_site;
+                continue;
             }
-            if self.blocks.len() >= BUDGET {
+            // New, or in the middle of an instruction: then a block of its own, over the same bytes.
+            if self.blocks.len() >= BUDGET || likely < self.least {
+                self.left.get_or_insert(at);
                 continue;
             }
             let first = self.insns.len();
-            let blocks = &self.blocks;
-            let n = decode::decode_block(
-                reader,
-                at,
-                masked,
-                |a| blocks.iter().any(|b| b.pc == a) || known.begins(a),
-                &mut self.insns,
-            );
+            let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > at).min().unwrap_or(u64::MAX);
+            // Up to `clear` (exclusive) no block begins.
+            let mut clear = ahead.min(known.none_before(at + 1));
+            let stop = |a: u64| {
+                if a < clear {
+                    return false;
+                }
+                if known.begins(a) || self.blocks.iter().any(|b| b.pc == a) {
+                    return true;
+                }
+                let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > a).min().unwrap_or(u64::MAX);
+                clear = ahead.min(known.none_before(a + 1));
+                false
+            };
+            let n = decode::decode_block(reader, at, masked, stop, &mut self.insns);
             if n == 0 {
                 continue;
             }
-            self.blocks.push(Found { pc: at, first, n, return_site });
             let last = self.insns[first + n - 1];
             let class = last.class;
+            self.index.set(at, self.blocks.len());
+            self.blocks.push(Found { pc: at, end: last.next(), first, n, return_site });
+            let (on, taken) = likelihoods(&last);
+            let scaled = |share: u32| ((u64::from(likely) * u64::from(share)) >> 16) as u32;
             if class.goes_on() {
                 let returns = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
-                self.queue.push_back((last.next(), returns));
+                self.queue.push(candidate(last.next(), scaled(on), returns));
             }
             if matches!(class, Class::Jcc | Class::Loop | Class::Jmp | Class::Call) {
-                self.queue.push_back((last.target(), false));
+                self.queue.push(candidate(last.target(), scaled(taken), false));
             }
         }
         self.settle_flags(known);
@@ -90,15 +214,20 @@ impl Batch {
 
     /// The block that `at` lies in.
     fn containing(&self, at: u64) -> Option<usize> {
-        self.blocks.iter().position(|b| at >= b.pc && at < self.insns[b.first + b.n - 1].next())
+        self.blocks.iter().position(|b| at >= b.pc && at < b.end)
     }
 
     /// Cuts block `i` in two at `at`; `None` if no instruction begins there.
     fn split(&mut self, i: usize, at: u64) -> Option<usize> {
         let b = self.blocks[i];
         let k = self.insns[b.first..b.first + b.n].iter().position(|x| x.pc() == at)?;
+        if self.blocks.len() >= Index::SIZE - 2 {
+            return None;
+        }
         self.blocks[i].n = k;
-        self.blocks.push(Found { pc: at, first: b.first + k, n: b.n - k, return_site: false });
+        self.blocks[i].end = at;
+        self.index.set(at, self.blocks.len());
+        self.blocks.push(Found { pc: at, first: b.first + k, n: b.n - k, return_site: false, ..b });
         Some(self.blocks.len() - 1)
     }
 
@@ -109,7 +238,7 @@ impl Batch {
 
     /// The index of the block that begins at `pc`.
     pub(crate) fn find(&self, pc: u64) -> Option<usize> {
-        self.blocks.iter().position(|b| b.pc == pc)
+        self.index.get(pc, &self.blocks)
     }
 
     /// Walks backwards from "everything may be read" until two passes over all blocks are done: every value in between is
@@ -120,11 +249,7 @@ impl Batch {
                 let b = self.blocks[i];
                 let mut live = self.live_out(&b, known);
                 for insn in self.insns[b.first..b.first + b.n].iter_mut().rev() {
-                    live = live & !decode::flags_killed(&insn.ins) | decode::flags_read(&insn.ins);
-                    if insn.class == Class::Syscall {
-                        // r11 shows the flags.
-                        live = STATUS;
-                    }
+                    live = live & !insn.kills | insn.reads;
                     insn.live = live;
                 }
             }

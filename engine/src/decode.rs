@@ -2,6 +2,8 @@
 //! of control, at system calls and at whatever stops the guest; its instructions lie one behind the other. Nothing is
 //! refused here: bytes that are no instruction become one of class [`Class::InPlace`], which faults as it would natively.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 use crate::code_reader::CodeReader;
@@ -86,6 +88,9 @@ pub(crate) struct Insn {
     pub(crate) class: Class,
     /// The status flags that are read later on before they are written, seen from just before it (`RflagsBits`).
     pub(crate) live: u8,
+    /// The status flags that it reads, and those that it writes for certain.
+    pub(crate) reads: u8,
+    pub(crate) kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
     pub(crate) displacement_at: u8,
     raw: [u8; MAX_INSN_LEN],
@@ -206,11 +211,7 @@ fn classify(ins: &Instruction, masked: bool) -> Class {
     let class = match ins.mnemonic() {
         M::Cpuid if masked => Class::Cpuid,
         M::Xgetbv if masked => Class::Xgetbv,
-        M::Xsave | M::Xsave64 | M::Xsaveopt | M::Xsaveopt64 | M::Xsavec | M::Xsavec64 | M::Xrstor | M::Xrstor64
-            if masked =>
-        {
-            Class::XsaveMasked
-        }
+        m if masked && is_save_area(m) => Class::XsaveMasked,
         M::Movsb
         | M::Movsw
         | M::Movsd
@@ -278,6 +279,95 @@ impl OperandKinds for Instruction {
     }
 }
 
+/// What has been found out about instructions of a code (and depends on nothing else), to be had by one load the next time.
+/// 0: nothing yet. Losing an entry to another thread costs time only.
+static FACTS: [AtomicU32; 1 << 13] = [const { AtomicU32::new(0) }; 1 << 13];
+
+/// Something has been found out.
+const SEEN: u32 = 1 << 31;
+/// Its flags depend on operands or prefixes.
+const FLAGS_VARY: u32 = 1 << 30;
+/// It is [`Class::Plain`] unless it uses gs.
+const PLAIN: u32 = 1 << 29;
+
+fn facts(ins: &Instruction) -> u32 {
+    let slot = FACTS.get(ins.code() as usize);
+    let known = slot.map_or(0, |s| s.load(Ordering::Relaxed));
+    if known != 0 {
+        return known;
+    }
+    use Mnemonic as M;
+    let mnemonic = ins.mnemonic();
+    let mut facts = SEEN | u32::from(flags_read(ins)) | u32::from(flags_killed(ins)) << 8;
+    let shifts =
+        matches!(mnemonic, M::Shl | M::Sal | M::Shr | M::Sar | M::Rol | M::Ror | M::Rcl | M::Rcr | M::Shld | M::Shrd);
+    if shifts || ins.is_string_instruction() {
+        facts |= FLAGS_VARY;
+    }
+    let special =
+        matches!(mnemonic, M::Cpuid | M::Xgetbv | M::Rdgsbase | M::Wrgsbase | M::Swapgs | M::Lgs | M::INVALID)
+            || is_save_area(mnemonic)
+            || ins.is_string_instruction()
+            || ins.op0_kind() == OpKind::Register && ins.op0_register().is_segment_register();
+    if ins.flow_control() == FlowControl::Next && !special {
+        facts |= PLAIN;
+    }
+    if let Some(slot) = slot {
+        slot.store(facts, Ordering::Relaxed);
+    }
+    facts
+}
+
+fn is_save_area(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Xsave | M::Xsave64 | M::Xsaveopt | M::Xsaveopt64 | M::Xsavec | M::Xsavec64 | M::Xrstor | M::Xrstor64
+    )
+}
+
+/// The next instruction of `decoder`, whose bytes are the first of `here`.
+fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
+    let at = decoder.ip();
+    let mut ins = decoder.decode();
+    let facts = facts(&ins);
+    let plain = facts & PLAIN != 0 && ins.segment_prefix() != Register::GS;
+    let mut class = if plain { Class::Plain } else { classify(&ins, masked) };
+    if here[0] == REQUEST_PREAMBLE[0] && here.len() >= REQUEST_LEN && here[..16] == REQUEST_PREAMBLE {
+        let service = match here[16..REQUEST_LEN] {
+            [0x48, 0x87, 0xdb] => Some(Class::ClientRequest),
+            [0x48, 0x87, 0xc9] => Some(Class::ClientGetNr),
+            [0x48, 0x87, 0xd2] => Some(Class::CallNoRedirect),
+            _ => None,
+        };
+        if let Some(service) = service {
+            class = service;
+            ins.set_len(REQUEST_LEN);
+            ins.set_ip(at);
+        }
+    }
+    let mut raw = [0; MAX_INSN_LEN];
+    if let Some(all) = here.first_chunk() {
+        raw = *all;
+    } else {
+        raw[..here.len()].copy_from_slice(here);
+    }
+    let displacement_at =
+        if ins.is_ip_rel_memory_operand() { decoder.get_constant_offsets(&ins).displacement_offset() as u8 } else { 0 };
+    let (reads, kills) = match class {
+        // r11 shows the flags.
+        Class::Syscall => (STATUS, 0),
+        _ if facts & FLAGS_VARY != 0 => (flags_read(&ins), flags_killed(&ins)),
+        _ => (facts as u8, (facts >> 8) as u8),
+    };
+    Insn { ins, class, live: STATUS, reads, kills, displacement_at, raw }
+}
+
+/// The instruction at `pc` that `bytes` begin with.
+pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
+    decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
+}
+
 /// Decodes the block at `pc` into `out` (appended). `stop(a)` says whether a block that is already there begins at `a`:
 /// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
 pub(crate) fn decode_block(
@@ -310,30 +400,9 @@ pub(crate) fn decode_block(
             if here.is_empty() {
                 return out.len() - first;
             }
-            let mut ins = decoder.decode();
-            let mut class = classify(&ins, masked);
-            if here.len() >= REQUEST_LEN && here[..16] == REQUEST_PREAMBLE {
-                let service = match here[16..REQUEST_LEN] {
-                    [0x48, 0x87, 0xdb] => Some(Class::ClientRequest),
-                    [0x48, 0x87, 0xc9] => Some(Class::ClientGetNr),
-                    [0x48, 0x87, 0xd2] => Some(Class::CallNoRedirect),
-                    _ => None,
-                };
-                if let Some(service) = service {
-                    class = service;
-                    ins.set_len(REQUEST_LEN);
-                    ins.set_ip(at);
-                }
-            }
-            let mut raw = [0; MAX_INSN_LEN];
-            let n = ins.len().min(MAX_INSN_LEN).min(here.len());
-            raw[..n].copy_from_slice(&here[..n]);
-            let displacement_at = if ins.is_ip_rel_memory_operand() {
-                decoder.get_constant_offsets(&ins).displacement_offset() as u8
-            } else {
-                0
-            };
-            out.push(Insn { ins, class, live: STATUS, displacement_at, raw });
+            let insn = decode(&mut decoder, here, masked);
+            let class = insn.class;
+            out.push(insn);
             if class.ends_block() {
                 return out.len() - first;
             }

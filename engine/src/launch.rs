@@ -1,5 +1,8 @@
 //! Starts the program: a child that waits until it is attached to, then becomes the program, with address randomisation
 //! off. A failure of `execve` comes back as an errno. Between fork and exec only async-signal-safe calls are made.
+//!
+//! The program inherits what grind's caller gave grind, also where Rust's start-up changes it before `main`: that ignores
+//! SIGPIPE and opens closed standard descriptors. What they were is found out by a function that the loader calls.
 
 #![allow(unsafe_code)]
 
@@ -7,6 +10,7 @@ use std::ffi::CString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -66,6 +70,57 @@ fn lift_limits() -> [Option<libc::rlimit>; 2] {
     })
 }
 
+/// What the caller had before Rust's start-up: bit n-1 for an ignored signal n of [`RESTORED`], bits 60 to 62 for closed
+/// standard descriptors.
+static INHERITED: AtomicU64 = AtomicU64::new(0);
+
+/// Signals whose disposition Rust's start-up, or grind, changes for this process.
+const RESTORED: [libc::c_int; 2] = [libc::SIGPIPE, libc::SIGCHLD];
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = before_main;
+
+extern "C" fn before_main() {
+    let mut bits = 0;
+    // SAFETY: system calls that read dispositions into a local, and ask about descriptors by number; SIGCHLD is set to its
+    // default since nobody can be waited for while it is ignored.
+    unsafe {
+        for signal in RESTORED {
+            let mut old = std::mem::zeroed::<libc::sigaction>();
+            if libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0 && old.sa_sigaction == libc::SIG_IGN {
+                bits |= 1 << (signal - 1);
+            }
+        }
+        for fd in 0..3 {
+            if libc::fcntl(fd, libc::F_GETFD) < 0 {
+                bits |= 1 << (60 + fd);
+            }
+        }
+        if bits & 1 << (libc::SIGCHLD - 1) != 0 {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+    INHERITED.store(bits, Ordering::Relaxed);
+}
+
+/// Puts back what the caller had. Async-signal-safe.
+fn restore_inherited() {
+    let bits = INHERITED.load(Ordering::Relaxed);
+    // SAFETY: plain system calls.
+    unsafe {
+        for signal in RESTORED {
+            let ignored = bits & 1 << (signal - 1) != 0;
+            libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
+        }
+        for fd in 0..3 {
+            if bits & 1 << (60 + fd) != 0 {
+                libc::close(fd);
+            }
+        }
+    }
+}
+
 /// Starts `program`.
 pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
     let os = |what| move |source| EngineError::Os { what, source };
@@ -90,14 +145,14 @@ pub(crate) fn launch(program: &Program) -> Result<Launched, EngineError> {
     }
     if pid == 0 {
         // SAFETY: all pointers are to live, terminated arrays; read, personality, setrlimit, execve, write and _exit are
-        // async-signal-safe. Rust ignores SIGPIPE, which must not be inherited.
+        // async-signal-safe.
         unsafe {
             libc::close(go_out.as_raw_fd());
             let mut b = 0u8;
             if libc::read(go_in.as_raw_fd(), (&raw mut b).cast(), 1) != 1 {
                 libc::_exit(1);
             }
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            restore_inherited();
             libc::personality(personality as libc::c_ulong);
             for (resource, limit) in OWN_LIMITS.iter().zip(&limits) {
                 if let Some(limit) = limit {

@@ -7,6 +7,7 @@ mod batch;
 mod code_reader;
 mod decode;
 mod emit;
+mod events;
 mod hash;
 mod hub;
 mod image;
@@ -24,14 +25,30 @@ pub mod addr;
 pub mod api;
 pub mod cpuid;
 pub mod error;
+pub mod trace;
 
 pub use api::*;
 pub use error::EngineError;
+#[doc(hidden)]
+pub use events::resolve;
 
 /// Runs `program` to its end, and every process it creates.
 ///
 /// # Errors
 /// When the program cannot be started or traced.
 pub fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
-    hub::run(program, settings, session)
+    hub::run(program, settings, session, None)
+}
+
+/// The same, with a trace for `sink`: what `settings.trace` asks for.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_traced(
+    program: &Program,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Box<dyn trace::Sink>,
+) -> Result<Exit, EngineError> {
+    hub::run(program, settings, session, Some(sink))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use crate::addr::GuestAddr;
-use crate::api::InstructionCount;
+use crate::api::{InstructionCount, StaticEvents};
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
@@ -160,6 +160,7 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
                         addr: GuestAddr(addr),
                         len: shape.guest_len() as u8,
                         count,
+                        events: trans.facts.get(b.shapes as usize + k).copied().unwrap_or_default(),
                     });
                 }
             }
@@ -176,6 +177,8 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
                 addr: GuestAddr(trans.pc_of(s.block, s.index)),
                 len,
                 count,
+                // Its accesses come with the trace.
+                events: StaticEvents::default(),
             });
         }
     }

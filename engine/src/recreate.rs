@@ -19,6 +19,16 @@ pub(crate) enum Spot {
     Elsewhere,
 }
 
+/// A repeated instruction that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repeat {
+    /// The cell that its remaining iterations have been counted in.
+    pub(crate) cell: u32,
+    pub(crate) address32: bool,
+    /// Where its accesses are recorded, if they are.
+    pub(crate) site: Option<u32>,
+}
+
 /// An instruction's boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Boundary {
@@ -30,14 +40,17 @@ pub(crate) struct Boundary {
     /// A system call has just returned: rcx is to show the next address.
     pub(crate) after_call: bool,
     /// In a repeated instruction: the cell has iterations that are still to come.
-    pub(crate) rep: Option<(u32, bool)>,
+    pub(crate) rep: Option<Repeat>,
+    /// Registers whose values are in the scratch words `Held1` and `Held2`.
+    pub(crate) held: Option<[u8; 2]>,
 }
 
 /// What stands at `rip`.
 pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
     if let Some(p) = space.trans.place(rip) {
         let at = |executed, after_call, rep| {
-            Spot::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep })
+            let held = held(space, p.block, rip);
+            Spot::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep, held })
         };
         if p.at_start {
             return at(p.index, false, None);
@@ -45,7 +58,7 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
         return match space.trans.point(rip) {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
-            Some(Point::Rep { cell, address32 }) => at(p.index, false, Some((cell, address32))),
+            Some(Point::Rep { cell, address32, site }) => at(p.index, false, Some(Repeat { cell, address32, site })),
             Some(Point::Spilled(_)) | None => Spot::Between,
         };
     }
@@ -69,10 +82,19 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
                 }
             }
         }
-        Some(Point::Rep { cell, address32 }) => rep = Some((cell, address32)),
+        Some(Point::Rep { cell, address32, site }) => rep = Some(Repeat { cell, address32, site }),
         _ => {}
     }
-    Some(Boundary { block: p.block, executed: p.index, bumped: p.bumped, after_call: false, rep })
+    // Last: a register that was saved by the instruction held a value of ours.
+    let held = held(space, p.block, rip);
+    Some(Boundary { block: p.block, executed: p.index, bumped: p.bumped, after_call: false, rep, held })
+}
+
+/// The registers that hold values of ours at `rip`, which is in the body of `block`.
+fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 2]> {
+    let b = space.trans.block(block);
+    let at = rip - b.cache;
+    (b.held[0] != NO_REG && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
 }
 
 /// A general register by its hardware number.

@@ -115,6 +115,18 @@ impl SharedMemory {
     }
 }
 
+/// Reads `n` 32-bit words of `file` from `offset` on into `words`, which is emptied first. What cannot be read is left out.
+pub(crate) fn read_words(file: &File, offset: u64, n: usize, words: &mut Vec<u32>) {
+    use std::os::unix::fs::FileExt;
+    words.clear();
+    words.resize(n, 0);
+    // SAFETY: `n` initialised words, seen as their bytes; every bit pattern is a word.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), n * 4) };
+    if file.read_exact_at(bytes, offset).is_err() {
+        words.clear();
+    }
+}
+
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more.

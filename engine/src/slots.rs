@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
+use crate::shared_memory::read_words;
 
 /// Number of a slot in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +81,23 @@ impl SlotPool {
         let mut words = [0; 64];
         self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE)?;
         self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
+    }
+
+    /// What has been recorded on a slot.
+    pub(crate) fn read_trace(&self, id: SlotId, words: &mut Vec<u32>) {
+        let pos = self.scratch(id, Scratch::TracePos);
+        let bytes = pos.saturating_sub(arena::TRACE_BUFFER).min(arena::TRACE_SIZE);
+        let at = u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_BUFFER;
+        read_words(&self.file, at, bytes as usize / 4, words);
+    }
+
+    /// Writes a record to an empty trace buffer, and empties the data filter's table, which does not follow it.
+    pub(crate) fn append_trace(&self, id: SlotId, record: &[u8]) {
+        let slot = u64::from(id.0) * arena::SLOT_SIZE;
+        if self.file.write_all_at(record, slot + arena::TRACE_BUFFER).is_ok() {
+            let _ = self.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER + record.len() as u64);
+        }
+        let _ = self.file.write_all_at(&[0; 8 * arena::MAX_FILTER as usize], slot + arena::ACCESS_TABLE);
     }
 
     /// Adds the first `n` cells to `sum` (grown as needed).

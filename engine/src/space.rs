@@ -3,6 +3,7 @@
 //! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
 //! one indivisible store, since other threads may be running it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::emit::{self, Emitted, Emitter};
 use crate::hash::Map;
 use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
+use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Memory};
 use crate::transtab::{BlockId, StubKind, TransTab, Way};
 
@@ -78,27 +80,11 @@ pub(crate) struct Protected {
     pub(crate) prot: i32,
 }
 
-/// Which bytes begin a translated block: a bit each, by page.
-#[derive(Clone, Debug, Default)]
-struct Starts(Map<u64, Box<[u64; 64]>>);
-
-impl Starts {
-    fn set(&mut self, pc: u64, on: bool) {
-        let page = self.0.entry(pc >> 12).or_insert_with(|| Box::new([0; 64]));
-        let bit = 1 << (pc & 63);
-        let word = &mut page[(pc as usize & 0xfff) >> 6];
-        *word = if on { *word | bit } else { *word & !bit };
-    }
-
-    fn get(&self, pc: u64) -> bool {
-        self.0.get(&(pc >> 12)).is_some_and(|p| p[(pc as usize & 0xfff) >> 6] >> (pc & 63) & 1 != 0)
-    }
-}
-
 struct Outside<'a> {
     trans: &'a TransTab,
-    starts: &'a Starts,
     ranges: &'a [ExecRange],
+    /// The range that was asked for last.
+    last: Cell<(u64, u64)>,
 }
 
 impl Known for Outside<'_> {
@@ -107,12 +93,33 @@ impl Known for Outside<'_> {
     }
 
     fn begins(&self, pc: u64) -> bool {
-        self.starts.get(pc)
+        self.trans.begins(pc)
+    }
+
+    fn none_before(&self, pc: u64) -> u64 {
+        self.trans.next_begin(pc)
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
-        self.ranges.iter().any(|r| pc >= r.start && pc < r.end)
+        let (start, end) = self.last.get();
+        if pc >= start && pc < end {
+            return true;
+        }
+        let Some(r) = self.ranges.iter().find(|r| pc >= r.start && pc < r.end) else { return false };
+        self.last.set((r.start, r.end));
+        true
     }
+}
+
+/// What its translations record, and how the sink knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpaceTrace {
+    pub(crate) settings: TraceSettings,
+    pub(crate) id: SpaceId,
+    /// Sites that have been announced.
+    pub(crate) announced: usize,
+    /// Special ones among them.
+    pub(crate) announced_specials: usize,
 }
 
 /// See the module's description.
@@ -129,12 +136,12 @@ pub(crate) struct Space {
     landings: Map<(Way, u64), u64>,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
     incoming: Map<u64, Vec<u64>>,
-    starts: Starts,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
     pub(crate) far: bool,
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
+    pub(crate) trace: SpaceTrace,
     /// Address spaces that use it.
     pub(crate) users: u32,
     /// Pages that the guest may not write to at present.
@@ -191,10 +198,10 @@ impl Space {
             chains: Map::default(),
             landings: Map::default(),
             incoming: Map::default(),
-            starts: Starts::default(),
             gadget: Gadget(0),
             far: false,
             masked,
+            trace: SpaceTrace::default(),
             users: 1,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -209,6 +216,7 @@ impl Space {
     pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
         let chunk = Chunk { guest, host, used: 0 };
         self.chunks.push(chunk);
+        self.trans.add_chunk(guest);
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
@@ -240,10 +248,10 @@ impl Space {
             chains: self.chains.clone(),
             landings: self.landings.clone(),
             incoming: self.incoming.clone(),
-            starts: self.starts.clone(),
             gadget: self.gadget,
             far: self.far,
             masked: self.masked,
+            trace: self.trace,
             users: 1,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
@@ -423,31 +431,41 @@ impl Space {
         }
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
-        let outside = Outside { trans: &self.trans, starts: &self.starts, ranges: &self.ranges };
-        if outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty() {
+        let outside = Outside { trans: &self.trans, ranges: &self.ranges, last: Cell::default() };
+        let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
+        if any_volatile {
             // It may have changed without anybody's knowing.
             self.code.clear();
         }
         batch.discover(pc, self.masked, &mut self.code.reader(memory), &outside);
         if !batch.blocks.is_empty() {
             self.fresh.clear();
-            for b in &batch.blocks {
-                self.starts.set(b.pc, true);
-                let end = batch.insns_of(b).last().map_or(b.pc, |i| i.next() - 1);
-                for page in [b.pc & !0xfff, end & !0xfff] {
+            for b in batch.blocks.iter().filter(|_| any_volatile) {
+                for page in [b.pc & !0xfff, (b.end - 1) & !0xfff] {
                     if !self.fresh.contains(&page) {
                         self.fresh.push(page);
                     }
                 }
             }
             let ranges = &self.ranges;
-            let module_of = |pc: u64| ranges.iter().find(|r| pc >= r.start && pc < r.end).map_or(0, |r| r.module);
+            let last = Cell::new((0, 0, 0));
+            let module_of = |pc: u64| {
+                let (start, end, module) = last.get();
+                if pc >= start && pc < end {
+                    return module;
+                }
+                let Some(r) = ranges.iter().find(|r| pc >= r.start && pc < r.end) else { return 0 };
+                last.set((r.start, r.end, r.module));
+                r.module
+            };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-            // Branches to code that changes are taken back, which uncounted ones cannot be.
-            let flows = !self.volatile(pc);
-            let emitted =
-                Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of).with_flows(flows).emit();
-            for &(pos, target) in &emitted.links {
+            // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
+            let flows = !self.volatile(pc) && !self.trace.settings.any();
+            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
+                .with_flows(flows)
+                .traced(self.trace.settings, self.masked)
+                .emit();
+            for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);
             }
             self.commit(chunk, emitted);
@@ -501,6 +519,15 @@ impl Space {
     /// The byte at a cache address.
     pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
         self.host(a).map(|(c, at)| c.host.u8(at))
+    }
+
+    /// Reads translated code; what lies outside the cache is left as it is.
+    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+        if let Some((c, at)) = self.host(a)
+            && at + bytes.len() <= arena::CHUNK_SIZE as usize
+        {
+            c.host.read(at, bytes);
+        }
     }
 
     /// The stub whose `int3` is at `a`.
@@ -580,7 +607,6 @@ impl Space {
         let killed = self.trans.kill_range(start, end);
         for &id in &killed {
             let b = *self.trans.block(id);
-            self.starts.set(b.pc, false);
             self.unlink(b.pc);
             for at in b.ways_in() {
                 if let Some((c, at)) = self.host(at) {

@@ -2,10 +2,10 @@
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
 //! are never used twice, so counts can be attributed after a block is gone.
 
-use std::collections::BTreeMap;
-
+use crate::api::StaticEvents;
 use crate::arena;
 use crate::hash::Map;
+use crate::trace;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct BlockId(pub(crate) u32);
 pub(crate) struct InsnShape {
     pub(crate) guest: u8,
     /// Bytes of translated code.
-    pub(crate) cache: u8,
+    pub(crate) cache: u16,
 }
 
 impl InsnShape {
@@ -61,6 +61,11 @@ pub(crate) struct Block {
     pub(crate) guest_len: u16,
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
+    /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
+    /// `Held1` and `Held2`. No such registers: two times [`NO_REG`].
+    pub(crate) held: [u8; 2],
+    pub(crate) held_from: u16,
+    pub(crate) held_to: u16,
     /// Its guest code has gone or changed: not to be entered any more.
     pub(crate) dead: bool,
 }
@@ -148,7 +153,8 @@ pub(crate) enum Point {
     /// As if the instruction had ended (a system call has returned).
     After,
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
-    Rep { cell: u32, address32: bool },
+    /// `site`: where its accesses are recorded, if they are.
+    Rep { cell: u32, address32: bool, site: Option<u32> },
 }
 
 /// No register.
@@ -175,6 +181,30 @@ pub(crate) struct Place {
     pub(crate) bumped: bool,
 }
 
+/// A page of guest code.
+#[derive(Clone, Debug)]
+struct Page {
+    /// Which of its bytes begin a live block: a bit each.
+    starts: [u64; 64],
+    /// Blocks that begin or end on it; some may be dead.
+    blocks: Vec<BlockId>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { starts: [0; 64], blocks: Vec::new() }
+    }
+}
+
+/// Bodies and points in one chunk of code cache. Code is only ever added behind what is there, so both are sorted.
+#[derive(Clone, Debug)]
+struct Run {
+    /// Address of the chunk.
+    start: u64,
+    blocks: Vec<BlockId>,
+    points: Vec<(u64, Point)>,
+}
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TransTab {
@@ -182,19 +212,26 @@ pub(crate) struct TransTab {
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
+    /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
+    pub(crate) facts: Vec<StaticEvents>,
     /// Ordered by where they lead.
     pub(crate) flows: Vec<Flow>,
     live: Map<u64, BlockId>,
-    /// Blocks by the guest page that they begin or end on.
-    pages: BTreeMap<u64, Vec<BlockId>>,
-    /// Body address -> block, to find the block of a cache address.
-    by_cache: BTreeMap<u64, BlockId>,
-    points: Map<u64, Point>,
+    /// What is known by guest page.
+    pages: Map<u64, Box<Page>>,
+    /// What is known by cache address, a run for each chunk.
+    runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
     dead: Map<u64, BlockId>,
     /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
     ways_in: Map<u64, BlockId>,
     cells: u32,
+    /// Places that write records.
+    pub(crate) trace_sites: Vec<trace::Site>,
+    /// Those of them that record registers.
+    pub(crate) specials: Vec<trace::Special>,
+    /// Numbers of code lines, by address divided by the size of a line.
+    lines: Map<u64, u32>,
 }
 
 impl TransTab {
@@ -218,6 +255,18 @@ impl TransTab {
         self.cells - 1
     }
 
+    /// A new place that writes records.
+    pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
+        self.trace_sites.push(site);
+        (self.trace_sites.len() - 1) as u32
+    }
+
+    /// The number of a code line; never 0.
+    pub(crate) fn line_number(&mut self, line: u64) -> u32 {
+        let next = self.lines.len() as u32 + 1;
+        *self.lines.entry(line).or_insert(next)
+    }
+
     /// The number that the next block gets.
     pub(crate) fn next_block(&self) -> BlockId {
         BlockId(self.blocks.len() as u32)
@@ -230,14 +279,60 @@ impl TransTab {
         if self.lookup(block.pc).is_none() {
             self.live.insert(block.pc, id);
         }
-        self.by_cache.insert(block.cache, id);
+        self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
         for page in first..=last {
-            self.pages.entry(page).or_default().push(id);
+            let page = self.pages.entry(page).or_default();
+            page.blocks.push(id);
         }
+        self.mark(block.pc, true);
         self.blocks.push(block);
         id
+    }
+
+    fn mark(&mut self, pc: u64, begins: bool) {
+        if let Some(page) = self.pages.get_mut(&(pc >> 12)) {
+            let (word, bit) = (&mut page.starts[(pc as usize & 0xfff) >> 6], 1 << (pc & 63));
+            *word = if begins { *word | bit } else { *word & !bit };
+        }
+    }
+
+    /// Whether a live block begins at `pc`.
+    pub(crate) fn begins(&self, pc: u64) -> bool {
+        self.pages.get(&(pc >> 12)).is_some_and(|p| p.starts[(pc as usize & 0xfff) >> 6] >> (pc & 63) & 1 != 0)
+    }
+
+    /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
+    pub(crate) fn next_begin(&self, pc: u64) -> u64 {
+        let end = (pc | 0xfff).saturating_add(1);
+        let Some(page) = self.pages.get(&(pc >> 12)) else { return end };
+        let first = (pc as usize & 0xfff) >> 6;
+        let mut word = page.starts[first] >> (pc & 63) << (pc & 63);
+        for i in first..64 {
+            if i > first {
+                word = page.starts[i];
+            }
+            if word != 0 {
+                return (pc & !0xfff) + 64 * i as u64 + u64::from(word.trailing_zeros());
+            }
+        }
+        end
+    }
+
+    /// The run of the chunk that `cache` is in, which is made if need be.
+    fn run_for(&mut self, cache: u64) -> &mut Run {
+        let i = self.runs.iter().position(|r| cache.wrapping_sub(r.start) < arena::CHUNK_SIZE);
+        let i = i.unwrap_or_else(|| {
+            self.add_chunk(cache);
+            self.runs.len() - 1
+        });
+        &mut self.runs[i]
+    }
+
+    /// Code will be put into the chunk at `start`.
+    pub(crate) fn add_chunk(&mut self, start: u64) {
+        self.runs.push(Run { start, blocks: Vec::new(), points: Vec::new() });
     }
 
     /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
@@ -246,28 +341,44 @@ impl TransTab {
         (self.stubs.len() - 1) as u32
     }
 
+    /// `cache` is not below those of the points added before in its chunk; the last one for an address counts.
     pub(crate) fn add_point(&mut self, cache: u64, point: Point) {
-        self.points.insert(cache, point);
+        self.run_for(cache).points.push((cache, point));
+    }
+
+    fn run_of(&self, cache: u64) -> Option<&Run> {
+        self.runs.iter().find(|r| cache.wrapping_sub(r.start) < arena::CHUNK_SIZE)
     }
 
     pub(crate) fn point(&self, cache: u64) -> Option<Point> {
-        self.points.get(&cache).copied()
+        let points = &self.run_of(cache)?.points;
+        let i = points.partition_point(|p| p.0 <= cache).checked_sub(1)?;
+        (points[i].0 == cache).then_some(points[i].1)
+    }
+
+    /// The pages from `first` to `last` that have entries.
+    fn pages_in(&self, first: u64, last: u64) -> Vec<u64> {
+        if last.saturating_sub(first) < self.pages.len() as u64 {
+            return (first..=last).filter(|p| self.pages.contains_key(p)).collect();
+        }
+        let mut pages: Vec<u64> = self.pages.keys().copied().filter(|p| (first..=last).contains(p)).collect();
+        pages.sort_unstable();
+        pages
     }
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
     pub(crate) fn touches(&self, start: u64, end: u64) -> bool {
-        self.pages.range(start >> 12..end.div_ceil(4096)).any(|(_, v)| !v.is_empty())
+        end > start && self.pages_in(start >> 12, (end - 1) >> 12).iter().any(|p| !self.pages[p].blocks.is_empty())
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
         let mut killed = Vec::new();
         let last = if end > start { (end - 1) >> 12 } else { return killed };
-        let pages: Vec<u64> = self.pages.range(start >> 12..=last).map(|(&p, _)| p).collect();
-        for page in pages {
-            let Some(ids) = self.pages.get_mut(&page) else { continue };
+        for page in self.pages_in(start >> 12, last) {
+            let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
-            ids.retain(|id| {
+            entry.blocks.retain(|id| {
                 let b = &mut blocks[id.0 as usize];
                 if b.dead {
                     return false;
@@ -279,14 +390,12 @@ impl TransTab {
                 }
                 true
             });
-            if ids.is_empty() {
-                self.pages.remove(&page);
-            }
         }
         for &id in &killed {
             let b = self.blocks[id.0 as usize];
             if self.live.get(&b.pc) == Some(&id) {
                 self.live.remove(&b.pc);
+                self.mark(b.pc, false);
             }
             for at in b.ways_in() {
                 self.dead.insert(at, id);
@@ -312,7 +421,8 @@ impl TransTab {
 
     /// What the translated code at `cache` belongs to. `None` for stubs, landings and what is no code of ours.
     pub(crate) fn place(&self, cache: u64) -> Option<Place> {
-        let (_, &id) = self.by_cache.range(..=cache).next_back()?;
+        let blocks = &self.run_of(cache)?.blocks;
+        let id = blocks[blocks.partition_point(|id| self.block(*id).cache <= cache).checked_sub(1)?];
         let b = self.block(id);
         let offset = cache - b.cache;
         if offset >= u64::from(b.len) {

@@ -13,6 +13,8 @@ use cg_format::count::TooLarge;
 use grind_engine::{Module, ProcessReport};
 
 use crate::attribute::{Attribute, Code, Place};
+use crate::counts::CountTable;
+use crate::simulation::Simulation;
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,12 +35,18 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The profile of a process.
+/// The profile of a process: its `counts`, from whose rows `report` tells the modules.
 ///
 /// # Errors
 /// When a count is larger than a profile can hold.
-pub fn profile(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Result<Profile, TooLarge> {
-    let mut profile = Profile::new(["Ir"]);
+pub fn profile(
+    report: &ProcessReport<'_>,
+    counts: &CountTable,
+    simulation: &Simulation,
+    attribute: &mut dyn Attribute,
+) -> Result<Profile, TooLarge> {
+    let mut profile = Profile::new(counts.events().names());
+    profile.header.desc = simulation.descriptions();
     profile.header.cmd = command(&report.args);
 
     let mut objects: Vec<&Module> = Vec::new();
@@ -54,31 +62,23 @@ pub fn profile(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Res
         })
         .collect();
 
-    let mut counts: Vec<Vec<(u64, i128)>> = vec![Vec::new(); objects.len() + 1];
-    for count in report.counts {
+    // For each object, where its instructions lie, and their rows.
+    let mut rows: Vec<Vec<(u64, usize)>> = vec![Vec::new(); objects.len() + 1];
+    for (row, (module, addr)) in counts.places().iter().enumerate() {
         // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
-        let (object, offset) = match report.modules.get(count.module) {
-            Some(module) if module.image.is_none() && module.path.is_none() => {
-                (object_of_module[count.module], count.addr.0)
-            }
-            Some(module) => {
-                (object_of_module[count.module], count.addr.since(module.start).wrapping_add(module.offset))
-            }
-            None => (objects.len(), count.addr.0),
+        let (object, offset) = match report.modules.get(*module) {
+            Some(m) if m.image.is_none() && m.path.is_none() => (object_of_module[*module], addr.0),
+            Some(m) => (object_of_module[*module], addr.since(m.start).wrapping_add(m.offset)),
+            None => (objects.len(), addr.0),
         };
-        counts[object].push((offset, i128::from(count.count)));
+        rows[object].push((offset, row));
     }
 
-    for (object, mut counts) in counts.into_iter().enumerate() {
-        counts.sort_unstable_by_key(|(offset, _)| *offset);
-        counts.dedup_by(|later, kept| {
-            let same = later.0 == kept.0;
-            if same {
-                kept.1 += later.1;
-            }
-            same
-        });
-        if counts.is_empty() {
+    let mut sums = vec![0; counts.events().len()];
+    for (object, mut rows) in rows.into_iter().enumerate() {
+        rows.sort_unstable();
+        let groups: Vec<&[(u64, usize)]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
+        if groups.is_empty() {
             continue;
         }
         let code = match objects.get(object) {
@@ -86,13 +86,17 @@ pub fn profile(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Res
             Some(Module { path: Some(path), .. }) => Code::File(path),
             _ => Code::Anonymous,
         };
-        let offsets: Vec<u64> = counts.iter().map(|(offset, _)| *offset).collect();
+        let offsets: Vec<u64> = groups.iter().map(|group| group[0].0).collect();
         let mut told = vec![false; offsets.len()];
         let mut failure = Ok(());
         let mut add = |index: usize, place: Place<'_>| {
             if let Some(slot) = told.get_mut(index).filter(|told| !**told) {
                 *slot = true;
-                let added = profile.add(place.file, place.function, u64::from(place.line), &[counts[index].1]);
+                sums.fill(0);
+                for (_, row) in groups[index] {
+                    sums.iter_mut().zip(counts.row(*row)).for_each(|(sum, count)| *sum += i128::from(*count));
+                }
+                let added = profile.add(place.file, place.function, u64::from(place.line), &sums);
                 if added.is_err() {
                     failure = added;
                 }
@@ -106,12 +110,6 @@ pub fn profile(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Res
         failure?;
     }
     Ok(profile)
-}
-
-/// The profile's total of instructions executed.
-#[must_use]
-pub fn total_ir(profile: &Profile) -> i128 {
-    profile.total().first().copied().unwrap_or_default()
 }
 
 fn command(args: &[OsString]) -> Vec<u8> {
@@ -153,6 +151,8 @@ pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
 mod tests {
     use super::*;
     use crate::attribute::Nothing;
+    use crate::counts::{EventCounts, Events};
+    use crate::options::{Request, parse, sources};
     use grind_engine::InstructionCount;
     use grind_engine::addr::GuestAddr;
     use std::sync::Arc;
@@ -200,6 +200,12 @@ mod tests {
         }
     }
 
+    fn instructions(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Profile {
+        let mut counts = CountTable::default();
+        counts.add_instructions(report.counts);
+        profile(report, &counts, &Simulation::default(), attribute).unwrap()
+    }
+
     fn text(profile: &Profile) -> String {
         let mut out = Vec::new();
         write(&mut out, profile).unwrap();
@@ -212,12 +218,38 @@ mod tests {
         modules.push(Module { image: Some(Arc::from([0u8; 4].as_slice())), ..module(Some("[vdso]"), 0x7000, 0) });
         let counts =
             [count(0, 0x1010, 5), count(1, 0x9000, 7), count(0, 0x1000, 1), count(2, 0x501, 2), count(3, 0x7002, 0)];
-        let profile = profile(&report(&modules, &counts), &mut Echo).unwrap();
+        let profile = instructions(&report(&modules, &counts), &mut Echo);
         assert_eq!(
             text(&profile),
             "cmd: x a b\nevents: Ir\nfl=a\nfn=f\n0 1\n16 12\nfl=anonymous\nfn=f\n1281 2\nfl=image\nfn=f\n2 0\nsummary: 15\n"
         );
-        assert_eq!(total_ir(&profile), 15);
+    }
+
+    #[test]
+    fn rows_of_an_instruction_are_added_up_event_by_event() {
+        let modules = [module(Some("a"), 0x1000, 0)];
+        let mut table = CountTable::new(Events { cache: true, branch: true });
+        table.add_instructions(&[count(0, 0x1004, 5), count(0, 0x1008, 2)]);
+        table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
+        table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });
+        table.add(0, GuestAddr(0x1008), &EventCounts { bc: 2, bcm: 1, ..EventCounts::default() });
+        let options =
+            ["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,1,64", "--D1=1024,2,64", "--LL=4096,4,64", "x"];
+        let options: Vec<OsString> = options.iter().map(OsString::from).collect();
+        let Ok(Request::Run(options, ..)) = parse(&options, sources::environment, || (vec![], vec![])) else {
+            panic!()
+        };
+        let simulation = Simulation::new(&options).unwrap();
+        let profile = profile(&report(&modules, &[]), &table, &simulation, &mut Echo).unwrap();
+        assert_eq!(
+            text(&profile),
+            "desc: I1 cache:         1024 B, 64 B, direct-mapped\n\
+             desc: D1 cache:         1024 B, 64 B, 2-way associative\n\
+             desc: LL cache:         4096 B, 64 B, 4-way associative\n\
+             cmd: x a b\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim\nfl=a\nfn=f\n\
+             4 5 3 1 5 3 1 0 0 0 0 0 0 0\n8 2 0 0 0 0 0 0 0 0 2 1 0 0\n\
+             summary: 7 3 1 5 3 1 0 0 0 2 1 0 0\n"
+        );
     }
 
     #[test]
@@ -235,11 +267,8 @@ mod tests {
         let counts = [count(0, 1, 1), count(0, 2, 2), count(7, 3, u64::MAX)];
         let all: [&mut dyn Attribute; 2] = [&mut Nothing, &mut Sloppy];
         for attribute in all {
-            let result = profile(&report(&modules, &counts), attribute);
-            match result {
-                Ok(profile) => assert_eq!(total_ir(&profile), i128::from(u64::MAX) + 3),
-                Err(e) => panic!("{e}"),
-            }
+            let profile = instructions(&report(&modules, &counts), attribute);
+            assert_eq!(profile.total(), [i128::from(u64::MAX) + 3]);
         }
     }
 

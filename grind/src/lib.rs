@@ -5,9 +5,11 @@
 
 pub mod attribute;
 pub mod called;
+pub mod counts;
 pub mod debuginfo;
 pub mod dump;
 pub mod expand;
+pub mod front;
 pub mod glob;
 pub mod log;
 pub mod manual;
@@ -17,4 +19,6 @@ pub mod outfile;
 pub mod resolve;
 pub mod run;
 pub mod session;
+pub mod simulation;
+pub mod simulator;
 pub mod source;

@@ -1,16 +1,16 @@
 //! The few system calls that safe wrappers do not offer, and nothing else: duplicating a descriptor by number, signal
-//! dispositions, death by a signal.
+//! dispositions, the second process, stops and death by a signal.
 //!
 //! Grind must outlive the signals that the terminal sends to it and to the program alike (the profile would be lost), pass
 //! on those that are sent to it alone, and end as the program ended. The handlers here are async-signal-safe: they read
-//! an atomic and call `kill`. Handlers, unlike ignored signals, are not inherited through `execve`, so the program starts
+//! atomics and call `kill`. Handlers, unlike ignored signals, are not inherited through `execve`, so the program starts
 //! with the dispositions it has natively.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
-use std::os::fd::FromRawFd;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -29,44 +29,167 @@ pub fn duplicate(fd: i32) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// The process that signals are passed on to; 0: none yet.
+/// The process that signals are passed on to, and in the tracer the one that dies with the front; 0: none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
-/// Names the process that signals sent to grind are passed on to.
+/// This is the tracer: nothing is passed on.
+static TRACER: AtomicBool = AtomicBool::new(false);
+
+/// The front died before there was a program.
+static ORPHAN: AtomicBool = AtomicBool::new(false);
+
+/// Names the process that signals sent to grind are passed on to; 0 for none.
 pub fn pass_signals_to(pid: i32) {
-    PROGRAM.store(pid, Ordering::Relaxed);
+    PROGRAM.store(pid, Ordering::SeqCst);
+}
+
+/// Names the process that is killed when the front dies; 0 for none. For the tracer only.
+pub fn kill_with_the_front(pid: i32) {
+    PROGRAM.store(pid, Ordering::SeqCst);
+    if pid > 0 && ORPHAN.load(Ordering::SeqCst) {
+        // SAFETY: takes no pointers.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+    }
+}
+
+/// The signal that the kernel sends to the tracer when the front dies.
+fn front_died() -> libc::c_int {
+    libc::SIGRTMAX()
 }
 
 extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    let program = PROGRAM.load(Ordering::Relaxed);
+    let program = PROGRAM.load(Ordering::SeqCst);
+    let errno = Errno::last_raw();
+    if TRACER.load(Ordering::Relaxed) {
+        if signal == front_died() {
+            ORPHAN.store(true, Ordering::SeqCst);
+            if program > 0 {
+                // SAFETY: kill is async-signal-safe and has no memory effects.
+                unsafe { libc::kill(program, libc::SIGKILL) };
+            }
+        }
+        Errno::set_raw(errno);
+        return;
+    }
     // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.
     let code = unsafe { (*info).si_code };
     // The terminal signals the whole process group: the program has had its own copy.
     if program > 0 && code != libc::SI_KERNEL {
-        let errno = Errno::last_raw();
-        // SAFETY: kill is async-signal-safe and has no memory effects.
-        unsafe { libc::kill(program, signal) };
+        // SAFETY: both calls are async-signal-safe; `info` is valid as above and only read.
+        unsafe {
+            // Of sigqueue: with its value. The kernel takes no other code from outside.
+            if code >= 0 || libc::syscall(libc::SYS_rt_sigqueueinfo, program, signal, info) < 0 {
+                libc::kill(program, signal);
+            }
+        }
         Errno::set_raw(errno);
     }
 }
 
-/// Makes grind survive the signals that end a program, and pass on those that were sent to grind alone.
+/// Signals that are not passed on: those that cannot be caught, that an instruction causes, or that concern grind itself.
+const OWN: [libc::c_int; 10] = [
+    libc::SIGKILL,
+    libc::SIGSTOP,
+    libc::SIGCONT,
+    libc::SIGCHLD,
+    libc::SIGPIPE,
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+];
+
+/// Makes grind survive the signals that end or stop a program, and pass on those that were sent to grind alone.
 ///
 /// A signal that was ignored when grind started stays ignored, for the program too.
+pub fn pass_on_signals() {
+    for signal in (1..=libc::SIGRTMAX()).filter(|s| !OWN.contains(s)) {
+        catch(signal, pass_on as *const () as libc::sighandler_t);
+    }
+}
+
+/// Installs `handler` unless the signal is ignored, or is one of the C library's own.
+fn catch(signal: libc::c_int, handler: libc::sighandler_t) {
+    // SAFETY: the structures are plain data and valid for the calls; the handlers only do what is safe in one.
+    unsafe {
+        let mut old = std::mem::zeroed::<libc::sigaction>();
+        if libc::sigaction(signal, std::ptr::null(), &raw mut old) != 0 || old.sa_sigaction == libc::SIG_IGN {
+            return;
+        }
+        let mut new = std::mem::zeroed::<libc::sigaction>();
+        new.sa_sigaction = handler;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(signal, &raw const new, std::ptr::null_mut());
+    }
+}
+
+/// Splits off the tracer: its process ID in the front, `None` in the tracer. No other thread may exist.
 ///
 /// # Errors
-/// When the kernel refuses (it does not).
-pub fn pass_on_signals() -> io::Result<()> {
-    let action = SigAction::new(SigHandler::SigAction(pass_on), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2] {
-        // SAFETY: the handler only does what is safe in one.
-        let old = unsafe { sigaction(signal, &action) }?;
-        if matches!(old.handler(), SigHandler::SigIgn) {
-            // SAFETY: the previous disposition is put back.
-            unsafe { sigaction(signal, &old) }?;
+/// When there can be no more processes.
+pub fn fork_tracer() -> io::Result<Option<nix::unistd::Pid>> {
+    let front = nix::unistd::getpid();
+    // SAFETY: there is one thread, so the child may do anything.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { child } => Ok(Some(child)),
+        nix::unistd::ForkResult::Child => {
+            TRACER.store(true, Ordering::SeqCst);
+            // SAFETY: takes no pointers.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, front_died()) };
+            if nix::unistd::getppid() != front {
+                ORPHAN.store(true, Ordering::SeqCst);
+            }
+            Ok(None)
         }
     }
-    Ok(())
+}
+
+/// The front is about to end with processes left: the tracer must keep neither the terminal nor a pipe to or from the front's
+/// neighbours. The log has a descriptor of its own.
+pub fn leave_the_terminal() {
+    // SAFETY: takes no pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+    let _ = nix::unistd::setsid();
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        for fd in 0..3 {
+            // SAFETY: the three standard descriptors belong to nobody in particular.
+            unsafe { libc::dup2(null.as_raw_fd(), fd) };
+        }
+    }
+}
+
+/// Stops this process as `signal` stops one; returns when it has been continued.
+pub fn stop_by(signal: i32) {
+    if signal == libc::SIGSTOP {
+        let _ = raise(Signal::SIGSTOP);
+        return;
+    }
+    // SAFETY: the default disposition runs no code of ours; the structures are valid for the calls.
+    unsafe {
+        let mut old = std::mem::zeroed::<libc::sigaction>();
+        let mut new = std::mem::zeroed::<libc::sigaction>();
+        new.sa_sigaction = libc::SIG_DFL;
+        if libc::sigaction(signal, &raw const new, &raw mut old) == 0 {
+            libc::raise(signal);
+            libc::sigaction(signal, &raw const old, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Whether something can be read from `file` within some milliseconds, if only its end.
+pub fn readable_within(file: &impl AsRawFd, milliseconds: i32) -> bool {
+    let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, valid for the call.
+    unsafe { libc::poll(&raw mut wanted, 1, milliseconds) != 0 }
+}
+
+/// Continues a stopped process; 0 is none.
+pub fn continue_process(pid: i32) {
+    if pid > 1 {
+        // SAFETY: takes no pointers. A process that is gone needs nothing.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+    }
 }
 
 /// Ends grind by `signal`, as the program ended; without a core dump, which would be of the wrong process.

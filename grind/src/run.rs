@@ -13,11 +13,14 @@ use std::rc::Rc;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::front::{self, Side};
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
+use crate::simulation::Simulation;
+use crate::simulator::Simulator;
 use crate::source::Sources;
 use crate::{manual, os};
 
@@ -111,16 +114,28 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 }
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
     let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
     outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
-    let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start };
+    let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
-    runner.when_started(os::pass_signals_to);
-    os::pass_on_signals()?;
-    match grind_engine::run(&program, &settings, &mut runner)? {
+    os::pass_on_signals();
+    match front::split()? {
+        Side::Front(ending) => return Ok(ending),
+        Side::Tracer(reporter) => runner.report_to(reporter),
+    }
+    // From here on, there may be threads.
+    let simulator = settings.trace.any().then(|| Simulator::new(simulation.caches));
+    let (simulator, findings) = simulator.unzip();
+    runner.simulate(simulation, findings.unwrap_or_default());
+    let exit = match simulator {
+        Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),
+        None => grind_engine::run(&program, &settings, &mut runner),
+    };
+    match exit? {
         // A status has eight bits.
         Exit::Code(code) => Ok(Ending::Code((code & 0xff) as u8)),
         Exit::Signal(signal) => Ok(Ending::Signal(signal)),

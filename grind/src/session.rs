@@ -7,16 +7,20 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_engine::{Exit, Instrumentation, Notice, ProcessReport, Session};
+use grind_engine::{Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session};
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
+use crate::front::Reporter;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::options::Options;
 use crate::resolve::{self, Cause};
+use crate::simulation::{self, Simulation};
+use crate::simulator::Findings;
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ struct Process {
 pub struct Runner<'a> {
     called: Called,
     options: &'a Options,
+    simulation: Simulation,
+    findings: Findings,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -37,8 +43,8 @@ pub struct Runner<'a> {
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
-    /// Called with the first process, once it exists.
-    on_first: Option<fn(i32)>,
+    /// The line to the process that waits for the first one.
+    front: Option<Reporter>,
     /// Whether there has been a first process.
     started: bool,
 }
@@ -50,19 +56,27 @@ impl<'a> Runner<'a> {
         Self {
             called,
             options,
+            simulation: Simulation::default(),
+            findings: Findings::default(),
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             attribute,
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
-            on_first: None,
+            front: None,
             started: false,
         }
     }
 
-    /// Calls `act` with the ID of the first process as soon as it exists.
-    pub fn when_started(&mut self, act: fn(i32)) {
-        self.on_first = Some(act);
+    /// Counts what `simulation` adds to instructions, too; what it found will be in `findings`.
+    pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
+        self.simulation = simulation;
+        self.findings = findings;
+    }
+
+    /// Tells the front how the first process fares.
+    pub fn report_to(&mut self, front: Reporter) {
+        self.front = Some(front);
     }
 
     fn user(&mut self, pid: i32, lines: &str) {
@@ -113,6 +127,20 @@ impl<'a> Runner<'a> {
         self.log.say(pid, Voice::Detail, &lines);
     }
 
+    fn describe_simulation(&mut self, pid: i32) {
+        for note in self.simulation.notes() {
+            self.log.say(pid, Voice::Detail, note);
+        }
+        for remark in self.simulation.remarks() {
+            self.log.say(pid, Voice::User, remark);
+        }
+        if self.options.verbosity > 1
+            && let Some(configuration) = self.simulation.configuration()
+        {
+            self.log.say(pid, Voice::User, &configuration);
+        }
+    }
+
     /// Why the program that `pid` is about to start cannot be followed, if so.
     fn unfollowable(&self, pid: i32, path: &Path) -> Option<Cause> {
         // Relative to the process, not to grind.
@@ -160,8 +188,8 @@ impl Session for Runner<'_> {
         let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
         self.processes.insert(pid, Process { command: command_line(args), parent });
         let first = !std::mem::replace(&mut self.started, true);
-        if let Some(act) = self.on_first.take() {
-            act(pid);
+        if let Some(front) = self.front.as_mut().filter(|_| first) {
+            front.started(pid);
         }
         let failure = if self.log.knows(pid) {
             self.log.unsilence(pid);
@@ -173,6 +201,13 @@ impl Session for Runner<'_> {
         self.banner(pid);
         if first {
             self.verbose_start(pid);
+            self.describe_simulation(pid);
+        }
+    }
+
+    fn first_process(&mut self, how: FirstProcess) {
+        if let Some(front) = &mut self.front {
+            front.fares(how);
         }
     }
 
@@ -197,7 +232,12 @@ impl Session for Runner<'_> {
                 self.user(pid, "");
             }
         }
-        let profile = dump::profile(report, &mut *self.attribute);
+        let mut counts = CountTable::new(self.simulation.events());
+        counts.add_instructions(report.counts);
+        for found in self.findings.take(pid) {
+            counts.add(found.module, found.addr, &found.counts);
+        }
+        let profile = dump::profile(report, &counts, &self.simulation, &mut *self.attribute);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
@@ -221,8 +261,8 @@ impl Session for Runner<'_> {
                     }
                 }
                 if self.options.verbosity > 0 {
-                    let total = with_commas(dump::total_ir(&profile));
-                    self.user(pid, &format!("I refs:        {total}"));
+                    let summary = simulation::summary(self.simulation.events(), profile.total());
+                    self.user(pid, &summary);
                 }
             }
             Err(error) => {
@@ -260,19 +300,6 @@ impl Session for Runner<'_> {
             _ => {}
         }
     }
-}
-
-/// `1,234,567`
-fn with_commas(number: i128) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -47,6 +47,13 @@ fn wrong_usage_ends_with_1() {
             ),
         ),
         (
+            &["--D1=32768,8,48", "true"],
+            format!(
+                "grind: Cache set count is not a power of two.\ngrind: Bad option: --D1=32768,8,48\n\
+                 grind: Bad argument '32768,8,48'\ngrind: {MORE}"
+            ),
+        ),
+        (
             &["--cachegrind-out-file=", "true"],
             format!("grind: Bad option: --cachegrind-out-file=\ngrind: No filename given\ngrind: {MORE}"),
         ),

@@ -68,7 +68,7 @@ fn bash(line: &str) -> Vec<String> {
 #[test]
 fn bash_completes_options() {
     assert_eq!(bash("grind --trace-children=y"), ["yes"]);
-    assert_eq!(bash("grind --cach"), ["--cachegrind-out-file="]);
+    assert_eq!(bash("grind --cacheg"), ["--cachegrind-out-file="]);
     assert_eq!(bash("grind -q --cpu="), ["baseline", "host", "haswell"]);
     assert_eq!(bash("grind ls --trace-ch"), Vec::<String>::new());
     assert!(bash("grind -q tru").contains(&"true".to_owned()));

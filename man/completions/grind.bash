@@ -60,6 +60,14 @@ _grind_options='--tool=cachegrind
 --cachegrind-out-file=
 --instr-at-start=yes
 --instr-at-start=no
+--cache-sim=yes
+--cache-sim=no
+--branch-sim=yes
+--branch-sim=no
+--I1=
+--D1=
+--LL=
+--L2=
 --command-line-only=yes
 --command-line-only=no'
 complete -F _grind grind

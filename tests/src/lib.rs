@@ -11,8 +11,10 @@
 
 pub mod build;
 pub mod compare;
+pub mod costs;
 pub mod profile;
 pub mod random;
 pub mod run;
+pub mod simulation;
 pub mod step;
 pub mod tools;

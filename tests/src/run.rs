@@ -78,7 +78,8 @@ impl<'a> Job<'a> {
         self.profiled(&tools::valgrind())
     }
 
-    fn profiled(&self, profiler: &[String]) -> Profiled {
+    /// Runs it under `profiler`.
+    pub fn profiled(&self, profiler: &[String]) -> Profiled {
         let out = tempfile::tempdir().expect("a temporary folder");
         let mut words = profiler.to_vec();
         words.push(format!("--cachegrind-out-file={}/cg.%p", out.path().display()));

@@ -16,23 +16,72 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+/// Sees every step of a program.
+pub trait Visitor {
+    /// The thread is about to execute the instruction at `regs.rip`.
+    ///
+    /// # Errors
+    /// What the visitor cannot go on with.
+    fn before(&mut self, pid: Pid, regs: &libc::user_regs_struct) -> Result<()> {
+        let _ = (pid, regs);
+        Ok(())
+    }
+
+    /// It did, which counts `executions`; no registers if it has ended.
+    ///
+    /// # Errors
+    /// What the visitor cannot go on with.
+    fn executed(
+        &mut self,
+        before: &libc::user_regs_struct,
+        after: Option<&libc::user_regs_struct>,
+        executions: u64,
+    ) -> Result<()>;
+}
+
+#[derive(Default)]
+struct Counter(BTreeMap<u64, u64>);
+
+impl Visitor for Counter {
+    fn executed(
+        &mut self,
+        before: &libc::user_regs_struct,
+        _after: Option<&libc::user_regs_struct>,
+        executions: u64,
+    ) -> Result<()> {
+        *self.0.entry(before.rip).or_default() += executions;
+        ensure!(self.0.len() < 1_000_000, "too large a program to step through");
+        Ok(())
+    }
+}
+
 /// Counts executions by address until the program ends.
 ///
 /// # Errors
 /// If the program cannot be started or traced, or makes a process or a thread.
 pub fn count(program: &Path, dir: &Path) -> Result<BTreeMap<u64, u64>> {
+    let mut counter = Counter::default();
+    walk(program, dir, &mut counter)?;
+    Ok(counter.0)
+}
+
+/// Steps through a program until it ends.
+///
+/// # Errors
+/// If the program cannot be started or traced, or makes a process or a thread; what the visitor cannot go on with.
+pub fn walk(program: &Path, dir: &Path, visitor: &mut dyn Visitor) -> Result<()> {
     // The shell stops itself, so that it can be seized before it becomes the program: no unsafe fork is needed.
     let words = ["/bin/sh".to_owned(), "-c".into(), "kill -STOP $$; exec \"$0\"".into(), program.display().to_string()];
     let mut command: Command = crate::run::command(&words, dir);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let pid = Pid::from_raw(child.id().try_into()?);
-    let counted = trace(pid);
+    let walked = trace(pid, visitor);
     let _ = kill(pid, Signal::SIGKILL);
     let _ = waitpid(pid, None);
-    counted.with_context(|| format!("single-stepping {}", program.display()))
+    walked.with_context(|| format!("single-stepping {}", program.display()))
 }
 
-fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
+fn trace(pid: Pid, visitor: &mut dyn Visitor) -> Result<()> {
     waitpid(pid, Some(WaitPidFlag::WUNTRACED)).context("waiting for the shell to stop")?;
     ptrace::seize(pid, Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_EXITKILL).context("seizing the shell")?;
     kill(pid, Signal::SIGCONT)?;
@@ -47,19 +96,19 @@ fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
     // The next step ends execve itself; count from the first instruction that the program executes.
     ptrace::step(pid, None)?;
     waitpid(pid, Some(WaitPidFlag::__WALL))?;
-    let mut counts = BTreeMap::new();
     let mut before = ptrace::getregs(pid)?;
     let mut inject = None;
     loop {
+        visitor.before(pid, &before)?;
         ptrace::step(pid, inject)?;
         let delivered = inject.take();
         match waitpid(pid, Some(WaitPidFlag::__WALL))? {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
                 // The last instruction is the system call that ended the program, unless a signal did.
                 if delivered.is_none() {
-                    *counts.entry(before.rip).or_default() += 1;
+                    visitor.executed(&before, None, 1)?;
                 }
-                return Ok(counts);
+                return Ok(());
             }
             WaitStatus::Stopped(_, signal) => {
                 let after = ptrace::getregs(pid)?;
@@ -69,11 +118,11 @@ fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
                 // and int3 was executed. Any other signal was sent, or is a fault, whose instruction was not executed.
                 match (signal, info.si_code) {
                     (Signal::SIGTRAP, 1 | 2) => {
-                        *counts.entry(before.rip).or_default() += executions(pid, &before, &after)?
+                        visitor.executed(&before, Some(&after), executions(pid, &before, &after)?)?;
                     }
                     (Signal::SIGTRAP, 5) => {}
                     (Signal::SIGTRAP, 0x80) => {
-                        *counts.entry(before.rip).or_default() += 1;
+                        visitor.executed(&before, Some(&after), 1)?;
                         inject = Some(signal);
                     }
                     _ => inject = Some(signal),
@@ -83,7 +132,6 @@ fn trace(pid: Pid) -> Result<BTreeMap<u64, u64>> {
             WaitStatus::PtraceEvent(_, _, event) => bail!("unexpected event {event}"),
             other => bail!("unexpected stop {other:?}"),
         }
-        ensure!(counts.len() < 1_000_000, "too large a program to step through");
     }
 }
 

@@ -3,13 +3,13 @@
 //! A number is right or reported as too long; nothing is ever rounded or wrapped unnoticed.
 
 /// Numbers of more digits are left to the careful way.
-pub(super) const DIGITS: usize = 15;
+pub(crate) const DIGITS: usize = 15;
 
 /// The number that `text` starts with and how many digits it has; the number is right for up to 19 digits.
 ///
 /// Eight digits are looked at at once, since loops over digits are unpredictable branches: this is most of the work.
 #[inline]
-pub(super) fn digits(text: &[u8]) -> (u64, usize) {
+pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let Some(eight) = text.first_chunk::<8>() else { return more_digits(text, 0, 0) };
     let values = u64::from_le_bytes(*eight) ^ ZEROS;

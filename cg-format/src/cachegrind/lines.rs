@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use super::read::ReadErrorKind;
 
 /// Cuts an input into pieces of whole lines.
-pub(super) struct LineSource<R> {
+pub(crate) struct LineSource<R> {
     input: R,
     /// Always [`PAD`] bytes longer than what it may hold.
     buffer: Vec<u8>,
@@ -17,12 +17,12 @@ pub(super) struct LineSource<R> {
 }
 
 /// Whole lines, each with its `\n`, and behind them [`PAD`] bytes that mean nothing.
-pub(super) struct Piece<'a> {
-    pub(super) padded: &'a [u8],
+pub(crate) struct Piece<'a> {
+    pub(crate) padded: &'a [u8],
 }
 
 impl Piece<'_> {
-    pub(super) fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         &self.padded[..self.padded.len() - PAD]
     }
 }
@@ -30,15 +30,15 @@ impl Piece<'_> {
 const PIECE: usize = 1 << 18;
 const LONGEST_LINE: usize = 1 << 24;
 /// Numbers are loaded eight bytes at a time, also at the end of a piece.
-pub(super) const PAD: usize = 8;
+pub(crate) const PAD: usize = 8;
 
 impl<R: Read> LineSource<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self { input, buffer: vec![0; PIECE + PAD], end: 0, cut: 0 }
     }
 
     /// The next lines; nothing at the end.
-    pub(super) fn next_piece(&mut self) -> Result<Piece<'_>, ReadErrorKind> {
+    pub(crate) fn next_piece(&mut self) -> Result<Piece<'_>, ReadErrorKind> {
         self.buffer.copy_within(self.cut..self.end, 0);
         self.end -= self.cut;
         self.cut = 0;
@@ -67,7 +67,7 @@ impl<R: Read> LineSource<R> {
                 self.cut = self.end;
                 break;
             }
-            if let Some(last) = self.buffer[fresh..self.end].iter().rposition(|byte| *byte == b'\n') {
+            if let Some(last) = memchr::memrchr(b'\n', &self.buffer[fresh..self.end]) {
                 self.cut = fresh + last + 1;
                 break;
             }

@@ -11,8 +11,10 @@
 //!
 //! The same file, function or line may come again: its counts add up. Counts may be negative.
 
-mod digits;
-mod lines;
+mod cells;
+pub(crate) mod digits;
+pub(crate) mod lines;
+mod names;
 mod profile;
 mod read;
 mod rows;

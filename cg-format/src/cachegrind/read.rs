@@ -10,7 +10,7 @@ use std::io::{self, Read};
 
 use super::digits::{DIGITS, digits};
 use super::lines::{LineSource, PAD, Piece};
-use super::profile::{Header, Profile, UNSPECIFIED};
+use super::profile::{Header, Profile};
 use crate::count::{LIMIT, ParseCountError, parse};
 
 /// How much of the lines is kept.
@@ -84,6 +84,8 @@ pub enum ReadErrorKind {
     NoEvents,
     /// An event's name is not UTF-8 or comes twice.
     BadEvent(String),
+    /// More events than any tool has: 256. Each row has a count for each, so a small file could fill the memory.
+    TooManyEvents,
     /// The line is of no known kind; the text is its beginning.
     Malformed(String),
     /// A count is no number, or there are more counts than events.
@@ -126,6 +128,7 @@ impl fmt::Display for ReadErrorKind {
             Self::NoCommand => f.write_str("missing a `command:` line"),
             Self::NoEvents => f.write_str("missing an `events:` line"),
             Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
+            Self::TooManyEvents => f.write_str("more than 256 events: this is no profile"),
             Self::Malformed(text) => write!(f, "malformed line: {text}"),
             Self::BadCounts => f.write_str("malformed or too many event counts"),
             Self::BadLineNumber => f.write_str("the line number is larger than 64 bits hold"),
@@ -197,11 +200,11 @@ pub fn read_more(
         let kind = if parser.stage == Stage::Events { ReadErrorKind::NoEvents } else { ReadErrorKind::NoCommand };
         return Err(fault(end, kind));
     }
-    parser.settle();
-    if parser.total.iter().any(|total| total.abs() > LIMIT) {
-        return Err(fault(end, ReadErrorKind::TooLarge));
-    }
     if let Some(profile) = profile {
+        parser.settle(profile).map_err(|kind| fault(end, kind))?;
+        if parser.total.iter().any(|total| total.abs() > LIMIT) {
+            return Err(fault(end, ReadErrorKind::TooLarge));
+        }
         profile.add_to_total(&parser.total).map_err(|_| fault(end, ReadErrorKind::TooLarge))?;
     }
     let summary = match &parser.summary {
@@ -219,6 +222,8 @@ pub fn read_more(
 /// So many rows of counts below 10^15 stay below 2^63.
 const MOST_RECENT: u32 = 4096;
 
+const MOST_EVENTS: usize = 256;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Command,
@@ -235,12 +240,11 @@ struct Parser {
     /// Counts of the row at hand; as wide as there are events.
     scratch: Vec<i64>,
     total: Vec<i128>,
-    /// Sums of rows that are not in `total` yet, and how many rows those are.
+    /// Sums of rows that are not in `total` yet, and how many rows those are. If lines are not kept, the profile does not
+    /// have them yet either, and all are of the function at hand.
     recent: Vec<i64>,
     recent_rows: u32,
     summary: Option<(u64, Vec<i128>)>,
-    file: Option<usize>,
-    function: usize,
 }
 
 type Step<T> = Result<T, ReadErrorKind>;
@@ -257,8 +261,6 @@ impl Parser {
             recent: Vec::new(),
             recent_rows: 0,
             summary: None,
-            file: None,
-            function: 0,
         }
     }
 
@@ -275,6 +277,9 @@ impl Parser {
         while rest.len() > PAD {
             self.line += 1;
             let used = if rest[0].is_ascii_digit() {
+                if self.recent_rows == MOST_RECENT {
+                    self.settle(profile)?;
+                }
                 match self.row(rest, profile) {
                     0 => self.careful_row(rest, profile)?,
                     used => used,
@@ -305,6 +310,9 @@ impl Parser {
             if self.header.events.iter().any(|other| other == name) {
                 return Err(bad());
             }
+            if self.header.events.len() == MOST_EVENTS {
+                return Err(ReadErrorKind::TooManyEvents);
+            }
             self.header.events.push(name.to_owned());
         }
         if self.header.events.is_empty() {
@@ -318,7 +326,8 @@ impl Parser {
             Some(profile) if profile.header.events != self.header.events => {
                 return Err(ReadErrorKind::EventsDiffer(self.header.events.clone()));
             }
-            Some(_) => {}
+            // What the input before ended with is none of this one's.
+            Some(profile) => profile.lose_aim(),
             None => *profile = Some(Profile::with_header(self.header.clone())),
         }
         Ok(())
@@ -328,8 +337,7 @@ impl Parser {
     #[inline]
     fn row(&mut self, text: &[u8], profile: &mut Profile) -> usize {
         let (number, length) = digits(text);
-        let Some(file) = self.file else { return 0 };
-        if length > DIGITS {
+        if length > DIGITS || !profile.has_aim() {
             return 0;
         }
         self.scratch.fill(0);
@@ -357,12 +365,7 @@ impl Parser {
                 [b' ', b'\n', ..] => 2,
                 _ => return 0,
             };
-        let rows = profile.rows_mut((file, self.function));
-        let added = match self.detail {
-            Detail::Lines => rows.add_narrow(number, &self.scratch),
-            Detail::Functions => rows.add_to_only_row(&self.scratch),
-        };
-        if added.is_err() {
+        if self.detail == Detail::Lines && profile.add_narrow(number, &self.scratch).is_err() {
             return 0;
         }
         for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
@@ -370,19 +373,20 @@ impl Parser {
             *total += *count;
         }
         self.recent_rows += 1;
-        if self.recent_rows == MOST_RECENT {
-            self.settle();
-        }
         used
     }
 
-    /// Moves the sums of the latest rows to the total.
-    fn settle(&mut self) {
+    /// Moves the sums of the latest rows to where they belong.
+    fn settle(&mut self, profile: &mut Profile) -> Step<()> {
+        if self.detail == Detail::Functions && self.recent_rows > 0 {
+            profile.add_to_only_row(&self.recent).map_err(|_| ReadErrorKind::TooLarge)?;
+        }
         for (total, recent) in self.total.iter_mut().zip(&mut self.recent) {
             // Cannot overflow: 10^15 a row, and careful rows leave half of the range, room for 10^22 such rows.
             *total += i128::from(std::mem::take(recent));
         }
         self.recent_rows = 0;
+        Ok(())
     }
 
     /// A row that has tabs, a `+`, large numbers or a fault; returns the length of its line.
@@ -397,22 +401,26 @@ impl Parser {
         let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
         let number = number.ok_or(ReadErrorKind::BadLineNumber)?;
         let counts = self.counts(words)?;
-        let Some(file) = self.file else { return Err(ReadErrorKind::NoFile) };
-        let row = if self.detail == Detail::Lines { number } else { 0 };
-        let narrow: Result<Vec<i64>, _> = counts.iter().map(|count| i64::try_from(*count)).collect();
-        let rows = profile.rows_mut((file, self.function));
-        match narrow {
-            Ok(narrow) => rows.add_narrow(row, &narrow),
-            Err(_) => rows.add_wide(row, &counts),
+        if !profile.has_aim() {
+            return Err(ReadErrorKind::NoFile);
+        }
+        self.settle(profile)?;
+        match self.detail {
+            Detail::Lines => profile.add_to_line(number, &counts),
+            Detail::Functions => profile.add_wide_to_only_row(&counts),
         }
         .map_err(|_| ReadErrorKind::TooLarge)?;
-        self.settle();
         for (total, count) in self.total.iter_mut().zip(&counts) {
             // The limit counts at the end; until then there is room for what other rows take away again.
             let sum = total.checked_add(*count).filter(|sum| sum.abs() < i128::MAX / 2);
             *total = sum.ok_or(ReadErrorKind::TooLarge)?;
         }
         Ok(line.len() + 1)
+    }
+
+    /// Before another function is aimed at.
+    fn leave_function(&mut self, profile: &mut Profile) -> Step<()> {
+        if self.detail == Detail::Functions { self.settle(profile) } else { Ok(()) }
     }
 
     fn counts<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> Step<Vec<i128>> {
@@ -435,12 +443,14 @@ impl Parser {
         let whole = first_line(text);
         let line = without_cr(whole);
         if let Some(name) = line.strip_prefix(b"fn=") {
-            let Some(file) = self.file else { return Err(ReadErrorKind::NoFile) };
-            self.function = profile.function(file, name);
+            if !profile.has_aim() {
+                return Err(ReadErrorKind::NoFile);
+            }
+            self.leave_function(profile)?;
+            profile.aim_at_function(name);
         } else if let Some(name) = line.strip_prefix(b"fl=") {
-            let file = profile.file(name);
-            self.file = Some(file);
-            self.function = profile.function(file, UNSPECIFIED);
+            self.leave_function(profile)?;
+            profile.aim_at_file(name);
         } else if let Some(text) = value(line, b"summary:") {
             let words = text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
             self.summary = Some((self.line, self.counts(words)?));
@@ -453,7 +463,7 @@ impl Parser {
 
 /// The first line of `text`, without its end.
 fn first_line(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    let end = memchr::memchr(b'\n', text).unwrap_or(text.len());
     &text[..end]
 }
 

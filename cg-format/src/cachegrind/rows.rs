@@ -1,128 +1,266 @@
-//! The rows of one function: line numbers and their counts, in the order in which the lines first came.
+//! The rows of a profile: line numbers and their counts, the rows of a function side by side in one large vector.
 //!
 //! Profiles list lines in ascending order and profiles of one program list the same lines, so the row of the next line
-//! is nearly always the one after the last. That guess is tried first; a search comes second; a hash index is built
-//! only for a function whose lines came out of order. Each line has exactly one row.
+//! is nearly always the one after the last, or new and at the end of everything. Those two cases are tried first and
+//! allocate nothing; a search comes second; a hash index is built only for a function whose lines came out of order.
+//! Each line of a function has exactly one row. A function that grows after another one has begun moves to the end, with
+//! room to grow, as a vector would: what is left behind is at most about as much as what is kept.
 
 use std::collections::HashMap;
 
-use crate::count::{CountTable, TooLarge};
+use super::cells::Cells;
+use crate::count::TooLarge;
 
-/// Lines of a function with their counts.
+/// Where the rows of a function lie; indices of cells.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    lines: Vec<u64>,
-    counts: CountTable,
-    /// The row that the next line is guessed to have.
-    cursor: usize,
-    /// Row of each line, once the lines are not in ascending order any more.
-    // Boxed since there are millions of these, nearly all without an index: 8 bytes instead of 48.
-    #[allow(clippy::box_collection)]
-    index: Option<Box<HashMap<u64, usize>>>,
+pub(super) struct Span {
+    start: usize,
+    end: usize,
+    // Boxed since there are millions of spans, nearly all without it.
+    extra: Option<Box<Extra>>,
 }
 
-impl Rows {
-    pub(crate) fn new(width: usize) -> Self {
-        Self { lines: Vec::new(), counts: CountTable::new(width), cursor: 0, index: None }
-    }
+/// What only a function has that grew late or out of order.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    /// The end of the cells that are the function's, used or not; 0 if it was never moved.
+    room: usize,
+    /// The number of the row of each line, once the lines are not in ascending order any more.
+    index: Option<HashMap<u64, usize>>,
+}
 
-    /// The line numbers, each once; 0 stands for "unknown line".
+/// The rows of all functions, and which row is expected next.
+#[derive(Clone, Debug)]
+pub(super) struct Store {
+    cells: Cells,
+    /// The cells of a row: the line and its counts.
+    stride: usize,
+    /// The cell at which the row of the next line is guessed to begin, in the function that was last aimed at.
+    cursor: usize,
+}
+
+/// The rows of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    cells: &'a Cells,
+    stride: usize,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// The number of rows.
     #[must_use]
-    pub fn lines(&self) -> &[u64] {
-        &self.lines
+    pub fn len(self) -> usize {
+        (self.end - self.start) / self.stride
     }
 
-    /// The counts: row `i` belongs to `lines()[i]`.
+    /// Whether there is no row.
     #[must_use]
-    pub fn counts(&self) -> &CountTable {
-        &self.counts
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
     }
 
-    pub(crate) fn counts_mut(&mut self) -> &mut CountTable {
-        &mut self.counts
+    /// The line number of a row, counted from 0; each line has one row, and line 0 is "unknown".
+    ///
+    /// # Panics
+    /// When there are not that many rows; so do the other methods that take a row.
+    #[must_use]
+    pub fn line(self, row: usize) -> u64 {
+        self.cells.line(self.at(row))
     }
 
-    /// Lines from the start are expected again.
-    pub(crate) fn rewind(&mut self) {
-        self.cursor = 0;
+    /// The line numbers of all rows.
+    pub fn lines(self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        (0..self.len()).map(move |row| self.line(row))
     }
 
-    #[inline]
-    pub(crate) fn add_narrow(&mut self, line: u64, counts: &[i64]) -> Result<(), TooLarge> {
-        if self.lines.get(self.cursor) == Some(&line) {
-            let row = self.cursor;
-            self.cursor += 1;
-            return self.counts.add_narrow(row, counts);
-        }
-        match self.find(line) {
-            Some(row) => self.counts.add_narrow(row, counts),
-            None => {
-                self.append(line);
-                self.counts.push_narrow(counts);
-                Ok(())
-            }
-        }
+    /// The number of counts of a row: one for each event.
+    #[must_use]
+    pub fn width(self) -> usize {
+        self.stride - 1
     }
 
-    /// Adds to line 0 where no other line is kept.
-    #[inline]
-    pub(crate) fn add_to_only_row(&mut self, counts: &[i64]) -> Result<(), TooLarge> {
-        self.cursor = 0;
-        self.add_narrow(0, counts)
+    /// The count of event `column` in a row.
+    #[must_use]
+    pub fn count(self, row: usize, column: usize) -> i128 {
+        assert!(column < self.width());
+        self.cells.get(self.at(row) + 1 + column)
     }
 
-    pub(crate) fn add_wide(&mut self, line: u64, counts: &[i128]) -> Result<(), TooLarge> {
-        let row = self.row_for(line);
-        self.counts.add_wide(row, counts)
+    /// The counts of a row, in the order of the events.
+    #[must_use]
+    pub fn counts(self, row: usize) -> Vec<i128> {
+        (0..self.width()).map(|column| self.count(row, column)).collect()
     }
 
-    pub(crate) fn add_rows(&mut self, other: &Self) -> Result<(), TooLarge> {
-        self.rewind();
-        for (from, line) in other.lines.iter().enumerate() {
-            let row = self.row_for(*line);
-            self.counts.add_row(row, &other.counts, from)?;
+    /// The sum of the counts of event `column`.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when the sum passes [`crate::count::LIMIT`].
+    pub fn sum(self, column: usize) -> Result<i128, TooLarge> {
+        (0..self.len()).try_fold(0, |sum, row| crate::count::sum(sum, self.count(row, column)))
+    }
+
+    /// Adds a row to `sums`, event by event.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when a sum passes [`crate::count::LIMIT`].
+    pub fn add_row_to(self, row: usize, sums: &mut [i128]) -> Result<(), TooLarge> {
+        let at = self.at(row);
+        for (column, value) in sums.iter_mut().enumerate().take(self.width()) {
+            *value = crate::count::sum(*value, self.cells.get(at + 1 + column))?;
         }
         Ok(())
     }
 
-    fn row_for(&mut self, line: u64) -> usize {
-        self.find(line).unwrap_or_else(|| {
-            self.append(line);
-            self.counts.push_zeros()
-        })
+    /// Adds all rows to `sums`, event by event.
+    ///
+    /// # Errors
+    /// As [`Rows::add_row_to`].
+    pub fn add_to(self, sums: &mut [i128]) -> Result<(), TooLarge> {
+        (0..self.len()).try_for_each(|row| self.add_row_to(row, sums))
     }
 
-    fn find(&mut self, line: u64) -> Option<usize> {
-        let row = if self.lines.get(self.cursor) == Some(&line) {
-            Some(self.cursor)
-        } else if let Some(index) = &self.index {
-            index.get(&line).copied()
-        } else if self.lines.last().is_none_or(|last| *last < line) {
-            None
-        } else {
-            self.lines.binary_search(&line).ok()
-        };
-        if let Some(row) = row {
-            self.cursor = row + 1;
-        }
-        row
+    fn at(self, row: usize) -> usize {
+        assert!(row < self.len());
+        self.start + row * self.stride
+    }
+}
+
+impl Store {
+    /// No rows, for `width` events a row.
+    pub(super) fn new(width: usize) -> Self {
+        Self { cells: Cells::default(), stride: width + 1, cursor: 0 }
     }
 
-    /// Records a line that is not there yet; the caller pushes its counts.
-    fn append(&mut self, line: u64) {
-        let row = self.lines.len();
-        if let Some(index) = &mut self.index {
-            index.insert(line, row);
-        } else if self.lines.last().is_some_and(|last| *last > line) {
-            let mut index: HashMap<u64, usize> = self.lines.iter().copied().zip(0..).collect();
-            index.insert(line, row);
-            self.index = Some(Box::new(index));
+    /// A function without rows.
+    pub(super) fn span(&self) -> Span {
+        Span { start: self.cells.len(), end: self.cells.len(), extra: None }
+    }
+
+    pub(super) fn rows(&self, span: &Span) -> Rows<'_> {
+        Rows { cells: &self.cells, stride: self.stride, start: span.start, end: span.end }
+    }
+
+    /// From here on rows are added to `span`, and lines from its start are expected.
+    pub(super) fn aim(&mut self, span: &Span) {
+        self.cursor = span.start;
+    }
+
+    /// Changes the sign of every count.
+    pub(super) fn negate(&mut self) {
+        self.cells.negate(self.stride);
+    }
+
+    /// Adds counts to a line of the function aimed at.
+    #[inline]
+    pub(super) fn add_narrow(&mut self, span: &mut Span, line: u64, counts: &[i64]) -> Result<(), TooLarge> {
+        if self.cursor < span.end {
+            if self.cells.add_to_line(self.cursor, line, counts) {
+                self.cursor += self.stride;
+                return Ok(());
+            }
+        } else if span.end == self.cells.len()
+            && span.extra.is_none()
+            && (span.start == span.end || self.cells.line(span.end - self.stride) < line)
+            && self.cells.push_narrow(line, counts)
+        {
+            span.end += self.stride;
+            self.cursor = span.end;
+            return Ok(());
         }
-        // A cursor at the end stays there; one in the middle still points at the line to come.
-        if self.cursor == row {
-            self.cursor += 1;
+        let at = self.row_for(span, line);
+        self.cells.add_narrow(at + 1, counts)
+    }
+
+    /// As [`Store::add_narrow`], for counts of any size.
+    pub(super) fn add_wide(&mut self, span: &mut Span, line: u64, counts: &[i128]) -> Result<(), TooLarge> {
+        let at = self.row_for(span, line);
+        self.cells.add_wide(at + 1, counts)
+    }
+
+    /// Adds all rows of another store's function.
+    pub(super) fn add_rows(&mut self, span: &mut Span, rows: Rows<'_>) -> Result<(), TooLarge> {
+        for row in 0..rows.len() {
+            let (at, line) = (rows.at(row), rows.line(row));
+            match rows.cells.narrow(at + 1, rows.width()) {
+                Some(counts) => self.add_narrow(span, line, counts)?,
+                None => self.add_wide(span, line, &rows.counts(row))?,
+            }
         }
-        self.lines.push(line);
+        Ok(())
+    }
+
+    /// The cell at which the row of `line` begins; the row is made if it is not there.
+    fn row_for(&mut self, span: &mut Span, line: u64) -> usize {
+        let found = self.find(span, line);
+        let at = found.unwrap_or_else(|| self.append(span, line));
+        // A new row at the end leaves a cursor in the middle where it is: that line is still to come.
+        if found.is_some() || self.cursor == at {
+            self.cursor = at + self.stride;
+        }
+        at
+    }
+
+    fn find(&self, span: &Span, line: u64) -> Option<usize> {
+        if self.cursor < span.end && self.cells.line(self.cursor) == line {
+            return Some(self.cursor);
+        }
+        if let Some(index) = span.extra.as_ref().and_then(|extra| extra.index.as_ref()) {
+            return index.get(&line).map(|row| span.start + row * self.stride);
+        }
+        let rows = self.rows(span);
+        if rows.is_empty() || rows.line(rows.len() - 1) < line {
+            return None;
+        }
+        let (mut low, mut high) = (0, rows.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if rows.line(middle) < line {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low < rows.len() && rows.line(low) == line).then(|| span.start + low * self.stride)
+    }
+
+    /// Makes a row of zeros for a line that has none.
+    fn append(&mut self, span: &mut Span, line: u64) -> usize {
+        let rows = self.rows(span);
+        let number = rows.len();
+        let unsorted = number > 0 && rows.line(number - 1) > line;
+        if unsorted && span.extra.as_ref().is_none_or(|extra| extra.index.is_none()) {
+            let index = rows.lines().zip(0..).collect();
+            span.extra.get_or_insert_default().index = Some(index);
+        }
+        let extra = span.extra.as_deref_mut();
+        let room = extra.as_ref().map_or(0, |extra| extra.room);
+        if let Some(index) = extra.and_then(|extra| extra.index.as_mut()) {
+            index.insert(line, number);
+        }
+        if span.end == self.cells.len() {
+            self.cells.push_zeros(self.stride);
+        } else if room <= span.end {
+            self.relocate(span);
+        }
+        let at = span.end;
+        self.cells.set_line(at, line);
+        span.end += self.stride;
+        at
+    }
+
+    /// Moves a function to the end of everything, with room to grow.
+    fn relocate(&mut self, span: &mut Span) {
+        let (length, start) = (span.end - span.start, self.cells.len());
+        let room = (2 * length).max(2 * self.stride);
+        self.cells.copy_to_end(span.start..span.end);
+        self.cells.push_zeros(room - length);
+        // The cursor is of this function: nobody else is being added to.
+        self.cursor = self.cursor - span.start + start;
+        *span = Span { start, end: start + length, extra: span.extra.take() };
+        span.extra.get_or_insert_default().room = start + room;
     }
 }
 
@@ -130,29 +268,69 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn pairs(rows: &Rows) -> Vec<(u64, i128)> {
-        rows.lines().iter().enumerate().map(|(row, line)| (*line, rows.counts().get(row, 0))).collect()
+    fn pairs(store: &Store, span: &Span) -> Vec<(u64, i128)> {
+        let rows = store.rows(span);
+        (0..rows.len()).map(|row| (rows.line(row), rows.count(row, 0))).collect()
     }
 
     #[test]
     fn rows_keep_the_order_of_first_appearance() {
-        let mut rows = Rows::new(1);
+        let mut store = Store::new(1);
+        let mut span = store.span();
+        store.aim(&span);
         for line in [5, 7, 3, 7, 9, 5, 3, 0] {
-            rows.add_narrow(line, &[1]).unwrap();
+            store.add_narrow(&mut span, line, &[1]).unwrap();
         }
-        assert_eq!(pairs(&rows), [(5, 2), (7, 2), (3, 2), (9, 1), (0, 1)]);
+        assert_eq!(pairs(&store, &span), [(5, 2), (7, 2), (3, 2), (9, 1), (0, 1)]);
     }
 
     #[test]
     fn gaps_are_filled_at_the_end() {
-        let mut rows = Rows::new(1);
-        for line in [1, 2, 4] {
-            rows.add_narrow(line, &[1]).unwrap();
+        let mut store = Store::new(1);
+        let mut span = store.span();
+        for (lines, count) in [([1, 2, 4].as_slice(), 1), (&[1, 3, 4, 8], 10)] {
+            store.aim(&span);
+            lines.iter().for_each(|line| store.add_narrow(&mut span, *line, &[count]).unwrap());
         }
-        rows.rewind();
-        for line in [1, 3, 4, 8] {
-            rows.add_narrow(line, &[10]).unwrap();
+        assert_eq!(pairs(&store, &span), [(1, 11), (2, 1), (4, 11), (3, 10), (8, 10)]);
+    }
+
+    #[test]
+    fn functions_that_grow_by_turns_keep_their_rows_in_bounded_space() {
+        let mut store = Store::new(2);
+        let mut spans = [store.span(), store.span(), store.span()];
+        for line in 0..1000 {
+            for (number, span) in spans.iter_mut().enumerate() {
+                store.aim(span);
+                // Every other function has its lines out of order.
+                let line = if number == 1 { line ^ 5 } else { line };
+                store.add_narrow(span, line, &[number as i64, 1]).unwrap();
+                store.add_narrow(span, line, &[0, 1]).unwrap();
+            }
         }
-        assert_eq!(pairs(&rows), [(1, 11), (2, 1), (4, 11), (3, 10), (8, 10)]);
+        for (number, span) in spans.iter().enumerate() {
+            let rows = store.rows(span);
+            assert_eq!(rows.len(), 1000);
+            for row in 0..1000 {
+                let line = if number == 1 { row as u64 ^ 5 } else { row as u64 };
+                assert_eq!((rows.line(row), rows.counts(row)), (line, vec![number as i128, 2]));
+            }
+        }
+        assert!(store.cells.len() < 5 * 3 * 3 * 1000, "{} cells", store.cells.len());
+    }
+
+    #[test]
+    fn a_function_widens_with_all_others_and_keeps_its_lines() {
+        let mut store = Store::new(1);
+        let mut span = store.span();
+        store.aim(&span);
+        store.add_narrow(&mut span, u64::MAX - 1, &[i64::MAX]).unwrap();
+        store.add_narrow(&mut span, u64::MAX, &[-1]).unwrap();
+        store.aim(&span);
+        store.add_narrow(&mut span, u64::MAX - 1, &[1]).unwrap();
+        store.add_narrow(&mut span, u64::MAX, &[-1]).unwrap();
+        assert_eq!(pairs(&store, &span), [(u64::MAX - 1, i128::from(i64::MAX) + 1), (u64::MAX, -2)]);
+        store.negate();
+        assert_eq!(pairs(&store, &span), [(u64::MAX - 1, i128::from(i64::MIN)), (u64::MAX, 2)]);
     }
 }

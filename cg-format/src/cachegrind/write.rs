@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::profile::{FileEntry, FunctionEntry, Profile};
+use super::rows::Rows;
 
 /// Why a profile was not written.
 pub type WriteError = io::Error;
@@ -34,16 +35,11 @@ pub type WriteError = io::Error;
 pub fn write(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
     let mut writer = Writer::new(out);
     writer.header(profile, profile.header.events.last().is_some_and(|last| last == crate::events::DLMW.name))?;
-    let mut files: Vec<&FileEntry> = profile.files().iter().collect();
-    files.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut files: Vec<FileEntry<'_>> = profile.files().collect();
+    files.sort_by_key(|file| file.name());
     for file in files {
         let functions = sorted_functions(file);
-        writer.file(file, &functions, false, |function| {
-            let lines = function.rows().lines();
-            let mut order: Vec<usize> = (0..lines.len()).collect();
-            order.sort_by_key(|row| lines[*row]);
-            order
-        })?;
+        writer.file(file, functions, false, |rows, order| order.sort_by_key(|row| rows.line(*row)))?;
     }
     writer.summary(profile)
 }
@@ -56,8 +52,7 @@ pub fn write_stored(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteE
     let mut writer = Writer::new(out);
     writer.header(profile, false)?;
     for file in profile.files() {
-        let functions: Vec<&FunctionEntry> = file.functions().iter().collect();
-        writer.file(file, &functions, false, |function| (0..function.rows().lines().len()).collect())?;
+        writer.file(file, file.functions(), false, |_, _| ())?;
     }
     writer.summary(profile)
 }
@@ -69,17 +64,17 @@ pub fn write_stored(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteE
 pub fn write_functions(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
     let mut writer = Writer::new(out);
     writer.header(profile, false)?;
-    let mut files: Vec<&FileEntry> = profile.files().iter().collect();
-    files.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut files: Vec<FileEntry<'_>> = profile.files().collect();
+    files.sort_by_key(|file| file.name());
     for file in files {
-        writer.file(file, &sorted_functions(file), true, |function| (0..function.rows().lines().len()).collect())?;
+        writer.file(file, sorted_functions(file), true, |_, _| ())?;
     }
     writer.summary(profile)
 }
 
-fn sorted_functions(file: &FileEntry) -> Vec<&FunctionEntry> {
-    let mut functions: Vec<&FunctionEntry> = file.functions().iter().collect();
-    functions.sort_by(|a, b| a.name().cmp(b.name()));
+fn sorted_functions(file: FileEntry<'_>) -> Vec<FunctionEntry<'_>> {
+    let mut functions: Vec<FunctionEntry<'_>> = file.functions().collect();
+    functions.sort_by_key(|function| function.name());
     functions
 }
 
@@ -108,26 +103,31 @@ impl<'a> Writer<'a> {
         self.text(b"events: ", events.as_bytes())
     }
 
-    fn file(
+    /// Writes a file's functions; `arrange` puts the numbers of a function's rows, given in the stored order, in order.
+    fn file<'f>(
         &mut self,
-        file: &FileEntry,
-        functions: &[&FunctionEntry],
+        file: FileEntry<'_>,
+        functions: impl IntoIterator<Item = FunctionEntry<'f>>,
         repeat_name: bool,
-        order: impl Fn(&FunctionEntry) -> Vec<usize>,
+        arrange: impl Fn(Rows<'_>, &mut [usize]),
     ) -> io::Result<()> {
         let mut named = false;
-        for function in functions.iter().filter(|function| !function.rows().lines().is_empty()) {
+        let mut order = Vec::new();
+        for function in functions {
             if repeat_name || !named {
                 self.text(b"fl=", file.name())?;
                 named = true;
             }
             self.text(b"fn=", function.name())?;
-            let (lines, counts) = (function.rows().lines(), function.rows().counts());
-            for row in order(function) {
-                self.number(i128::from(lines[row]));
-                for column in 0..counts.width() {
+            let rows = function.rows();
+            order.clear();
+            order.extend(0..rows.len());
+            arrange(rows, &mut order);
+            for row in &order {
+                self.number(i128::from(rows.line(*row)));
+                for column in 0..rows.width() {
                     self.buffer.push(b' ');
-                    self.number(counts.get(row, column));
+                    self.number(rows.count(*row, column));
                 }
                 self.end_line()?;
             }

@@ -114,9 +114,9 @@ pub(crate) fn table(profile: &Profile) -> Table {
     let mut table = Table::new();
     for file in profile.files() {
         for function in file.functions() {
-            for (row, line) in function.rows().lines().iter().enumerate() {
-                let key = (file.name().to_vec(), function.name().to_vec(), *line);
-                let old = table.insert(key, function.rows().counts().row(row));
+            for (row, line) in function.rows().lines().enumerate() {
+                let key = (file.name().to_vec(), function.name().to_vec(), line);
+                let old = table.insert(key, function.rows().counts(row));
                 assert!(old.is_none(), "a line has two rows");
             }
         }

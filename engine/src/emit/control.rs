@@ -13,11 +13,14 @@ use crate::transtab::{Emulate, NO_REG, Point, StubKind, Way};
 impl Emitter<'_> {
     pub(super) fn short_branch(&mut self, insn: &Insn) {
         // Only an 8-bit distance exists: over a jump that leads on.
+        let site = self.arm_site(insn);
         self.out.code.bytes(insn.bytes());
         let taken = self.out.code.pos() - 1;
+        self.record_arm(site, false);
         let over = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
         self.out.code.patch_short(taken);
+        self.record_arm(site, true);
         let pos = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
     }

@@ -8,6 +8,7 @@ mod flow;
 mod landing;
 mod operand;
 mod rep;
+mod simulate;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
 pub(crate) use landing::{Landing, emit_landing};
@@ -123,6 +125,8 @@ pub(crate) struct Emitter<'a> {
     cell: u32,
     bump_end: usize,
     current: BlockId,
+    tracer: simulate::Tracer,
+    masked: bool,
     /// How blocks are counted, in the order of emission.
     plan: Vec<flow::Plan>,
     /// The plan of the block at hand.
@@ -152,11 +156,21 @@ impl<'a> Emitter<'a> {
             cell: 0,
             bump_end: 0,
             current: BlockId(0),
+            tracer: simulate::Tracer::default(),
+            masked: false,
             plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
             loops: Vec::new(),
         }
+    }
+
+    /// The code shall also record what a simulation needs.
+    /// `masked`: the guest sees the baseline processor.
+    pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
+        self.masked = masked;
+        self.tracer = simulate::Tracer::new(settings);
+        self
     }
 
     /// Whether blocks may lead to others uncounted.
@@ -178,6 +192,7 @@ impl<'a> Emitter<'a> {
             let next = order.get(k + 1).map(|&j| self.batch.blocks[j]).filter(|n| !n.return_site).map(|n| n.pc);
             self.block(&b, next);
         }
+        self.cold_parts();
         self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
@@ -233,6 +248,7 @@ impl<'a> Emitter<'a> {
         };
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
+        let traced = self.tracer.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
@@ -248,13 +264,29 @@ impl<'a> Emitter<'a> {
                 }
                 _ => {}
             }
+            if traced {
+                if i == 0 {
+                    self.begin_traced_block(insns);
+                }
+                self.check(insn);
+                if insn.class.ends_block() {
+                    self.end_held();
+                }
+            }
             let elsewhere = self.insn(insn, i, next_in_order);
+            if traced {
+                let facts = self.facts(insn);
+                self.trans.facts.push(facts);
+            }
             let cache = self.out.code.pos() - from;
-            debug_assert!(cache < 256);
+            debug_assert!(cache < 1 << 16);
             self.trans.shapes.push(InsnShape {
                 guest: insn.len() as u8 | if elsewhere { InsnShape::COUNTED_ELSEWHERE } else { 0 },
-                cache: cache as u8,
+                cache: cache as u16,
             });
+        }
+        if traced {
+            self.end_held();
         }
         let last = &insns[insns.len() - 1];
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
@@ -269,6 +301,7 @@ impl<'a> Emitter<'a> {
             }
         }
         let base = self.out.code.base;
+        let (held, held_from, held_to) = self.tracer.held(start);
         self.trans.add_block(Block {
             pc: b.pc,
             cache: base + start as u64,
@@ -283,6 +316,9 @@ impl<'a> Emitter<'a> {
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,
+            held,
+            held_from,
+            held_to,
             dead: false,
         });
         for &(pos, point) in &self.points {
@@ -367,12 +403,14 @@ impl<'a> Emitter<'a> {
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
+                self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
                 self.look_up(Way::Jump);
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
+                self.record_indirect(insn);
                 self.look_up(Way::Jump);
             }
             Class::Ret => self.ret(insn),

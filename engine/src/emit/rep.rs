@@ -40,8 +40,12 @@ impl Emitter<'_> {
         let address32 = uses_ecx(&insn.ins);
         let cell = self.new_site(index);
         self.add_count(cell, address32);
-        self.point(Point::Rep { cell, address32 });
+        let site = self.before_repeat(insn);
+        self.point(Point::Rep { cell, address32, site });
         self.copy(insn);
+        if let Some(site) = site {
+            self.after_repeat(insn, site);
+        }
     }
 
     pub(super) fn rep_compare(&mut self, insn: &Insn, index: usize) {
@@ -56,7 +60,18 @@ impl Emitter<'_> {
         };
         self.add_count(cell, address32);
         let none = jrcxz(&mut self.out.code);
-        self.point(Point::Rep { cell, address32 });
+        // What records the accesses is too long for a short jump over it.
+        let (none, far) = if self.tracer.active() {
+            let begin = self.out.code.jmp_short();
+            self.out.code.patch_short(none);
+            let far = self.out.code.jmp();
+            self.out.code.patch_short(begin);
+            (None, Some(far))
+        } else {
+            (Some(none), None)
+        };
+        let site = self.before_repeat(insn);
+        self.point(Point::Rep { cell, address32, site });
         self.copy(insn);
         // The cell has rcx from before; take off what is left now. One more if the count ran out while the condition to go
         // on held: then the test for rcx ended it.
@@ -82,8 +97,18 @@ impl Emitter<'_> {
         c.store_gs(offset, Gpr::RDX);
         c.reload(Gpr::RDX, Scratch::T1);
         c.reload(Gpr::RAX, Scratch::Rax);
+        if let Some(site) = site {
+            self.after_repeat(insn, site);
+        }
+        let c = &mut self.out.code;
         let done = c.jmp_short();
-        c.patch_short(none);
+        if let Some(none) = none {
+            c.patch_short(none);
+        }
+        if let Some(far) = far {
+            let here = c.here();
+            c.patch_rel32(far, here);
+        }
         c.spill(Scratch::Rax, Gpr::RAX);
         c.load_gs(Gpr::RAX, offset);
         c.lea_disp(Gpr::RAX, Gpr::RAX, 1);

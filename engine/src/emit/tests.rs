@@ -22,6 +22,10 @@ impl Known for Nothing {
         false
     }
 
+    fn none_before(&self, pc: u64) -> u64 {
+        pc + 1
+    }
+
     fn may_look_ahead(&self, pc: u64) -> bool {
         (GUEST..GUEST + 0x1000).contains(&pc)
     }

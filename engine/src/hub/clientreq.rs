@@ -59,14 +59,16 @@ impl Hub<'_> {
                 }
             }
             Some(Request::CachegrindStartInstrumentation) => {
-                self.instrument(&t, true);
+                let Some(t) = self.instrument(t, true) else { return };
                 regs.rdx = 0;
                 regs.gs_base = self.gs(tid);
+                return go_on(t, regs, rip);
             }
             Some(Request::CachegrindStopInstrumentation) => {
-                self.instrument(&t, false);
+                let Some(t) = self.instrument(t, false) else { return };
                 regs.rdx = 0;
                 regs.gs_base = self.gs(tid);
+                return go_on(t, regs, rip);
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::{Hub, affinity, counted_slot};
-use crate::api::{Exit, Notice, ProcessReport};
+use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Corrections, Process, State, Thread, instruction_counts};
@@ -39,7 +39,11 @@ impl Hub<'_> {
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
         if child_pid == child {
+            self.drain_thread(tid);
             self.fork_process(pid, child, has(libc::CLONE_VM));
+            if let Some(feed) = &self.feed {
+                feed.forked(pid, tid, child);
+            }
         }
         let Some(p) = self.processes.get_mut(&child_pid) else {
             let _ = t.resume(How::Continue, 0);
@@ -105,7 +109,9 @@ impl Hub<'_> {
         let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
-        if t.set_regs(&regs).is_ok() {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -123,6 +129,11 @@ impl Hub<'_> {
             Some((State::New, _)) => self.begin(t),
             Some((state, switch)) => {
                 let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                if stopping {
+                    self.main_stops(tid, signal);
+                } else {
+                    self.main_continued(tid);
+                }
                 if switch && !stopping {
                     return self.switch_on_the_way(t, state);
                 }
@@ -145,6 +156,7 @@ impl Hub<'_> {
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         self.forget_process(tid);
         if !follow {
+            self.left |= tid == self.main;
             let _ = t.detach(0);
             return;
         }
@@ -187,6 +199,12 @@ impl Hub<'_> {
         let Some(slot) = pool.take() else { return };
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
+        let mut space = space;
+        if let Some(feed) = &mut self.feed {
+            space.trace.settings = self.settings.trace;
+            space.trace.id = feed.new_space();
+            feed.image(tid, space.trace.id);
+        }
         let process = Process {
             pid: tid,
             parent,
@@ -212,7 +230,9 @@ impl Hub<'_> {
         // Not in a system call any more, as far as restarting is concerned.
         regs.orig_rax = u64::MAX;
         let entry = regs.rip;
-        if t.set_regs(&regs).is_ok() {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
             self.enter(t, entry);
         }
     }
@@ -260,12 +280,16 @@ impl Hub<'_> {
 
     /// Adds a thread's counts to its process; the last one's end is the process's.
     fn fold(&mut self, tid: i32, exit: Option<Exit>) {
-        let Some(th) = self.threads.get_mut(&tid) else { return };
-        if th.folded {
+        if self.threads.get(&tid).is_none_or(|th| th.folded) {
             return;
         }
+        self.drain_thread(tid);
+        let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;
         let pid = th.pid;
+        if let Some(feed) = &self.feed {
+            feed.thread_ended(pid, tid);
+        }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
         let counted = counted_slot(th, p.counting);
@@ -301,6 +325,9 @@ impl Hub<'_> {
         if std::mem::replace(&mut p.reported, true) {
             return;
         }
+        if let Some(feed) = &self.feed {
+            feed.process_ended(pid);
+        }
         let space = p.space.borrow();
         let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
         self.session.process_ends(&ProcessReport {
@@ -326,6 +353,8 @@ impl Hub<'_> {
         }
         if tid == self.main {
             self.exit = Some(how);
+            let alone = self.processes.is_empty() && self.early.is_empty();
+            self.session.first_process(FirstProcess::Ended { exit: how, alone });
         }
         self.settle_pin();
     }

@@ -9,6 +9,7 @@ mod clientreq;
 mod life;
 mod signal;
 mod syscall;
+mod trace;
 mod volatile;
 
 use std::cell::RefCell;
@@ -16,7 +17,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -28,6 +29,7 @@ use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Boundary, Spot};
 use crate::slots::SlotId;
 use crate::space::Space;
+use crate::trace::{Feed, Sink};
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
 use crate::transtab::{BlockId, Emulate, StubKind, Way};
 
@@ -43,16 +45,29 @@ pub(crate) struct Hub<'s> {
     /// First stops of threads whose creator has not told of them yet.
     early: Map<i32, Stopped>,
     pin: affinity::Pin,
+    /// The way to whoever analyses the trace, if there is one.
+    feed: Option<Feed>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
     main: i32,
+    /// It has been stopped by a signal.
+    main_stopped: bool,
+    /// It has gone on to a program that is not followed.
+    left: bool,
     exit: Option<Exit>,
     failure: Option<EngineError>,
 }
 
 /// Runs a program to its end.
-pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
+pub(crate) fn run(
+    program: &Program,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Option<Box<dyn Sink>>,
+) -> Result<Exit, EngineError> {
+    let feed =
+        sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -61,8 +76,11 @@ pub(crate) fn run(program: &Program, settings: &Settings, session: &mut dyn Sess
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
+        feed,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
+        main_stopped: false,
+        left: false,
         exit: None,
         failure: None,
     };
@@ -91,6 +109,22 @@ impl Hub<'_> {
         }
     }
 
+    /// A signal has stopped `tid`.
+    fn main_stops(&mut self, tid: i32, signal: i32) {
+        if tid == self.main && !self.main_stopped {
+            self.main_stopped = true;
+            self.session.first_process(FirstProcess::Stopped(signal));
+        }
+    }
+
+    /// `tid` is not stopped, or not any more.
+    fn main_continued(&mut self, tid: i32) {
+        if tid == self.main && self.main_stopped {
+            self.main_stopped = false;
+            self.session.first_process(FirstProcess::Continued);
+        }
+    }
+
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
         match stop {
@@ -101,7 +135,10 @@ impl Hub<'_> {
             }
             Stop::Signal(signal) => {
                 let Some(thread) = self.threads.get(&tid) else {
-                    // Before the program has begun.
+                    // Before the program has begun; or not followed any more, and there is nothing to resume.
+                    if tid == self.main && self.left {
+                        self.session.first_process(FirstProcess::Stopped(signal));
+                    }
                     let _ = t.resume(How::Continue, signal);
                     return;
                 };
@@ -237,7 +274,8 @@ impl Hub<'_> {
         // Where it came from may have counted it already.
         let place = space.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {
-            let b = Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None };
+            let b =
+                Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
             self.correct(t.tid(), &b, &regs);
         }
         let (t, id) = self.translation(t, pc);
@@ -355,7 +393,6 @@ impl Hub<'_> {
             return Some(t);
         }
         let Some(p) = self.process_of(tid) else { return Some(t) };
-        let pid = p.pid;
         let mm = p.mm.clone();
         let gadget = space.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
@@ -365,10 +402,14 @@ impl Hub<'_> {
             Ok(own) => {
                 space.borrow_mut().users -= 1;
                 let own = Rc::new(RefCell::new(own));
-                for p in self.processes.values_mut().filter(|p| Rc::ptr_eq(&p.mm, &mm)) {
-                    p.space = own.clone();
+                let moved: Vec<i32> =
+                    self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
+                self.trace_copied(&space, &own, &moved);
+                for pid in moved {
+                    if let Some(p) = self.processes.get_mut(&pid) {
+                        p.space = own.clone();
+                    }
                 }
-                let _ = pid;
                 thread
             }
             Err(e) => self.give_up(thread, e),
@@ -437,24 +478,25 @@ impl Hub<'_> {
     }
 
     /// Starts or stops counting for the process of `t`, which is at a stub.
-    fn instrument(&mut self, t: &Stopped, on: bool) {
+    fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(p) = self.process_of_mut(tid) else { return };
+        let Some(p) = self.process_of_mut(tid) else { return Some(t) };
         let pid = p.pid;
         if p.counting == on {
             let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
             self.session.redundant_instrumentation(pid, request);
-            return;
+            return Some(t);
         }
         p.counting = on;
         let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        self.switch_slot(t);
+        let t = self.switch_slot(t);
         for other in others {
             if let Some(th) = self.threads.get_mut(&other) {
                 th.switch = true;
                 tracee::interrupt(other);
             }
         }
+        t
     }
 
     /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
@@ -470,8 +512,9 @@ impl Hub<'_> {
             Spot::Stub(_) | Spot::Elsewhere => false,
         };
         if in_call || state != State::Cache || !on_the_way {
-            self.switch_slot(&t);
-            let _ = t.resume(How::Continue, 0);
+            if let Some(t) = self.switch_slot(t) {
+                let _ = t.resume(How::Continue, 0);
+            }
             return;
         }
         let Ok(mask) = t.sigmask() else { return };
@@ -479,28 +522,32 @@ impl Hub<'_> {
             return;
         }
         let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
-        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() {
-            self.switch_slot(&t);
+        if t.set_regs(&regs).is_ok()
+            && t.set_sigmask(mask).is_ok()
+            && let Some(t) = self.switch_slot(t)
+        {
             self.enter(t, regs.rip);
         }
     }
 
     /// Changes over to the slot that fits its process's state of instrumentation.
-    fn switch_slot(&mut self, t: &Stopped) {
+    /// The thread is handed back unless it died.
+    fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
-        let Some(th) = self.threads.get_mut(&tid) else { return };
+        let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
-        let Some(p) = self.processes.get(&th.pid) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
+        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
                 Some(s) => s,
-                None => return,
+                None => return Some(t),
             },
         };
         if pool.copy_scratch(th.slot, to).is_err() {
-            return;
+            return Some(t);
         }
         th.other = Some(th.slot);
         th.slot = to;
@@ -508,6 +555,8 @@ impl Hub<'_> {
             regs.gs_base = pool.gs(to);
             let _ = t.set_regs(&regs);
         }
+        drop(pool);
+        if fresh { self.ready_trace(t) } else { Some(t) }
     }
 
     fn masked(&self) -> bool {

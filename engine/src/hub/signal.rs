@@ -105,9 +105,12 @@ impl Hub<'_> {
         }
         let block = *p.space.borrow().trans.block(b.block);
         p.corrections.left(b.block, &block, b.executed, b.bumped);
-        if let Some((cell, address32)) = b.rep {
-            let left = if address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
-            p.corrections.take_off(cell, left);
+        if let Some(rep) = b.rep {
+            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            p.corrections.take_off(rep.cell, left);
+            if let Some(site) = rep.site {
+                self.record_repeat(tid, site, regs);
+            }
         }
     }
 
@@ -116,6 +119,10 @@ impl Hub<'_> {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+        if let Some([first, second]) = b.held {
+            *recreate::register(regs, first) = self.scratch(tid, Scratch::Held1);
+            *recreate::register(regs, second) = self.scratch(tid, Scratch::Held2);
+        }
         if b.after_call {
             regs.rcx = regs.rip;
         }
@@ -127,6 +134,12 @@ impl Hub<'_> {
         // From the kernel, because of an instruction.
         let fault = bit(signal) & FAULTS != 0 && info.si_code > 0;
         if fault {
+            if signal == libc::SIGSEGV && self.trace_full(tid, &info, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info, regs);
@@ -218,6 +231,13 @@ impl Hub<'_> {
                 Ok((next, Stop::Signal(_))) => {
                     // The instruction faults: its beginning is the boundary, and it will fault again.
                     regs = next.regs().ok()?;
+                    if let Ok(info) = next.siginfo()
+                        && self.trace_full(tid, &info, &mut regs)
+                    {
+                        next.set_regs(&regs).ok()?;
+                        t = next;
+                        continue;
+                    }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
                     let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, o));

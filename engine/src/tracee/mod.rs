@@ -185,17 +185,22 @@ pub(crate) enum Ended {
     Unseen,
 }
 
-/// Waits for any traced thread.
+/// Waits for any traced thread, and for a child that is not traced any more. (Not with WCONTINUED: a tracer takes that news
+/// away from the real parent.)
 pub(crate) fn wait_any() -> io::Result<Wait> {
-    wait_for(-1)
+    wait(-1, libc::__WALL | libc::WUNTRACED)
+}
+
+fn wait_for(tid: i32) -> io::Result<Wait> {
+    wait(tid, libc::__WALL)
 }
 
 #[allow(unsafe_code)]
-fn wait_for(tid: i32) -> io::Result<Wait> {
+fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
     let mut status = 0;
     loop {
         // SAFETY: the kernel writes one int to `status`.
-        let r = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) };
+        let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
         if r > 0 {
             return Ok(classify(r, status));
         }

@@ -245,6 +245,11 @@ impl Image {
         })
     }
 
+    /// Whether [`Image::data`] would have to decompress the section.
+    pub(super) fn is_compressed(&self, name: &str) -> bool {
+        self.find_data(name).is_some_and(|s| s.flags & SHF_COMPRESSED != 0 || s.name.starts_with(b".zdebug_"))
+    }
+
     /// The contents of a section, decompressed. `Ok(None)` if the file has no such section, or only its header.
     pub(super) fn data(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         let Some(section) = self.find_data(name) else { return Ok(None) };

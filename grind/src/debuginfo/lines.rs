@@ -1,8 +1,11 @@
 //! Lines from DWARF 2 to 5.
 //!
 //! Line programs are found through the units in `.debug_info`; a unit's program is run only if the unit covers an asked
-//! address (or does not say what it covers). The rows are never stored: each is offered to the first asked address at or
-//! behind its start, and one pass at the end hands the results on (see [`Slots`]).
+//! address (or does not say what it covers). Where `.debug_info` is compressed, inflating it would take most of the time:
+//! then all programs of `.debug_line` are run without it, provided that they are all of DWARF 5, which repeats the
+//! compilation directory in the program's header, and that nothing in them is odd. The rows are never stored: each is
+//! offered to the first asked address at or behind its start, and one pass at the end hands the results on (see
+//! [`Slots`]). Sections are read when they are needed, and only then.
 //!
 //! The rules are those of the reference tool, found by experiment, odd ones included:
 //! - A row holds from its address to that of the next row of its sequence. Of all rows the one that begins last at or
@@ -19,18 +22,23 @@
 //! `.dwp` files hold nothing that is needed here and are not opened.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
-use gimli::{DebugLineOffset, Dwarf, EndianSlice, LineProgramHeader, LittleEndian, Reader as _, SectionId, Unit};
+use gimli::{
+    AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, Dwarf, EndianSlice, LineProgramHeader, LittleEndian,
+    SectionId, Unit,
+};
 
 use super::{
     NameId, Place, Svma,
     image::Image,
     locate,
     names::{Interner, sanitised},
+    program::{Program, Row, Steps},
     symbols::shift,
 };
 
@@ -51,60 +59,79 @@ const SECTIONS: [SectionId; 9] = [
 /// Contents of the sections that are needed for lines.
 #[derive(Debug, Default)]
 pub(super) struct DwarfSections {
-    contents: [Vec<u8>; SECTIONS.len()],
+    contents: [OnceLock<Vec<u8>>; SECTIONS.len()],
     /// `.debug_str` of the file that several debug files share.
-    alternate_strings: Vec<u8>,
-    /// Added to the addresses in these sections to get addresses of the main file.
-    shift: u64,
+    alternate_strings: OnceLock<Vec<u8>>,
 }
 
-impl DwarfSections {
-    /// Reads the sections of `image`, and those it lacks from the file that `debug` gives.
-    pub(super) fn load<'a>(
+/// Where an object's line information is.
+pub(super) struct Home<'a> {
+    image: &'a Image,
+    /// Added to the addresses in its sections to get addresses of the main file.
+    shift: u64,
+    folder: Option<&'a Path>,
+    roots: &'a [PathBuf],
+}
+
+impl<'a> Home<'a> {
+    /// `image` itself, or else the separate file that `debug` gives.
+    pub(super) fn of(
         image: &'a Image,
-        folder: Option<&Path>,
-        roots: &[PathBuf],
+        folder: Option<&'a Path>,
+        roots: &'a [PathBuf],
         debug: impl Fn() -> Option<&'a Image>,
-    ) -> (DwarfSections, Vec<String>) {
-        let mut problems = Vec::new();
-        let mut sections = DwarfSections::default();
-        let home = if image.has_data(".debug_info") && image.has_data(".debug_line") {
-            image
-        } else {
-            let Some(debug) = debug() else { return (sections, problems) };
-            sections.shift = shift(image.section(".text").map(|s| s.address), debug);
-            debug
-        };
-        for (id, contents) in SECTIONS.iter().zip(&mut sections.contents) {
-            match home.data(id.name()) {
-                Ok(data) => *contents = data.unwrap_or_default(),
-                Err(problem) => problems.push(problem),
-            }
+    ) -> Option<Home<'a>> {
+        if image.has_data(".debug_info") && image.has_data(".debug_line") {
+            return Some(Home { image, shift: 0, folder, roots });
         }
-        if home.has_data(".gnu_debugaltlink") {
-            let found = locate::alternate_file(home, folder, roots);
+        let debug = debug()?;
+        Some(Home { image: debug, shift: shift(image.section(".text").map(|s| s.address), debug), folder, roots })
+    }
+}
+
+/// The sections of an object's home, read when they are asked for.
+struct Reader<'a> {
+    sections: &'a DwarfSections,
+    home: &'a Home<'a>,
+}
+
+impl<'a> Reader<'a> {
+    fn contents(&self, id: SectionId, problems: &mut Vec<String>) -> &'a [u8] {
+        let Some(at) = SECTIONS.iter().position(|s| *s == id) else { return &[] };
+        self.sections.contents[at].get_or_init(|| match self.home.image.data(id.name()) {
+            Ok(data) => data.unwrap_or_default(),
+            Err(problem) => {
+                problems.push(problem);
+                Vec::new()
+            }
+        })
+    }
+
+    fn alternate_strings(&self, problems: &mut Vec<String>) -> &'a [u8] {
+        self.sections.alternate_strings.get_or_init(|| {
+            if !self.home.image.has_data(".gnu_debugaltlink") {
+                return Vec::new();
+            }
+            let found = locate::alternate_file(self.home.image, self.home.folder, self.home.roots);
             problems.extend(found.warnings);
             match found.image.map(|i| i.data(".debug_str")) {
-                Some(Ok(data)) => sections.alternate_strings = data.unwrap_or_default(),
-                Some(Err(problem)) => problems.push(problem),
-                None => {}
+                Some(Ok(data)) => data.unwrap_or_default(),
+                Some(Err(problem)) => {
+                    problems.push(problem);
+                    Vec::new()
+                }
+                None => Vec::new(),
             }
-        }
-        (sections, problems)
+        })
     }
 
-    fn contents(&self, id: SectionId) -> &[u8] {
-        SECTIONS.iter().position(|s| *s == id).map_or(&[], |i| &self.contents[i])
-    }
-
-    fn dwarf(&self) -> Dwarf<Slice<'_>> {
-        let load = |data| -> Result<Slice<'_>, gimli::Error> { Ok(EndianSlice::new(data, LittleEndian)) };
-        let mut dwarf = Dwarf::load(|id| load(self.contents(id))).unwrap_or_default();
-        let alternate = |id| match id {
-            SectionId::DebugStr => load(&self.alternate_strings),
-            _ => load(&[]),
-        };
-        let _ = dwarf.load_sup(alternate);
+    fn dwarf(&self, problems: &mut Vec<String>) -> Dwarf<Slice<'a>> {
+        let slice = |data| EndianSlice::new(data, LittleEndian);
+        let load = |id| Ok::<_, gimli::Error>(slice(self.contents(id, problems)));
+        let mut dwarf = Dwarf::load(load).unwrap_or_default();
+        let strings = self.alternate_strings(problems);
+        let _ =
+            dwarf.load_sup(|id| Ok::<_, gimli::Error>(slice(if id == SectionId::DebugStr { strings } else { &[] })));
         dwarf
     }
 }
@@ -113,25 +140,100 @@ impl DwarfSections {
 /// Rows that begin outside the `executable` ranges do not count.
 pub(super) fn resolve(
     sections: &DwarfSections,
+    home: &Home<'_>,
     executable: &[(u64, u64)],
     addresses: &[Svma],
     places: &mut [Place],
     files: &mut Interner,
 ) -> Vec<String> {
-    if addresses.is_empty() || sections.contents(SectionId::DebugLine).is_empty() {
-        return Vec::new();
-    }
-    let dwarf = sections.dwarf();
     let mut problems = Vec::new();
-    let mut run = Run {
-        slots: Slots { addresses, slots: vec![Slot::default(); addresses.len()], cursor: 0 },
-        executable,
-        shift: sections.shift,
+    if addresses.is_empty() || !home.image.has_data(".debug_line") {
+        return problems;
+    }
+    let reader = Reader { sections, home };
+    let done = home.image.is_compressed(".debug_info")
+        && without_units(&reader, executable, addresses, places, files, &mut problems).is_some();
+    if !done {
+        with_units(&reader, executable, addresses, places, files, &mut problems);
+    }
+    problems
+}
+
+/// Runs all programs of `.debug_line` as they stand there. `None`, with nothing written, if that is not enough.
+fn without_units(
+    reader: &Reader<'_>,
+    executable: &[(u64, u64)],
+    addresses: &[Svma],
+    places: &mut [Place],
+    files: &mut Interner,
+    problems: &mut Vec<String>,
+) -> Option<()> {
+    let lines = reader.contents(SectionId::DebugLine, problems);
+    let strings =
+        DebugLineStr::from(EndianSlice::new(reader.contents(SectionId::DebugLineStr, problems), LittleEndian));
+    let mut run = Run::new(addresses, executable, reader.home.shift);
+    let mut offsets = Vec::new();
+    let mut steps = Steps::default();
+    let mut at = 0;
+    while at < lines.len() {
+        let (program, next) = Program::of_version_5(lines, at)?;
+        program.run(&mut steps, |row| run.row(row, offsets.len() as u32))?;
+        offsets.push(at);
+        at = next;
+    }
+    let section = DebugLine::from(EndianSlice::new(lines, LittleEndian));
+    let mut tables: HashMap<u32, FileTable<'_>> = HashMap::new();
+    let text = |value| match value {
+        AttributeValue::String(text) => Some(text),
+        AttributeValue::DebugLineStrRef(offset) => strings.get_str(offset).ok(),
+        _ => None,
+    };
+    let mut names = HashMap::new();
+    for (unit, file) in run.needed() {
+        let table = match tables.entry(unit) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let offset = DebugLineOffset(*offsets.get(unit as usize)?);
+                let header = section.program(offset, 8, None, None).ok()?.header().clone();
+                let directory = Some(text(*header.include_directories().first()?)?);
+                new.insert(FileTable { header, directory })
+            }
+        };
+        // Each text that the name is made of must be known.
+        let odd = std::cell::Cell::new(false);
+        let known = |value| {
+            text(value).or_else(|| {
+                odd.set(true);
+                None
+            })
+        };
+        let name = table.file_name(known, file);
+        if odd.get() {
+            return None;
+        }
+        names.insert((unit, file), name);
+    }
+    run.finish(|unit, file| names.get(&(unit, file)).cloned().flatten(), places, files);
+    Some(())
+}
+
+/// Runs the programs of the units that cover an asked address.
+fn with_units(
+    reader: &Reader<'_>,
+    executable: &[(u64, u64)],
+    addresses: &[Svma],
+    places: &mut [Place],
+    files: &mut Interner,
+    problems: &mut Vec<String>,
+) {
+    let dwarf = reader.dwarf(problems);
+    let mut run = Run::new(addresses, executable, reader.home.shift);
+    let mut units = Units {
         done: HashSet::new(),
         // Programs do not overlap; those of a hostile file may a little.
-        budget: 2 * sections.contents(SectionId::DebugLine).len() as u64,
-        last: Slot::default(),
-        units: Vec::new(),
+        budget: 2 * reader.contents(SectionId::DebugLine, problems).len() as u64,
+        steps: Steps::default(),
+        run: Vec::new(),
     };
     // Units may share their abbreviations and the header of a line program, and a hostile file has thousands of units
     // that share large ones. No honest file comes near this limit.
@@ -163,7 +265,7 @@ pub(super) fn resolve(
         let Some(program) = &unit.line_program else { continue };
         let DebugLineOffset(offset) = program.header().offset();
         match coverage(&dwarf, &unit, &run) {
-            Coverage::Hit => run.unit(unit, &mut problems),
+            Coverage::Hit => units.run(unit, &mut run, problems),
             Coverage::Miss => {
                 missed.insert(offset);
             }
@@ -173,14 +275,17 @@ pub(super) fn resolve(
     }
     for (offset, header) in unplaced {
         if !missed.contains(&offset)
-            && !run.done.contains(&offset)
+            && !units.done.contains(&offset)
             && let Ok(unit) = dwarf.unit(header)
         {
-            run.unit(unit, &mut problems);
+            units.run(unit, &mut run, problems);
         }
     }
-    run.finish(&dwarf, places, files);
-    problems
+    let name = |unit: u32, file| {
+        let unit = units.run.get(unit as usize)?;
+        unit.table.file_name(|value| dwarf.attr_string(&unit.unit, value).ok(), file)
+    };
+    run.finish(name, places, files);
 }
 
 /// What a unit says about the asked addresses.
@@ -191,7 +296,7 @@ enum Coverage {
     Unknown,
 }
 
-fn coverage(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>, run: &Run<'_, '_>) -> Coverage {
+fn coverage(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>, run: &Run<'_>) -> Coverage {
     let Ok(mut ranges) = dwarf.unit_ranges(unit) else { return Coverage::Unknown };
     let mut any = false;
     loop {
@@ -237,7 +342,8 @@ impl Slots<'_> {
         self.addresses.get(first).is_some_and(|a| a.0 < end)
     }
 
-    fn offer(&mut self, row: Slot) {
+    #[inline]
+    fn offer(&mut self, row: &Slot) {
         const NEAR: usize = 8;
         let below = |a: &Svma| a.0 < row.start;
         let ahead = &self.addresses[self.cursor..];
@@ -250,50 +356,69 @@ impl Slots<'_> {
         if let Some(slot) = self.slots.get_mut(self.cursor)
             && row.start >= slot.start
         {
-            *slot = row;
+            *slot = *row;
         }
     }
 }
 
+/// The names of a program's files.
+struct FileTable<'a> {
+    header: LineProgramHeader<Slice<'a>>,
+    /// The compilation directory.
+    directory: Option<Slice<'a>>,
+}
+
 /// A unit whose program was run.
 struct RunUnit<'a> {
-    header: LineProgramHeader<Slice<'a>>,
-    directory: Option<Slice<'a>>,
+    table: FileTable<'a>,
     unit: Unit<Slice<'a>>,
 }
 
-struct Run<'a, 'b> {
-    slots: Slots<'a>,
-    executable: &'a [(u64, u64)],
-    shift: u64,
-    /// Offsets of programs that were run.
+/// The units whose programs were run.
+struct Units<'a> {
+    /// Offsets of their programs.
     done: HashSet<usize>,
+    /// Bytes of programs that may still be run.
     budget: u64,
-    /// The row offered last.
-    last: Slot,
-    units: Vec<RunUnit<'b>>,
+    steps: Steps,
+    run: Vec<RunUnit<'a>>,
 }
 
-impl<'b> Run<'_, 'b> {
-    fn unit(&mut self, mut unit: Unit<Slice<'b>>, problems: &mut Vec<String>) {
+impl<'a> Units<'a> {
+    fn run(&mut self, mut unit: Unit<Slice<'a>>, run: &mut Run<'_>, problems: &mut Vec<String>) {
         let Some(program) = unit.line_program.take() else { return };
         let header = program.header().clone();
         let DebugLineOffset(offset) = header.offset();
         if !self.done.insert(offset) {
             return;
         }
-        let code = header.raw_program_buf();
-        let size = code.len() as u64 + header.header_length() as u64;
+        let size = header.raw_program_buf().len() as u64 + header.header_length() as u64;
         let Some(budget) = self.budget.checked_sub(size) else {
             problems.push("line programs overlap, some are left out".to_owned());
             return;
         };
         self.budget = budget;
-        let index = self.units.len() as u32;
-        if run_program(&header, |row| self.row(row, index)).is_none() {
+        let index = self.run.len() as u32;
+        if Program::of(&header).run(&mut self.steps, |row| run.row(row, index)).is_none() {
             problems.push(format!("line program at {offset:#x} is broken"));
         }
-        self.units.push(RunUnit { header, directory: unit.comp_dir, unit });
+        self.run.push(RunUnit { table: FileTable { header, directory: unit.comp_dir }, unit });
+    }
+}
+
+/// The rows of all programs that are run, and what they come to.
+struct Run<'a> {
+    slots: Slots<'a>,
+    executable: &'a [(u64, u64)],
+    shift: u64,
+    /// The row offered last.
+    last: Slot,
+}
+
+impl<'a> Run<'a> {
+    fn new(addresses: &'a [Svma], executable: &'a [(u64, u64)], shift: u64) -> Self {
+        let slots = Slots { addresses, slots: vec![Slot::default(); addresses.len()], cursor: 0 };
+        Run { slots, executable, shift, last: Slot::default() }
     }
 
     fn row(&mut self, row: Row, unit: u32) {
@@ -315,34 +440,57 @@ impl<'b> Run<'_, 'b> {
         } else {
             *last = Slot { start, length, unit, file: row.file, line: row.line };
         }
-        self.slots.offer(*last);
+        self.slots.offer(last);
     }
 
-    fn finish(self, dwarf: &Dwarf<Slice<'b>>, places: &mut [Place], files: &mut Interner) {
+    /// The files, by unit and index, that asked addresses come from.
+    fn needed(&self) -> HashSet<(u32, u32)> {
+        let mut needed = HashSet::new();
+        let mut last = None;
+        for found in self.found().flatten() {
+            let file = Some((found.unit, found.file));
+            if file != last {
+                needed.extend(file);
+                last = file;
+            }
+        }
+        needed
+    }
+
+    /// The row that each asked address belongs to.
+    fn found(&self) -> impl Iterator<Item = Option<Slot>> {
         let mut best = Slot::default();
-        let mut last = (0, 0, NameId::UNKNOWN);
-        for ((slot, at), place) in self.slots.slots.iter().zip(self.slots.addresses).zip(places) {
+        self.slots.slots.iter().zip(self.slots.addresses).map(move |(slot, at)| {
             if slot.length > 0 {
                 best = *slot;
             }
-            if best.length == 0 || at.0 - best.start >= u64::from(best.length) {
-                continue;
-            }
-            if (last.0, last.1) != (best.unit, best.file) || last.2 == NameId::UNKNOWN {
-                let name = self.units.get(best.unit as usize).and_then(|u| u.file_name(dwarf, best.file));
-                let id = name.map_or(NameId::UNKNOWN, |n| files.intern(sanitised(&n)));
-                last = (best.unit, best.file, id);
-            }
-            place.file = last.2;
-            place.line = best.line;
+            (best.length != 0 && at.0 - best.start < u64::from(best.length)).then_some(best)
+        })
+    }
+
+    /// Hands the results on; `name` gives the name of a unit's file.
+    fn finish(&self, name: impl Fn(u32, u32) -> Option<Vec<u8>>, places: &mut [Place], files: &mut Interner) {
+        let mut known: HashMap<(u32, u32), NameId> = HashMap::new();
+        let mut last = ((0, 0), None);
+        for (found, place) in self.found().zip(places) {
+            let Some(found) = found else { continue };
+            let key = (found.unit, found.file);
+            let id = match last {
+                (last, Some(id)) if last == key => id,
+                _ => *known.entry(key).or_insert_with(|| {
+                    name(found.unit, found.file).map_or(NameId::UNKNOWN, |n| files.intern(sanitised(&n)))
+                }),
+            };
+            last = (key, Some(id));
+            place.file = id;
+            place.line = found.line;
         }
     }
 }
 
-impl<'b> RunUnit<'b> {
-    /// `directory/name` of a file of this unit's table.
-    fn file_name(&self, dwarf: &Dwarf<Slice<'b>>, index: u32) -> Option<Vec<u8>> {
-        let text = |value| dwarf.attr_string(&self.unit, value).ok();
+impl<'a> FileTable<'a> {
+    /// `directory/name` of a file; `text` is what an attribute says.
+    fn file_name(&self, text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>, index: u32) -> Option<Vec<u8>> {
         let modern = self.header.version() >= 5;
         let file = if modern {
             self.header.file_names().get(index as usize)
@@ -383,87 +531,6 @@ fn is_absolute(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }
 
-/// One row, with the address of its successor.
-struct Row {
-    start: u64,
-    end: u64,
-    file: u32,
-    line: u32,
-}
-
-/// Runs a line program and gives each row to `emit`; `None` if it breaks off in the middle.
-///
-/// Own instead of the library's: only four registers matter, sequences at odd addresses must not be dropped, and a
-/// broken program still gives the rows before the break.
-fn run_program(header: &LineProgramHeader<Slice<'_>>, mut emit: impl FnMut(Row)) -> Option<()> {
-    let mut code = header.raw_program_buf();
-    let (line_base, line_range) = (i64::from(header.line_base()), header.line_range());
-    let (opcode_base, step) = (header.opcode_base(), u64::from(header.minimum_instruction_length()));
-    if line_range == 0 {
-        return None;
-    }
-    let lengths = header.standard_opcode_lengths();
-    let (mut address, mut file, mut line) = (0u64, 1u64, 1u64);
-    let mut open: Option<Row> = None;
-    let mut row = |address: u64, file: u64, line: u64, last: bool| {
-        if let Some(mut before) = open.take() {
-            before.end = address;
-            emit(before);
-        }
-        if !last {
-            let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-            open = Some(Row { start: address, end: address, file: small(file), line: small(line) });
-        }
-    };
-    while !code.is_empty() {
-        let opcode = code.read_u8().ok()?;
-        if opcode >= opcode_base {
-            let adjusted = opcode - opcode_base;
-            address = address.wrapping_add(u64::from(adjusted / line_range).wrapping_mul(step));
-            line = line.wrapping_add_signed(line_base + i64::from(adjusted % line_range));
-            row(address, file, line, false);
-            continue;
-        }
-        match gimli::DwLns(opcode) {
-            gimli::DwLns(0) => {
-                let length = usize::try_from(code.read_uleb128().ok()?).ok()?;
-                let mut body = code.split(length).ok()?;
-                if body.is_empty() {
-                    continue;
-                }
-                match gimli::DwLne(body.read_u8().ok()?) {
-                    gimli::DW_LNE_end_sequence => {
-                        row(address, file, line, true);
-                        (address, file, line) = (0, 1, 1);
-                    }
-                    gimli::DW_LNE_set_address => address = body.read_u64().ok()?,
-                    _ => {}
-                }
-            }
-            gimli::DW_LNS_copy => row(address, file, line, false),
-            gimli::DW_LNS_advance_pc => address = address.wrapping_add(code.read_uleb128().ok()?.wrapping_mul(step)),
-            gimli::DW_LNS_advance_line => line = line.wrapping_add_signed(code.read_sleb128().ok()?),
-            gimli::DW_LNS_set_file => file = code.read_uleb128().ok()?,
-            gimli::DW_LNS_set_column | gimli::DW_LNS_set_isa => code.skip_leb128().ok()?,
-            gimli::DW_LNS_const_add_pc => {
-                let by = u64::from((255 - opcode_base) / line_range);
-                address = address.wrapping_add(by.wrapping_mul(step));
-            }
-            gimli::DW_LNS_fixed_advance_pc => address = address.wrapping_add(code.read_u16().ok()?.into()),
-            gimli::DW_LNS_negate_stmt
-            | gimli::DW_LNS_set_basic_block
-            | gimli::DW_LNS_set_prologue_end
-            | gimli::DW_LNS_set_epilogue_begin => {}
-            _ => {
-                for _ in 0..*lengths.slice().get(usize::from(opcode) - 1)? {
-                    code.skip_leb128().ok()?;
-                }
-            }
-        }
-    }
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -502,22 +569,76 @@ mod tests {
             }
             let mut addresses: Vec<Svma> = (0..random(60)).map(|_| Svma(random(space + 40))).collect();
             addresses.sort();
-            let slots = Slots { addresses: &addresses, slots: vec![Slot::default(); addresses.len()], cursor: 0 };
-            let mut run = Run {
-                slots,
-                executable: &[],
-                shift: 0,
-                done: HashSet::new(),
-                budget: 0,
-                last: Slot::default(),
-                units: Vec::new(),
-            };
-            rows.iter().for_each(|row| run.slots.offer(*row));
+            let mut run = Run::new(&addresses, &[], 0);
+            rows.iter().for_each(|row| run.slots.offer(row));
             let mut places = vec![Place::default(); addresses.len()];
-            run.finish(&Dwarf::default(), &mut places, &mut Interner::new());
+            run.finish(|_, _| None, &mut places, &mut Interner::new());
             for (at, place) in addresses.iter().zip(&places) {
                 assert_eq!(place.line, naive(&rows, at.0).unwrap_or(0), "round {round}, address {at:?}");
             }
         }
+    }
+
+    /// Both ways through the sections of `image`, every third byte of what is executable.
+    fn both_ways(image: &Image) -> [Option<Vec<(Vec<u8>, u32)>>; 2] {
+        let executable = image.executable_ranges();
+        let addresses: Vec<Svma> = executable.iter().flat_map(|&(a, b)| (a..b).step_by(3).map(Svma)).collect();
+        let home = Home::of(image, None, &[], || None).unwrap();
+        let sections = DwarfSections::default();
+        let reader = Reader { sections: &sections, home: &home };
+        [false, true].map(|units| {
+            let (mut files, mut problems) = (Interner::new(), Vec::new());
+            let mut places = vec![Place::default(); addresses.len()];
+            if units {
+                with_units(&reader, &executable, &addresses, &mut places, &mut files, &mut problems);
+            } else {
+                without_units(&reader, &executable, &addresses, &mut places, &mut files, &mut problems)?;
+            }
+            assert_eq!(problems, [""; 0]);
+            let files = files.into_names();
+            Some(places.iter().map(|p| (files[p.file.index()].to_vec(), p.line)).collect())
+        })
+    }
+
+    #[test]
+    fn units_are_not_needed() {
+        let mut images: Vec<PathBuf> = Vec::new();
+        // Whatever separate debug files there are, all of other people's making.
+        for folder in std::fs::read_dir("/usr/lib/debug/.build-id").into_iter().flatten().flatten() {
+            images.extend(std::fs::read_dir(folder.path()).into_iter().flatten().flatten().map(|e| e.path()));
+        }
+        images.sort();
+        let mut compared = 0;
+        for path in images {
+            let Ok(image) = Image::open(&path) else { continue };
+            let small = image.section(".debug_line").is_some_and(|s| s.size < 1 << 20);
+            if !image.has_data(".debug_info") || !image.has_data(".debug_line") || !small {
+                continue;
+            }
+            let [without, with] = both_ways(&image);
+            if let (Some(without), Some(with)) = (without, with) {
+                let differs = without.iter().zip(&with).position(|(a, b)| a != b);
+                assert_eq!(differs, None, "{}", path.display());
+                compared += usize::from(with.iter().any(|p| p.1 != 0));
+            }
+        }
+        // And one of our own, of another version in part.
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("a.c");
+        std::fs::write(&source, "int f(int x) {\n  return x * 3;\n}\nint main(void) {\n  return f(1);\n}\n").unwrap();
+        for (version, alone) in [("-gdwarf-5", true), ("-gdwarf-4", false)] {
+            let out = folder.path().join("a");
+            let built = std::process::Command::new("gcc").args([version, "-o"]).arg(&out).arg(&source).status();
+            if !built.is_ok_and(|s| s.success()) {
+                assert!(std::env::var_os("CI").is_none(), "gcc is missing");
+                continue;
+            }
+            let [without, with] = both_ways(&Image::open(&out).unwrap());
+            assert_eq!(without.is_some(), alone);
+            assert!(with.as_ref().unwrap().iter().any(|p| p.1 == 5));
+            assert!(!alone || without == with);
+            compared += usize::from(alone);
+        }
+        eprintln!("{compared} compared");
     }
 }

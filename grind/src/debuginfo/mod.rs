@@ -21,6 +21,7 @@ mod image;
 mod lines;
 mod locate;
 mod names;
+mod program;
 mod symbols;
 
 use std::{
@@ -29,7 +30,7 @@ use std::{
 };
 
 use image::Image;
-use lines::DwarfSections;
+use lines::{DwarfSections, Home};
 use names::{Interner, sanitised};
 pub use names::{Name, NameId};
 use symbols::SymbolTable;
@@ -87,7 +88,7 @@ pub struct Object {
     options: Options,
     debug: OnceLock<Option<Image>>,
     symbols: OnceLock<SymbolTable>,
-    dwarf: OnceLock<DwarfSections>,
+    dwarf: DwarfSections,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -113,7 +114,7 @@ impl Object {
             options: options.clone(),
             debug: OnceLock::new(),
             symbols: OnceLock::new(),
-            dwarf: OnceLock::new(),
+            dwarf: DwarfSections::default(),
             warnings: Mutex::new(Vec::new()),
         };
         match image {
@@ -208,10 +209,14 @@ impl Object {
         }
 
         let mut files = Interner::new();
-        let dwarf = self.dwarf.get_or_init(|| self.load_dwarf());
-        let executable = self.image.as_ref().map(Image::executable_ranges).unwrap_or_default();
-        let problems = lines::resolve(dwarf, &executable, addresses, &mut places, &mut files);
-        self.warn_all(problems);
+        if let Some(image) = &self.image
+            && !addresses.is_empty()
+            && let Some(home) =
+                Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
+        {
+            let executable = image.executable_ranges();
+            self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
+        }
         Resolution { functions: functions.into_names(), files: files.into_names(), places }
     }
 
@@ -246,13 +251,5 @@ impl Object {
             self.warn_all(problems);
             table
         })
-    }
-
-    fn load_dwarf(&self) -> DwarfSections {
-        let Some(image) = &self.image else { return DwarfSections::default() };
-        let (sections, problems) =
-            DwarfSections::load(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image());
-        self.warn_all(problems);
-        sections
     }
 }

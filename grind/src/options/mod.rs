@@ -12,6 +12,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use cg_sim::host::Given;
 use grind_engine::CpuModel;
 
 use crate::expand::Template;
@@ -61,6 +62,12 @@ pub struct Options {
     pub out_file: Template,
     /// Whether to count from the start.
     pub instr_at_start: bool,
+    /// Whether caches are simulated.
+    pub cache_sim: bool,
+    /// Whether branch prediction is simulated.
+    pub branch_sim: bool,
+    /// The caches to simulate, as far as they were chosen.
+    pub caches: Given,
     /// Every option word, in the order of reading (for `-v`).
     pub words: Vec<OsString>,
     environment: Environment,
@@ -84,6 +91,9 @@ impl Options {
             debug_folders: Vec::new(),
             out_file: out_file.expect("the default name is a template"),
             instr_at_start: true,
+            cache_sim: false,
+            branch_sim: false,
+            caches: Given::default(),
             words: Vec::new(),
             environment,
         }
@@ -114,6 +124,21 @@ pub enum Request {
     },
 }
 
+/// What is wrong with an option, as lines to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wrong {
+    /// Before the option is named.
+    pub before: Vec<String>,
+    /// After it has been named.
+    pub why: Vec<String>,
+}
+
+impl From<Vec<String>> for Wrong {
+    fn from(why: Vec<String>) -> Self {
+        Self { before: Vec::new(), why }
+    }
+}
+
 /// A command line that cannot be followed. Exit code 1.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UsageError {
@@ -133,7 +158,7 @@ pub enum UsageError {
         /// The word.
         word: String,
         /// What is wrong with it.
-        why: Vec<String>,
+        wrong: Wrong,
     },
 }
 
@@ -152,7 +177,12 @@ impl fmt::Display for UsageError {
                 }
                 write!(f, "{MORE}")
             }
-            Self::Bad { word, why } => write!(f, "Bad option: {word}\n{}\n{MORE}", why.join("\n")),
+            Self::Bad { word, wrong: Wrong { before, why } } => {
+                for line in before {
+                    writeln!(f, "{line}")?;
+                }
+                write!(f, "Bad option: {word}\n{}\n{MORE}", why.join("\n"))
+            }
         }
     }
 }
@@ -176,8 +206,8 @@ impl<'a> Word<'a> {
         Self { text, name: String::from_utf8_lossy(name).into_owned(), value }
     }
 
-    fn bad(&self, why: Vec<String>) -> UsageError {
-        UsageError::Bad { word: self.text.to_string_lossy().into_owned(), why }
+    fn bad(&self, wrong: impl Into<Wrong>) -> UsageError {
+        UsageError::Bad { word: self.text.to_string_lossy().into_owned(), wrong: wrong.into() }
     }
 
     fn unknown(&self) -> UsageError {

@@ -6,15 +6,17 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use cg_sim::Geometry;
+use cg_sim::geometry::ParseError;
 use grind_engine::CpuModel;
 
 use super::value::{Kind, Value};
-use super::{LogTarget, Options};
+use super::{LogTarget, Options, Wrong};
 use crate::expand::Template;
 use crate::glob::Pattern;
 
 /// Changes the options as a value says; the error is the lines to show.
-pub type Apply = fn(&mut Options, Value<'_>) -> Result<(), Vec<String>>;
+pub type Apply = fn(&mut Options, Value<'_>) -> Result<(), Wrong>;
 
 /// What becomes of an option.
 #[derive(Clone, Copy)]
@@ -48,6 +50,7 @@ pub struct Opt {
 }
 
 const ANY_INT: Kind = Kind::Int { min: i64::MIN, max: i64::MAX };
+const CACHE: Kind = Kind::Text("size,assoc,line_size");
 const FD: Kind = Kind::Int { min: 0, max: i32::MAX as i64 };
 
 const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'static str, help: &'static str) -> Opt {
@@ -73,7 +76,6 @@ const NO_TRANSLATION: &str = "it tunes Valgrind's own translator; grind's counts
 const NO_GDB: &str = "grind has no gdb server";
 const NO_XML: &str = "it only matters with --xml=yes";
 const PTRACE_TRACE: &str = "grind does not print its inner workings; use strace or gdb on grind itself";
-const COUNTS_ONLY: &str = "this version of grind counts instructions only: caches and branches are not simulated";
 
 /// The processors that `--cpu=` knows. `haswell` is the baseline by its own name.
 pub const CPUS: &[(&str, CpuModel)] =
@@ -256,6 +258,56 @@ pub static OPTIONS: &[Opt] = &[
         "yes",
         "count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on",
     ),
+    opt(
+        &["--cache-sim"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.cache_sim = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "simulate caches: count reads, writes, and misses of the first and of the last level",
+    ),
+    opt(
+        &["--branch-sim"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.branch_sim = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "simulate branch prediction: count conditional and indirect branches and mispredictions",
+    ),
+    opt(
+        &["--I1"],
+        CACHE,
+        Role::Tool(|o, v| {
+            o.caches.i1 = Some(geometry(v)?);
+            Ok(())
+        }),
+        "",
+        "the first-level instruction cache to simulate, in bytes and lines a set, instead of the processor's",
+    ),
+    opt(
+        &["--D1"],
+        CACHE,
+        Role::Tool(|o, v| {
+            o.caches.d1 = Some(geometry(v)?);
+            Ok(())
+        }),
+        "",
+        "the first-level data cache",
+    ),
+    opt(
+        &["--LL", "--L2"],
+        CACHE,
+        Role::Tool(|o, v| {
+            o.caches.ll = Some(geometry(v)?);
+            Ok(())
+        }),
+        "",
+        "the last-level cache, for instructions and data",
+    ),
     // Rarely needed.
     opt(
         &["--command-line-only"],
@@ -264,12 +316,6 @@ pub static OPTIONS: &[Opt] = &[
         "no",
         "take options from the command line alone, not from files or the environment",
     ),
-    // What the tool lacks as yet.
-    lacking(&["--cache-sim"], Kind::Bool, &["no"], COUNTS_ONLY),
-    lacking(&["--branch-sim"], Kind::Bool, &["no"], COUNTS_ONLY),
-    lacking(&["--I1"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
-    lacking(&["--D1"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
-    lacking(&["--LL", "--L2"], Kind::Text("size,assoc,line_size"), &[], COUNTS_ONLY),
     // What Valgrind's core has and grind does not.
     lacking(
         &["--log-socket"],
@@ -418,6 +464,21 @@ fn template(options: &Options, value: Value<'_>) -> Result<Template, Vec<String>
         Value::Text(text) => Template::parse(text, |name| options.variable(name)),
         _ => Err(vec!["No filename given".to_owned()]),
     }
+}
+
+fn geometry(value: Value<'_>) -> Result<Geometry, Wrong> {
+    let text = match value {
+        Value::Text(text) => text.to_string_lossy(),
+        _ => "".into(),
+    };
+    Geometry::parse(&text).map_err(|error| {
+        let bad = format!("Bad argument '{text}'");
+        match error {
+            ParseError::Malformed => vec![bad].into(),
+            ParseError::Overflow => vec![error.to_string()].into(),
+            ParseError::Defect(defect) => Wrong { before: vec![defect.to_string()], why: vec![bad] },
+        }
+    })
 }
 
 fn patterns(value: Value<'_>) -> Vec<Pattern> {

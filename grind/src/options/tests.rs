@@ -104,15 +104,41 @@ fn wrong_options_are_refused() {
 
 #[test]
 fn what_is_lacking_is_refused_and_its_absence_accepted() {
-    run(&["--cache-sim=no", "--branch-sim=no", "--vgdb=no", "--xml=no", "--stats=no", "x"]);
-    for word in ["--cache-sim=yes", "--branch-sim=yes", "--I1=32768,8,64", "--L2=1,2,3", "--vgdb=full", "--xml=yes"] {
+    run(&["--vgdb=no", "--xml=no", "--stats=no", "x"]);
+    for word in ["--vgdb=full", "--xml=yes", "--stats=yes"] {
         assert!(error(&[word, "x"]).starts_with(&format!("Bad option: {word}\nNot supported: ")), "{word}");
     }
-    assert!(error(&["--cache-sim", "x"]).contains("did you mean '--cache-sim=yes'"));
+    assert!(error(&["--xml", "x"]).contains("did you mean '--xml=yes'"));
     assert_eq!(
         error(&["--tool=callgrind", "x"]),
         format!("failed to start tool 'callgrind': this version has cachegrind only{MORE}")
     );
+}
+
+#[test]
+fn caches_are_chosen() {
+    let (o, _) = run(&["x"]);
+    assert_eq!((o.cache_sim, o.branch_sim, o.caches), (false, false, Given::default()));
+    let (o, _) = run(&["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,2,32", "--D1=64,1,16", "--LL=4096,4,64", "x"]);
+    let cache = |size, assoc, line| cg_sim::Geometry::new(size, assoc, line).ok();
+    assert_eq!((o.cache_sim, o.branch_sim), (true, true));
+    assert_eq!(o.caches, Given { i1: cache(1024, 2, 32), d1: cache(64, 1, 16), ll: cache(4096, 4, 64) });
+    let (o, _) = run(&["--LL=4096,4,64", "--L2=8192,1,32", "--cache-sim=yes", "--cache-sim=no", "x"]);
+    assert_eq!((o.cache_sim, o.caches.ll), (false, cache(8192, 1, 32)));
+
+    // Found by asking Valgrind, but for "valgrind: " in front of every line.
+    for (word, before, why) in [
+        ("--D1=32768,8,48", "Cache set count is not a power of two.\n", "Bad argument '32768,8,48'"),
+        ("--I1=32768,8,8", "Cache line size is too small.\n", "Bad argument '32768,8,8'"),
+        ("--LL=64,1,64", "Cache size <= line size.\n", "Bad argument '64,1,64'"),
+        ("--D1=0,0,0", "Cache line size is zero.\n", "Bad argument '0,0,0'"),
+        ("--L2=1,2", "", "Bad argument '1,2'"),
+        ("--D1=", "", "Bad argument ''"),
+        ("--D1=99999999999,8,64", "", "One of the cache parameters was too large and overflowed."),
+    ] {
+        assert_eq!(error(&[word, "x"]), format!("{before}Bad option: {word}\n{why}{MORE}"));
+    }
+    assert!(error(&["--D1", "x"]).contains("Missing value, expected '--D1=<size,assoc,line_size>'"));
 }
 
 #[test]

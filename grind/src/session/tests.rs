@@ -110,6 +110,25 @@ fn a_run_is_logged_as_in_the_reference() {
 }
 
 #[test]
+fn simulations_are_described_and_summed_up() {
+    let caches = ["--I1=1024,1,64", "--D1=1024,2,64", "--LL=4096,4,64"];
+    let run = Run::new(&["--cache-sim=yes", "--branch-sim=yes", caches[0], caches[1], caches[2], "-v"]);
+    let mut runner = run.runner();
+    runner.simulate(Simulation::new(&run.options).unwrap());
+    runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+    end(&mut runner, 7, &[(0x1000, 1000)]);
+    let log = run.text("log");
+    let start = "==7== Cache configuration used:\n==7==   I1: 1,024 B, 1-way, 64 B lines\n\
+         ==7==   D1: 1,024 B, 2-way, 64 B lines\n==7==   LL: 4,096 B, 4-way, 64 B lines\n";
+    assert!(log.contains(start), "{log}");
+    assert!(log.contains("==7== I refs:        1,000\n==7== I1  misses:        0\n"), "{log}");
+    assert!(log.ends_with("==7== Mispred rate:    0.0% (0.0%     + 0.0%   )\n"), "{log}");
+    let profile = run.text("out.7");
+    assert!(profile.starts_with("desc: I1 cache:         1024 B, 64 B, direct-mapped\ndesc: D1"), "{profile}");
+    assert!(profile.ends_with("summary: 1000 0 0 0 0 0 0 0 0 0 0 0 0\n"), "{profile}");
+}
+
+#[test]
 fn quiet_runs_only_say_what_matters() {
     let run = Run::new(&["-q"]);
     whole_run(&run);
@@ -213,12 +232,5 @@ fn notices_follow_verbosity() {
         runner.notice(1, Notice::Warning("w".into()));
         runner.notice(1, Notice::Detail("d".into()));
         assert_eq!(run.text("log"), expected);
-    }
-}
-
-#[test]
-fn numbers_are_grouped() {
-    for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-        assert_eq!(with_commas(number), text);
     }
 }

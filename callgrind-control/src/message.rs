@@ -1,0 +1,255 @@
+//! What can be asked and answered, and how it is written. Reading never panics, whatever comes.
+
+use std::fmt::Write;
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// `status`: how far the run is; the answer is a [`Status`].
+    Status,
+    /// `dump [HINT]`: write what was counted as a part and set all counts to 0. The hint stands in the profile. The
+    /// answer is the name of the file.
+    Dump(String),
+    /// `zero`: set all counts to 0.
+    Zero,
+    /// `instrumentation on|off`.
+    Instrumentation(bool),
+    /// `kill`: end the program; its profile is written.
+    Kill,
+}
+
+/// What a run says to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done; lines of text, as the request has them.
+    Done(Vec<String>),
+    /// It was not, and why.
+    Refused(String),
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Program and arguments.
+    pub command: String,
+    /// Whether anything is being counted.
+    pub instrumentation: bool,
+    /// Names of the events, in the order of all costs.
+    pub events: Vec<String>,
+    /// The number of the part that is being counted, from 1.
+    pub part: u64,
+    /// Figures about the run by name, such as `executed-calls`; whatever the run knows.
+    pub figures: Vec<(String, u64)>,
+    /// The threads.
+    pub threads: Vec<Thread>,
+}
+
+/// A thread of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number, from 1.
+    pub id: u64,
+    /// What it cost since the part began.
+    pub total: Vec<u64>,
+    /// Its calls, the outermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// A call that is going on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The function.
+    pub function: String,
+    /// How often its caller has called it from here since the part began.
+    pub calls: u64,
+    /// Inclusive cost of this call so far.
+    pub cost: Vec<u64>,
+}
+
+impl Request {
+    /// The line that asks.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Status => "status".to_owned(),
+            Self::Dump(hint) if hint.is_empty() => "dump".to_owned(),
+            Self::Dump(hint) => format!("dump {}", escaped(hint)),
+            Self::Zero => "zero".to_owned(),
+            Self::Instrumentation(on) => format!("instrumentation {}", if *on { "on" } else { "off" }),
+            Self::Kill => "kill".to_owned(),
+        }
+    }
+
+    /// What a line asks.
+    ///
+    /// # Errors
+    /// Why it asks nothing.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match (word, rest) {
+            ("dump", hint) => Ok(Self::Dump(plain(hint))),
+            ("status", "") => Ok(Self::Status),
+            ("zero", "") => Ok(Self::Zero),
+            ("instrumentation", "on") => Ok(Self::Instrumentation(true)),
+            ("instrumentation", "off") => Ok(Self::Instrumentation(false)),
+            ("kill", "") => Ok(Self::Kill),
+            _ => Err(format!("unknown request: {line}")),
+        }
+    }
+}
+
+impl Answer {
+    /// The lines of the answer, with their ends.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Done(lines) => {
+                let mut text: String = lines.iter().map(|line| format!(" {}\n", escaped(line))).collect();
+                text.push_str("ok\n");
+                text
+            }
+            Self::Refused(cause) => format!("error {}\n", escaped(cause)),
+        }
+    }
+}
+
+impl From<&Status> for Answer {
+    fn from(status: &Status) -> Self {
+        Self::Done(status.lines())
+    }
+}
+
+impl Status {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("command: {}", self.command),
+            format!("instrumentation: {}", if self.instrumentation { "on" } else { "off" }),
+            format!("events: {}", self.events.join(" ")),
+            format!("part: {}", self.part),
+        ];
+        lines.extend(self.figures.iter().map(|(name, value)| format!("{name}: {value}")));
+        for thread in &self.threads {
+            lines.push(format!("thread: {}", thread.id));
+            lines.push(format!("total: {}", numbers(&thread.total)));
+            for frame in &thread.frames {
+                lines.push(format!("frame: {} {} {}", numbers(&frame.cost), frame.calls, frame.function));
+            }
+        }
+        lines
+    }
+
+    /// The status that lines say. Keys that are not known are figures.
+    ///
+    /// # Errors
+    /// Which line says nothing.
+    pub fn parse(lines: &[String]) -> Result<Self, String> {
+        let mut status = Self::default();
+        for line in lines {
+            let bad = || format!("this is no status: {line}");
+            let (key, value) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, ""))).ok_or_else(bad)?;
+            let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
+            let list = |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u64>, _>>();
+            match key {
+                "command" => status.command = value.to_owned(),
+                "instrumentation" => status.instrumentation = value == "on",
+                "events" => status.events = value.split_whitespace().map(str::to_owned).collect(),
+                "part" => status.part = number(value)?,
+                "thread" => status.threads.push(Thread { id: number(value)?, ..Thread::default() }),
+                "total" => status.threads.last_mut().ok_or_else(bad)?.total = list(value)?,
+                "frame" => {
+                    // One number for each event, the calls, and a name that may hold blanks.
+                    let mut words = value.splitn(status.events.len() + 2, ' ');
+                    let cost = words.by_ref().take(status.events.len()).map(number).collect::<Result<_, _>>()?;
+                    let calls = number(words.next().ok_or_else(bad)?)?;
+                    let function = words.next().ok_or_else(bad)?.to_owned();
+                    let frame = Frame { function, calls, cost };
+                    status.threads.last_mut().ok_or_else(bad)?.frames.push(frame);
+                }
+                _ => status.figures.push((key.to_owned(), number(value)?)),
+            }
+        }
+        Ok(status)
+    }
+}
+
+fn numbers(values: &[u64]) -> String {
+    let mut text = String::new();
+    for value in values {
+        let blank = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{blank}{value}");
+    }
+    text
+}
+
+/// A text as part of a line.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// The text that part of a line stands for.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(other) => other,
+                None => '\\',
+            },
+            c => c,
+        });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_survive_being_a_line() {
+        let hint = "a \\ b\nc\r\\n".to_owned();
+        for request in [
+            Request::Status,
+            Request::Dump(String::new()),
+            Request::Dump(hint),
+            Request::Zero,
+            Request::Instrumentation(true),
+            Request::Instrumentation(false),
+            Request::Kill,
+        ] {
+            let line = request.line();
+            assert!(!line.contains(['\n', '\r']), "{line:?}");
+            assert_eq!(Request::parse(&line), Ok(request));
+        }
+        for line in ["", "stat", "zero now", "instrumentation", "instrumentation yes", "KILL"] {
+            assert!(Request::parse(line).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_survives_being_lines() {
+        let status = Status {
+            command: "./a b".into(),
+            instrumentation: true,
+            events: vec!["Ir".into(), "Dr".into()],
+            part: 3,
+            figures: vec![("executed-calls".into(), 12)],
+            threads: vec![
+                Thread {
+                    id: 1,
+                    total: vec![5, 6],
+                    frames: vec![Frame { function: "operator new(unsigned long)".into(), calls: 2, cost: vec![3, 4] }],
+                },
+                Thread { id: 2, total: vec![0, 0], frames: Vec::new() },
+            ],
+        };
+        assert_eq!(Status::parse(&status.lines()), Ok(status));
+        assert_eq!(Status::parse(&Status::default().lines()), Ok(Status::default()));
+        for line in ["x", "part: y", "frame: 1 2 f", "total: 1", "thread: -1", "figure: no"] {
+            assert!(Status::parse(&[line.to_owned()]).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The command line of `callgrind_control`: the one definition of its options.
+//!
+//! The manual page and the completions are made from it. A value that may be left out must be joined to its option, so
+//! that a process number is never taken for one.
+
+use clap::{ArgAction, Parser, ValueEnum};
+
+/// Look at profiles with call graphs that are being made, and tell their runs what to do.
+#[derive(Debug, Parser)]
+#[command(name = "callgrind_control", version, infer_long_args = true, max_term_width = 100)]
+pub(crate) struct Options {
+    /// Show figures about the run
+    #[arg(short, long)]
+    pub(crate) stat: bool,
+
+    /// Show the calls that are going on, thread by thread
+    #[arg(short, long)]
+    pub(crate) back: bool,
+
+    /// Show counts of events, of all or of these
+    #[arg(short, long = "events", value_name = "A,B", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) events: Option<String>,
+
+    /// Write what was counted as a part of the profile and begin anew; HINT stands in the part
+    #[arg(short, long, value_name = "HINT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) dump: Option<String>,
+
+    /// Set all counts to 0
+    #[arg(short, long)]
+    pub(crate) zero: bool,
+
+    /// End the program; its profile is written
+    #[arg(short, long)]
+    pub(crate) kill: bool,
+
+    /// Switch counting on or off
+    #[arg(short, long = "instr", value_name = "on|off", value_enum, hide_possible_values = true)]
+    pub(crate) instrumentation: Option<OnOff>,
+
+    /// Show arguments, and what is being asked
+    #[arg(short, long = "verbose", visible_short_alias = 'l', visible_alias = "long", action = ArgAction::SetTrue)]
+    pub(crate) verbose: bool,
+
+    /// Runs, by the number of their process or the name of their program [default for looking: all]
+    #[arg(value_name = "pid|name")]
+    pub(crate) runs: Vec<String>,
+}
+
+/// The value of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl Options {
+    /// Whether a run is asked to do something rather than just looked at.
+    pub(crate) fn acts(&self) -> bool {
+        self.dump.is_some() || self.zero || self.kill || self.instrumentation.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(args: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from(["callgrind_control"].iter().chain(args))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn a_process_is_never_taken_for_a_value() {
+        let options = parse(&["-d", "4711"]).unwrap();
+        assert_eq!((options.dump.as_deref(), &options.runs[..]), (Some(""), &["4711".to_owned()][..]));
+        let options = parse(&["-e", "-b", "4711"]).unwrap();
+        assert_eq!((options.events.as_deref(), options.back), (Some(""), true));
+        assert_eq!(parse(&["--dump=here", "1"]).unwrap().dump.as_deref(), Some("here"));
+        assert_eq!(parse(&["-d=here", "1"]).unwrap().dump.as_deref(), Some("here"));
+        assert_eq!(parse(&["-e=Ir,Dr"]).unwrap().events.as_deref(), Some("Ir,Dr"));
+        assert_eq!(parse(&["-i", "on", "7"]).unwrap().instrumentation, Some(OnOff::On));
+        assert_eq!(parse(&["--instr=off", "7"]).unwrap().instrumentation, Some(OnOff::Off));
+        assert!(parse(&["-i", "7"]).is_err());
+        assert!(parse(&["-l"]).unwrap().verbose && parse(&["--long"]).unwrap().verbose);
+        assert!(parse(&["-z", "7"]).unwrap().acts() && !parse(&["-seb"]).unwrap().acts());
+    }
+}

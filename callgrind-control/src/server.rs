@@ -1,0 +1,149 @@
+//! The run's end: listens, reads requests, and queues them for whoever can do what they say.
+//!
+//! A thread of its own does the listening, one client after another. It never touches the profile: a request waits in
+//! the queue until the run takes it, does it and answers.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use crate::message::{Answer, Request};
+use crate::{PATIENCE, VERSION, place};
+
+/// A request is a line of at most so many bytes.
+const LONGEST: u64 = 1 << 16;
+
+/// A socket that is listening; it and its folder disappear with it.
+#[derive(Debug)]
+pub struct Listener {
+    base: PathBuf,
+    pid: u32,
+    socket: Option<UnixListener>,
+}
+
+/// Requests to a run, in the order in which they came. Dropping it ends the listening.
+#[derive(Debug)]
+pub struct Queue {
+    asked: Receiver<Asked>,
+    listener: Listener,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A request that waits for its answer. Dropped without one, it is refused.
+#[derive(Debug)]
+pub struct Asked {
+    /// What is asked.
+    pub request: Request,
+    answer: Sender<Answer>,
+}
+
+impl Asked {
+    /// Answers. A client that went away is no error.
+    pub fn answer(self, answer: Answer) {
+        let _ = self.answer.send(answer);
+    }
+}
+
+impl Listener {
+    /// Listens for process `pid` in its folder below `base`, which is [`crate::folder`] but in tests.
+    ///
+    /// # Errors
+    /// The folder or the socket cannot be made, or somebody else made it.
+    pub fn bind(base: &Path, pid: u32) -> io::Result<Self> {
+        let path = place::create(base, pid)?;
+        let socket = UnixListener::bind(path)?;
+        Ok(Self { base: base.to_owned(), pid, socket: Some(socket) })
+    }
+
+    /// Serves clients on a thread. `wake` is called there after each request that was queued, so that a run that waits
+    /// for its program can look at the queue.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn start(mut self, wake: impl Fn() + Send + 'static) -> io::Result<Queue> {
+        let socket = self.socket.take().ok_or_else(|| io::Error::other("the socket is in use"))?;
+        let (sender, asked) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (pid, stopped) = (self.pid, Arc::clone(&stop));
+        let thread = thread::Builder::new().name("control".to_owned()).spawn(move || {
+            for client in socket.incoming() {
+                if stopped.load(Ordering::Acquire) {
+                    break;
+                }
+                // A client that misbehaves is left alone; the next one is served.
+                let _ = client.and_then(|client| serve(&client, pid, &sender, &wake));
+            }
+        })?;
+        Ok(Queue { asked, listener: self, stop, thread: Some(thread) })
+    }
+}
+
+impl Queue {
+    /// The next request, if there is one; never waits.
+    #[must_use]
+    pub fn next(&self) -> Option<Asked> {
+        self.asked.try_recv().ok()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A request that nobody takes any more must not keep its client, and so the thread, waiting.
+        while self.next().is_some() {}
+        // Makes the thread look.
+        let _ = UnixStream::connect(place::socket(&self.listener.base, self.listener.pid));
+        if let Some(thread) = self.thread.take() {
+            while !thread.is_finished() {
+                while self.next().is_some() {}
+                thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        place::remove(&self.base, self.pid);
+    }
+}
+
+fn serve(client: &UnixStream, pid: u32, queue: &Sender<Asked>, wake: &impl Fn()) -> io::Result<()> {
+    // Short, since the end of a run waits for it.
+    client.set_read_timeout(Some(PATIENCE / 10))?;
+    client.set_write_timeout(Some(PATIENCE / 10))?;
+    let mut out = client;
+    writeln!(out, "grind-control {VERSION} {pid}")?;
+    let mut input = BufReader::new(client);
+    loop {
+        let mut line = String::new();
+        if input.by_ref().take(LONGEST).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let answer = match line.strip_suffix('\n').map(Request::parse) {
+            None => Answer::Refused("the request is no line".to_owned()),
+            Some(Err(cause)) => Answer::Refused(cause),
+            Some(Ok(request)) => {
+                let (sender, answer) = mpsc::channel();
+                if queue.send(Asked { request, answer: sender }).is_err() {
+                    return Ok(());
+                }
+                wake();
+                match answer.recv_timeout(PATIENCE) {
+                    Ok(answer) => answer,
+                    Err(_) => Answer::Refused("the run did not get to it".to_owned()),
+                }
+            }
+        };
+        out.write_all(answer.text().as_bytes())?;
+        if !line.ends_with('\n') {
+            return Ok(());
+        }
+    }
+}

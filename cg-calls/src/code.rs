@@ -1,0 +1,110 @@
+//! What the model must know about the program's code, and whom it asks.
+//!
+//! Ids are dense small numbers handed out by the driver; the model makes tables by them. Answers must not change.
+
+/// A function, by the driver's numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// An object file (executable, library, anonymous memory), by the driver's numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u32);
+
+/// An instruction that transfers control, or the last one before another function begins, by the driver's numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteId(pub u32);
+
+/// The kind of section that an address lies in. A jump from one kind to another is a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// Ordinary code.
+    Text,
+    /// Stubs that lead to functions of other objects.
+    Plt,
+    /// Data, the global offset table, anonymous memory: the number tells kinds apart.
+    Other(u8),
+}
+
+/// What there is at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function that contains the address. Every address has one, if need be one made up for it.
+    pub function: FunctionId,
+    /// The object file.
+    pub object: ObjectId,
+    /// The kind of section.
+    pub section: Section,
+    /// Whether a symbol begins exactly here.
+    pub is_entry: bool,
+}
+
+/// An instruction that transfers control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Its address.
+    pub addr: u64,
+    /// The address after it: where a call returns to.
+    pub next: u64,
+    /// The address of the first instruction of the block that it ends; its own, if the driver does not know better. The
+    /// target of a made-up call to code that was entered before anybody watched.
+    pub block: u64,
+    /// What there is at its address (whether a symbol begins there does not matter).
+    pub place: Place,
+}
+
+/// How a function is to be treated: what the user asked for, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its costs are its caller's, and what it calls is called by its caller (PLT stubs, `--fn-skip`).
+    pub skip: bool,
+    /// A jump out of it is a call by its caller (`_dl_runtime_resolve`, `--pop-on-jump`).
+    pub pop_on_jump: bool,
+    /// Entering and leaving it switches collection on or off.
+    pub toggle_collect: bool,
+    /// A dump is asked for before it runs.
+    pub dump_before: bool,
+    /// A dump is asked for after it ran.
+    pub dump_after: bool,
+    /// All costs are set to zero before it runs.
+    pub zero_before: bool,
+    /// How many callers tell its contexts apart.
+    pub separate_callers: u16,
+    /// How many levels of recursion are told apart; 0 and 1 both mean none.
+    pub separate_recs: u16,
+    /// Functions of the same group other than 0 share the context of the one that was called first.
+    pub group: u32,
+}
+
+impl Function {
+    /// A function that nothing special was asked for.
+    pub const PLAIN: Function = Function {
+        skip: false,
+        pop_on_jump: false,
+        toggle_collect: false,
+        dump_before: false,
+        dump_after: false,
+        zero_before: false,
+        separate_callers: 0,
+        separate_recs: 1,
+        group: 0,
+    };
+
+    /// Whether something happens when it is entered or left.
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.toggle_collect || self.dump_before || self.dump_after || self.zero_before
+    }
+}
+
+/// Describes code to the model. Everything is asked once by each thread and remembered, except
+/// [`place`](Code::place), which is asked again when a small cache has forgotten it.
+pub trait Code {
+    /// What there is at `addr`.
+    fn place(&mut self, addr: u64) -> Place;
+    /// The site with this number.
+    fn site(&mut self, id: SiteId) -> Site;
+    /// The site of the call that returns to `next`; one made up at `next - 1` if none is known. For calls that happened
+    /// before anybody watched.
+    fn site_before(&mut self, next: u64) -> SiteId;
+    /// How a function is to be treated.
+    fn function(&mut self, id: FunctionId) -> Function;
+}

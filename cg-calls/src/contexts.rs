@@ -1,0 +1,123 @@
+//! Contexts: a function and its last callers, as far as they are to be told apart.
+//!
+//! A *path* is what the model remembers of the functions on the stack: the top one and as many callers as any function may
+//! want. Several paths may show as one *context*, the top function and as many callers as that function wants; a context has
+//! a *node* for each level of recursion. Paths are made by pushing a function; the same function on top of itself, or one of
+//! its group, does not deepen the path. All three are numbered densely and never forgotten.
+
+use crate::code::FunctionId;
+use crate::hash::FastMap;
+
+/// A path, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PathId(pub(crate) u32);
+
+impl PathId {
+    /// The path of nothing: below a thread's or a signal handler's first function.
+    pub(crate) const EMPTY: PathId = PathId(0);
+}
+
+/// What one function wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) callers: u16,
+    pub(crate) recursions: u32,
+    pub(crate) group: u32,
+}
+
+/// What is known of a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathInfo {
+    /// The function that its costs are booked on.
+    pub(crate) top: FunctionId,
+    /// The node of the first level of recursion.
+    pub(crate) first_node: u32,
+    /// How many nodes there are.
+    pub(crate) recursions: u32,
+    group: u32,
+}
+
+/// All paths, contexts and nodes of one thread.
+#[derive(Debug)]
+pub(crate) struct Contexts {
+    /// Longest path.
+    longest: usize,
+    infos: Vec<PathInfo>,
+    lists: Vec<Box<[FunctionId]>>,
+    children: FastMap<(u32, u32), PathId>,
+    by_list: FastMap<Box<[FunctionId]>, PathId>,
+    contexts: FastMap<Box<[FunctionId]>, u32>,
+    /// By context: its functions. By node: context and level.
+    context_lists: Vec<Box<[FunctionId]>>,
+    nodes: Vec<(u32, u32)>,
+}
+
+impl Contexts {
+    /// `most_callers` is the most that any function wants.
+    pub(crate) fn new(most_callers: u16) -> Contexts {
+        let empty = PathInfo { top: FunctionId(u32::MAX), first_node: u32::MAX, recursions: 0, group: 0 };
+        Contexts {
+            longest: usize::from(most_callers) + 1,
+            infos: vec![empty],
+            lists: vec![Box::default()],
+            children: FastMap::default(),
+            by_list: FastMap::default(),
+            contexts: FastMap::default(),
+            context_lists: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn info(&self, path: PathId) -> PathInfo {
+        self.infos[path.0 as usize]
+    }
+
+    /// The path after `function` was called from `path`. `wish` is the function's.
+    pub(crate) fn push(&mut self, path: PathId, function: FunctionId, wish: Wish) -> PathId {
+        if let Some(found) = self.children.get(&(path.0, function.0)) {
+            return *found;
+        }
+        let above = self.info(path);
+        let same = path != PathId::EMPTY && (above.top == function || wish.group != 0 && above.group == wish.group);
+        let found = if same { path } else { self.intern(path, function, wish) };
+        self.children.insert((path.0, function.0), found);
+        found
+    }
+
+    fn intern(&mut self, path: PathId, function: FunctionId, wish: Wish) -> PathId {
+        let callers = &self.lists[path.0 as usize];
+        let callers = callers.iter().take(self.longest - 1).copied();
+        let list: Box<[_]> = std::iter::once(function).chain(callers).collect();
+        if let Some(found) = self.by_list.get(&list) {
+            return *found;
+        }
+        let id = PathId(self.infos.len().try_into().expect("fewer than 2^32 paths"));
+        let shown: Box<[_]> = list.iter().take(usize::from(wish.callers) + 1).copied().collect();
+        let recursions = wish.recursions.max(1);
+        let first_node = match self.contexts.get(&shown) {
+            Some(first) => *first,
+            None => {
+                let first = u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes");
+                let context = self.context_lists.len() as u32;
+                self.nodes.extend((1..=recursions).map(|level| (context, level)));
+                self.context_lists.push(shown.clone());
+                self.contexts.insert(shown, first);
+                first
+            }
+        };
+        self.infos.push(PathInfo { top: function, first_node, recursions, group: wish.group });
+        self.by_list.insert(list.clone(), id);
+        self.lists.push(list);
+        id
+    }
+
+    /// The functions of a node, its own first, and its level of recursion.
+    pub(crate) fn node(&self, node: u32) -> (&[FunctionId], u32) {
+        let (context, level) = self.nodes[node as usize];
+        (&self.context_lists[context as usize], level)
+    }
+
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+}

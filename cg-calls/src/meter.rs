@@ -1,0 +1,80 @@
+//! Turns running totals into totals of what was collected: collection may be switched off for a while, and a signal handler
+//! has a meter of its own, which stands still for the code that it interrupted.
+//!
+//! Invariant: readings never decrease while the totals do not.
+
+/// Reads running totals, without the stretches that do not count.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    collecting: bool,
+    /// What the totals were ahead of the reading when collection was last switched on.
+    ahead: Vec<u64>,
+    /// The reading while collection is off.
+    frozen: Vec<u64>,
+}
+
+impl Meter {
+    /// A meter that reads zero at `now`.
+    pub(crate) fn new(now: &[u64], collecting: bool) -> Meter {
+        Meter { collecting, ahead: now.to_vec(), frozen: vec![0; now.len()] }
+    }
+
+    /// The reading of the `i`th total.
+    #[inline]
+    pub(crate) fn read(&self, now: &[u64], i: usize) -> u64 {
+        if self.collecting { now[i].wrapping_sub(self.ahead[i]) } else { self.frozen[i] }
+    }
+
+    /// All readings.
+    pub(crate) fn read_all(&self, now: &[u64]) -> Vec<u64> {
+        (0..now.len()).map(|i| self.read(now, i)).collect()
+    }
+
+    /// Appends all readings.
+    #[inline]
+    pub(crate) fn read_onto(&self, now: &[u64], readings: &mut Vec<u64>) {
+        if !self.collecting {
+            readings.extend_from_slice(&self.frozen);
+        } else if let ([now], [ahead]) = (now, &self.ahead[..]) {
+            readings.push(now.wrapping_sub(*ahead));
+        } else {
+            readings.extend(now.iter().zip(&self.ahead).map(|(now, ahead)| now.wrapping_sub(*ahead)));
+        }
+    }
+
+    /// Adds to each sum what the reading grew by since it was `since`.
+    #[inline]
+    pub(crate) fn add_since(&self, now: &[u64], since: &[u64], sums: &mut [u64]) {
+        if !self.collecting {
+            for (sum, (frozen, since)) in sums.iter_mut().zip(self.frozen.iter().zip(since)) {
+                *sum += frozen - since;
+            }
+        } else if let ([now], [ahead], [since], [sum]) = (now, &self.ahead[..], since, &mut *sums) {
+            *sum += now.wrapping_sub(*ahead) - since;
+        } else {
+            let readings = now.iter().zip(&self.ahead).map(|(now, ahead)| now.wrapping_sub(*ahead));
+            for (sum, (reading, since)) in sums.iter_mut().zip(readings.zip(since)) {
+                *sum += reading - since;
+            }
+        }
+    }
+
+    pub(crate) fn collecting(&self) -> bool {
+        self.collecting
+    }
+
+    /// Switches collection on or off at `now`; the reading stays the same.
+    pub(crate) fn toggle(&mut self, now: &[u64]) {
+        let reading = self.read_all(now);
+        self.collecting = !self.collecting;
+        self.resume(now, reading);
+    }
+
+    /// Goes on from `reading` at `now`, whatever happened in between.
+    pub(crate) fn resume(&mut self, now: &[u64], reading: Vec<u64>) {
+        for (ahead, (now, reading)) in self.ahead.iter_mut().zip(now.iter().zip(&reading)) {
+            *ahead = now.wrapping_sub(*reading);
+        }
+        self.frozen = reading;
+    }
+}

@@ -1,0 +1,738 @@
+//! Reads callgrind profiles, in one pass and without keeping the text.
+//!
+//! Input comes in pieces of whole lines. A line is parsed where it lies and its content handed to a [`Sink`] at once;
+//! only names are kept. A line that means nothing here is an error that names it, except for header lines with unknown
+//! keys, which later versions and other programs may add. Profiles of the cachegrind format are read as well: they are
+//! profiles without calls.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions, Profile};
+use super::names::{FileId, Function, FunctionId, Names, ObjectId};
+use crate::cachegrind;
+use crate::cachegrind::digits::{DIGITS, digits};
+use crate::cachegrind::lines::{LineSource, PAD};
+use crate::count::TooLarge;
+
+/// Takes what is read, in the order of the file.
+///
+/// Costs are as written: zeros at the end may be missing. Numbers of names mean something once the reader has returned
+/// its [`Names`].
+pub trait Sink {
+    /// A part begins.
+    fn part(&mut self, header: &PartHeader);
+
+    /// Self cost.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when a sum does not fit; reading ends then.
+    fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge>;
+
+    /// A call and its inclusive cost.
+    ///
+    /// # Errors
+    /// As [`Sink::row`].
+    fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge>;
+
+    /// A jump.
+    fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump);
+}
+
+/// What was read beside rows, calls and jumps.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What stands at the beginning of the file.
+    pub header: Header,
+    /// The parts, in their order.
+    pub parts: Vec<PartEnd>,
+    /// The names that the numbers stand for.
+    pub names: Names,
+}
+
+/// A part that was read.
+#[derive(Clone, Debug, Default)]
+pub struct PartEnd {
+    /// What stands at its beginning.
+    pub header: PartHeader,
+    /// The `summary:` line, if there is one; it may have fewer values than there are events.
+    pub summary: Option<Vec<i128>>,
+    /// The `totals:` line, likewise.
+    pub totals: Option<Vec<i128>>,
+}
+
+/// Why a profile could not be read: `NAME:LINE: cause`.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The name that the caller gave the input.
+    pub name: String,
+    /// The line at fault, from 1; none if the fault is not in a line.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub kind: ReadErrorKind,
+}
+
+/// What is wrong with an input.
+#[derive(Debug)]
+pub enum ReadErrorKind {
+    /// The input could not be read.
+    Io(io::Error),
+    /// A line is longer than any profile has: 16 MiB.
+    LineTooLong,
+    /// The `version:` line names another version than 1.
+    Version(String),
+    /// The `positions:` line names something unknown.
+    BadPositions(String),
+    /// Costs, or the end of the input, before an `events:` line.
+    NoEvents,
+    /// An event's name is not UTF-8 or comes twice.
+    BadEvent(String),
+    /// The line is of no known kind; the text is its beginning.
+    Malformed(String),
+    /// A position or a cost is no number.
+    BadNumber(String),
+    /// There are more costs than events.
+    TooManyCosts,
+    /// A position before the first of the file or above 64 bits, or a line above 32 bits.
+    BadPosition,
+    /// A cost or a sum does not fit in 64 bits.
+    TooLarge,
+    /// Costs before any `fn=` line.
+    NoFunction,
+    /// `(7)` without a name before it.
+    UnknownName(String),
+    /// `calls=` without `cfn=` before it.
+    NoCallee,
+    /// A `calls=`, `jump=` or `jcnd=` line without a position on the next.
+    NoSource,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl fmt::Display for ReadErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(cause) => write!(f, "cannot read: {cause}"),
+            Self::LineTooLong => f.write_str("a line is longer than 16 MiB: this is no profile"),
+            Self::Version(text) => write!(f, "version {text} of the format is not known here, only version 1"),
+            Self::BadPositions(text) => write!(f, "unknown kind of position: {text}"),
+            Self::NoEvents => f.write_str("missing an `events:` line"),
+            Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
+            Self::Malformed(text) => write!(f, "malformed line: {text}"),
+            Self::BadNumber(text) => write!(f, "malformed number in line: {text}"),
+            Self::TooManyCosts => f.write_str("more costs than events"),
+            Self::BadPosition => f.write_str("a position is out of range"),
+            Self::TooLarge => f.write_str("a cost or a sum of costs is larger than 64 bits hold"),
+            Self::NoFunction => f.write_str("costs before the first `fn=` line"),
+            Self::UnknownName(text) => write!(f, "the number {text} has no name yet"),
+            Self::NoCallee => f.write_str("`calls=` without a `cfn=` line before it"),
+            Self::NoSource => f.write_str("a call or jump without the line of its costs after it"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ReadErrorKind::Io(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a profile; `name` is what errors call the input.
+///
+/// # Errors
+/// [`ReadError`] names the first line at fault.
+pub fn read(input: impl Read, name: &str, sink: &mut impl Sink) -> Result<Outcome, ReadError> {
+    let mut parser = Parser::default();
+    let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
+    let mut source = LineSource::new(input);
+    loop {
+        let piece = match source.next_piece() {
+            Ok(piece) => piece,
+            Err(cachegrind::ReadErrorKind::Io(cause)) => return Err(fault(None, ReadErrorKind::Io(cause))),
+            Err(_) => return Err(fault(Some(parser.line + 1), ReadErrorKind::LineTooLong)),
+        };
+        if piece.text().is_empty() {
+            break;
+        }
+        parser.piece(piece.padded, sink).map_err(|kind| fault(Some(parser.line), kind))?;
+    }
+    let end = Some(parser.line + 1);
+    if parser.outcome.parts.is_empty() {
+        return Err(fault(end, ReadErrorKind::NoEvents));
+    }
+    if !matches!(parser.next, Next::Row) {
+        return Err(fault(end, ReadErrorKind::NoSource));
+    }
+    Ok(parser.outcome)
+}
+
+/// Reads a profile and keeps all of it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_profile(input: impl Read, name: &str) -> Result<Profile, ReadError> {
+    let mut profile = Profile::default();
+    let outcome = read(input, name, &mut profile)?;
+    profile.header = outcome.header;
+    profile.names = outcome.names;
+    Ok(profile)
+}
+
+type Step<T> = Result<T, ReadErrorKind>;
+
+/// What the next line of costs is.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Self cost.
+    Row,
+    /// The inclusive cost of this call.
+    Call(Call),
+    /// The source of this jump.
+    Jump(Jump),
+}
+
+/// Strings that have a number in the file.
+struct Numbered<T> {
+    /// The numbers of most files are dense; others go to the map.
+    dense: Vec<Option<T>>,
+    sparse: std::collections::HashMap<u64, T>,
+}
+
+const DENSE: u64 = 1 << 20;
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { dense: Vec::new(), sparse: std::collections::HashMap::new() }
+    }
+}
+
+impl<T: Copy> Numbered<T> {
+    fn get(&self, number: u64) -> Option<T> {
+        if number < DENSE {
+            self.dense.get(number as usize).copied().flatten()
+        } else {
+            self.sparse.get(&number).copied()
+        }
+    }
+
+    fn set(&mut self, number: u64, value: T) {
+        if number >= DENSE {
+            self.sparse.insert(number, value);
+            return;
+        }
+        let at = number as usize;
+        if self.dense.len() <= at {
+            self.dense.resize(at + 1, None);
+        }
+        self.dense[at] = Some(value);
+    }
+}
+
+/// A callee in the making.
+#[derive(Clone, Copy, Default)]
+struct Callee {
+    object: Option<ObjectId>,
+    file: Option<FileId>,
+    name: Option<u32>,
+    /// Object and file that were named after the function: its own, or those of the next one.
+    late: (Option<ObjectId>, Option<FileId>),
+}
+
+struct Parser {
+    /// The line that is being read, from 1.
+    line: u64,
+    outcome: Outcome,
+    /// The header of the part to come.
+    pending: PartHeader,
+    objects: Numbered<ObjectId>,
+    files: Numbered<FileId>,
+    texts: Numbered<u32>,
+    object: Option<ObjectId>,
+    file: Option<FileId>,
+    function: Option<FunctionId>,
+    callee: Callee,
+    jump_file: Option<FileId>,
+    jump_name: Option<u32>,
+    next: Next,
+    /// What the columns of a position are; the length of a row's position.
+    columns: Vec<Column>,
+    last: Place,
+    last_bb: u64,
+    width: usize,
+    scratch: Vec<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Instr,
+    Block,
+    Line,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        Self {
+            line: 0,
+            outcome: Outcome::default(),
+            pending: PartHeader::default(),
+            objects: Numbered::default(),
+            files: Numbered::default(),
+            texts: Numbered::default(),
+            object: None,
+            file: None,
+            function: None,
+            callee: Callee::default(),
+            jump_file: None,
+            jump_name: None,
+            next: Next::Row,
+            columns: vec![Column::Line],
+            last: Place::default(),
+            last_bb: 0,
+            width: 0,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+impl Parser {
+    /// Takes whole lines and [`PAD`] bytes behind them.
+    fn piece(&mut self, mut rest: &[u8], sink: &mut impl Sink) -> Step<()> {
+        while rest.len() > PAD {
+            self.line += 1;
+            let used = match rest[0] {
+                b'0'..=b'9' | b'+' | b'-' | b'*' => self.costs(rest, sink)?,
+                _ => {
+                    let whole = first_line(rest);
+                    self.other(without_cr(whole), sink)?;
+                    whole.len() + 1
+                }
+            };
+            rest = &rest[used..];
+        }
+        Ok(())
+    }
+
+    /// A line of a position and costs; returns its length.
+    fn costs(&mut self, text: &[u8], sink: &mut impl Sink) -> Step<usize> {
+        if self.width == 0 {
+            return Err(ReadErrorKind::NoEvents);
+        }
+        let bad = || ReadErrorKind::BadNumber(shown(without_cr(first_line(text))));
+        let mut at = 0;
+        let mut place = self.last;
+        let mut bb = self.last_bb;
+        for column in &self.columns {
+            let (last, high) = match column {
+                Column::Instr => (place.addr, u64::MAX),
+                Column::Block => (bb, u64::MAX),
+                Column::Line => (u64::from(place.line), u64::from(u32::MAX)),
+            };
+            let (value, length) = position(&text[at..], last).ok_or_else(bad)?;
+            let value = value.filter(|value| *value <= high).ok_or(ReadErrorKind::BadPosition)?;
+            match column {
+                Column::Instr => place.addr = value,
+                Column::Block => bb = value,
+                Column::Line => place.line = value as u32,
+            }
+            at += length;
+            while is_blank(text[at]) {
+                at += 1;
+            }
+        }
+        self.scratch.clear();
+        while text[at] != b'\n' {
+            let (mut value, mut length) = digits(&text[at..]);
+            if length == 0 || length > DIGITS || text[at + length] > b' ' {
+                (value, length) = careful(&text[at..]).ok_or_else(bad)??;
+            }
+            if self.scratch.len() == self.width {
+                return Err(ReadErrorKind::TooManyCosts);
+            }
+            // The reference's counters can pass below 0: what it then writes stands for a negative number.
+            self.scratch.push(value as i64);
+            at += length;
+            while is_blank(text[at]) {
+                at += 1;
+            }
+        }
+        self.last = place;
+        self.last_bb = bb;
+        let function = self.function.ok_or(ReadErrorKind::NoFunction)?;
+        let file = self.file.ok_or(ReadErrorKind::NoFunction)?;
+        let position = Position { place, file };
+        let done = match std::mem::replace(&mut self.next, Next::Row) {
+            Next::Row => sink.row(function, position, &self.scratch),
+            Next::Call(call) => sink.call(function, position, &call, &self.scratch),
+            Next::Jump(jump) => {
+                sink.jump(function, position, &jump);
+                Ok(())
+            }
+        };
+        done.map_err(|TooLarge| ReadErrorKind::TooLarge)?;
+        Ok(at + 1)
+    }
+
+    /// A line that is no row.
+    fn other(&mut self, line: &[u8], sink: &mut impl Sink) -> Step<()> {
+        if line.is_empty() || line[0] == b'#' {
+            return Ok(());
+        }
+        // Blanks around the sign are allowed, though nobody writes them.
+        let end = line.iter().position(|byte| matches!(byte, b'=' | b':'));
+        let Some(end) = end else { return Err(ReadErrorKind::Malformed(shown(line))) };
+        let key = trimmed(&line[..end]);
+        let value = &line[end + 1..];
+        if line[end] == b':' {
+            return self.header_line(key, value, line, sink);
+        }
+        if !matches!(self.next, Next::Row) {
+            return Err(ReadErrorKind::NoSource);
+        }
+        let value = trimmed(value);
+        let names = &mut self.outcome.names;
+        match key {
+            b"fn" => {
+                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
+                let file = *self.file.get_or_insert_with(|| names.file(b"???"));
+                let object = *self.object.get_or_insert_with(|| names.object(b""));
+                self.function = Some(names.function_of(Function { name, file, object }));
+                // Relative positions go on from the last one whatever the function; nobody counts on more than that.
+                self.callee = Callee::default();
+                (self.jump_file, self.jump_name) = (None, None);
+            }
+            b"fl" => {
+                self.file = Some(resolve(&mut self.files, value, |name| names.file(name))?);
+                self.unspecified();
+            }
+            b"fi" | b"fe" => self.file = Some(resolve(&mut self.files, value, |name| names.file(name))?),
+            b"ob" => self.object = Some(resolve(&mut self.objects, value, |name| names.object(name))?),
+            b"cfn" => {
+                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
+                if self.callee.name.is_some() {
+                    // The reference names callees whose calls it then leaves out.
+                    let (object, file) = self.callee.late;
+                    self.callee = Callee { object, file, ..Callee::default() };
+                }
+                self.callee.name = Some(name);
+            }
+            b"cfi" | b"cfl" => {
+                let file = Some(resolve(&mut self.files, value, |name| names.file(name))?);
+                *(if self.callee.name.is_some() { &mut self.callee.late.1 } else { &mut self.callee.file }) = file;
+            }
+            b"cob" => {
+                let object = Some(resolve(&mut self.objects, value, |name| names.object(name))?);
+                *(if self.callee.name.is_some() { &mut self.callee.late.0 } else { &mut self.callee.object }) = object;
+            }
+            b"calls" | b"rcalls" => self.calls(value)?,
+            b"jfi" | b"jfl" => self.jump_file = Some(resolve(&mut self.files, value, |name| names.file(name))?),
+            b"jfn" => self.jump_name = Some(resolve(&mut self.texts, value, |name| names.text(name))?),
+            b"jump" | b"jcnd" => self.jump(value, key == b"jcnd")?,
+            // A frame function of old files; it changes nothing.
+            b"frfn" => {}
+            _ => return Err(ReadErrorKind::Malformed(shown(line))),
+        }
+        Ok(())
+    }
+
+    /// Cachegrind's format lets costs follow a file directly: they belong to nobody in particular.
+    fn unspecified(&mut self) {
+        if self.outcome.header.creator.is_empty() && self.function.is_none() {
+            let (names, Some(file)) = (&mut self.outcome.names, self.file) else { return };
+            let object = *self.object.get_or_insert_with(|| names.object(b""));
+            self.function = Some(names.function(cachegrind::UNSPECIFIED, file, object));
+        }
+    }
+
+    fn calls(&mut self, value: &[u8]) -> Step<()> {
+        let Callee { object, file, name, late } = std::mem::take(&mut self.callee);
+        let name = name.ok_or(ReadErrorKind::NoCallee)?;
+        let here = self.function.ok_or(ReadErrorKind::NoFunction)?;
+        let file = late.1.or(file).or(self.file).ok_or(ReadErrorKind::NoFunction)?;
+        let object = late.0.or(object).unwrap_or_else(|| self.outcome.names.get(here).object);
+        let callee = self.outcome.names.function_of(Function { name, file, object });
+        let mut words = words(value);
+        let count = words.next().and_then(number).ok_or_else(|| ReadErrorKind::BadNumber(shown(value)))??;
+        let target = self.target(words)?;
+        self.next = Next::Call(Call { callee, target, count });
+        Ok(())
+    }
+
+    fn jump(&mut self, value: &[u8], conditional: bool) -> Step<()> {
+        let bad = || ReadErrorKind::BadNumber(shown(value));
+        let here = self.function.ok_or(ReadErrorKind::NoFunction)?;
+        let file = self.jump_file.take().or(self.file).ok_or(ReadErrorKind::NoFunction)?;
+        let function = self.jump_name.take().map(|name| {
+            let object = self.outcome.names.get(here).object;
+            self.outcome.names.function_of(Function { name, file, object })
+        });
+        let mut words = words(value);
+        let first = words.next().ok_or_else(bad)?;
+        let kind = if conditional {
+            // `taken/executed`; the words of the format's description, two numbers, are understood too.
+            let (taken, executed) = match first.iter().position(|byte| *byte == b'/') {
+                Some(slash) => (&first[..slash], &first[slash + 1..]),
+                None => (words.next().ok_or_else(bad)?, first),
+            };
+            let taken = number(taken).ok_or_else(bad)??;
+            JumpKind::Conditional { taken, executed: number(executed).ok_or_else(bad)?? }
+        } else {
+            JumpKind::Always { count: number(first).ok_or_else(bad)?? }
+        };
+        let place = self.target(words)?;
+        self.next = Next::Jump(Jump { target: Position { place, file }, function, kind });
+        Ok(())
+    }
+
+    /// A place relative to the last one, which it does not become. Missing columns are 0; more of them are ignored,
+    /// since other programs write such.
+    fn target<'t>(&self, mut words: impl Iterator<Item = &'t [u8]>) -> Step<Place> {
+        let mut target = Place::default();
+        for column in &self.columns {
+            let Some(word) = words.next() else { break };
+            let (last, high) = match column {
+                Column::Instr => (self.last.addr, u64::MAX),
+                Column::Block => (self.last_bb, u64::MAX),
+                Column::Line => (u64::from(self.last.line), u64::from(u32::MAX)),
+            };
+            let padded = [word, &[0; PAD]].concat();
+            let (value, length) = position(&padded, last).ok_or_else(|| ReadErrorKind::BadNumber(shown(word)))?;
+            if length != word.len() {
+                return Err(ReadErrorKind::BadNumber(shown(word)));
+            }
+            let value = value.filter(|value| *value <= high).ok_or(ReadErrorKind::BadPosition)?;
+            match column {
+                Column::Instr => target.addr = value,
+                Column::Block => {}
+                Column::Line => target.line = value as u32,
+            }
+        }
+        Ok(target)
+    }
+
+    fn header_line(&mut self, key: &[u8], value: &[u8], line: &[u8], sink: &mut impl Sink) -> Step<()> {
+        if !key.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')) || key.is_empty() {
+            return Err(ReadErrorKind::Malformed(shown(line)));
+        }
+        let text = value.strip_prefix(b" ").unwrap_or(value);
+        let trimmed = trimmed(value);
+        let header = &mut self.outcome.header;
+        let first = self.outcome.parts.is_empty();
+        let bad = || ReadErrorKind::BadNumber(shown(line));
+        match key {
+            b"version" if trimmed != b"1" => return Err(ReadErrorKind::Version(shown(trimmed))),
+            b"creator" if first => header.creator = trimmed.to_vec(),
+            b"pid" if first => header.pid = Some(number(trimmed).ok_or_else(bad)??),
+            b"cmd" if first => header.cmd = text.to_vec(),
+            b"part" => self.pending.number = Some(number(trimmed).ok_or_else(bad)??),
+            b"thread" => self.pending.thread = Some(number(trimmed).ok_or_else(bad)??),
+            b"desc" => {
+                let of_part = [&b"Timerange:"[..], b"Trigger:"].iter().any(|key| text.starts_with(key));
+                if first && !of_part && self.pending.desc.is_empty() {
+                    header.desc.push(text.to_vec());
+                } else {
+                    self.pending.desc.push(text.to_vec());
+                }
+            }
+            b"positions" => self.positions(trimmed)?,
+            b"event" => {
+                let colon = trimmed.iter().position(|byte| *byte == b':').unwrap_or(trimmed.len());
+                let (name, meaning) = (&trimmed[..colon], trimmed.get(colon + 1..).unwrap_or_default());
+                let [name, meaning] = [name, meaning].map(|part| self::trimmed(part).to_vec());
+                self.pending.types.push(EventType { name, meaning });
+            }
+            b"events" => self.events(trimmed, sink)?,
+            b"summary" | b"totals" => {
+                let width = self.width;
+                let part = self.outcome.parts.last_mut().ok_or(ReadErrorKind::NoEvents)?;
+                let sums: Option<Vec<i128>> = words(trimmed).map(|word| crate::count::parse(word).ok()).collect();
+                let sums = sums.ok_or_else(bad)?;
+                if sums.len() > width {
+                    return Err(ReadErrorKind::TooManyCosts);
+                }
+                *(if key == b"summary" { &mut part.summary } else { &mut part.totals }) = Some(sums);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn positions(&mut self, value: &[u8]) -> Step<()> {
+        let mut columns = Vec::new();
+        for word in words(value) {
+            let column = match word {
+                b"instr" | b"addr" => Column::Instr,
+                b"bb" => Column::Block,
+                b"line" => Column::Line,
+                _ => return Err(ReadErrorKind::BadPositions(shown(word))),
+            };
+            if columns.contains(&column) {
+                return Err(ReadErrorKind::BadPositions(shown(value)));
+            }
+            columns.push(column);
+        }
+        if columns.is_empty() {
+            return Err(ReadErrorKind::BadPositions(String::new()));
+        }
+        let has = |column| columns.contains(&column);
+        self.pending.positions = Positions { instr: has(Column::Instr), line: has(Column::Line) };
+        self.columns = columns;
+        Ok(())
+    }
+
+    fn events(&mut self, value: &[u8], sink: &mut impl Sink) -> Step<()> {
+        let mut events: Vec<String> = Vec::new();
+        for name in words(value) {
+            let bad = || ReadErrorKind::BadEvent(shown(name));
+            let name = std::str::from_utf8(name).map_err(|_| bad())?;
+            if events.iter().any(|other| other == name) {
+                return Err(bad());
+            }
+            events.push(name.to_owned());
+        }
+        if events.is_empty() {
+            return Err(ReadErrorKind::NoEvents);
+        }
+        self.width = events.len();
+        let positions = self.pending.positions;
+        let header = PartHeader { events, ..std::mem::take(&mut self.pending) };
+        self.pending.positions = positions;
+        (self.last, self.last_bb) = (Place::default(), 0);
+        // Names are said again in each part.
+        (self.object, self.file, self.function, self.callee) = (None, None, None, Callee::default());
+        sink.part(&header);
+        self.outcome.parts.push(PartEnd { header, summary: None, totals: None });
+        Ok(())
+    }
+}
+
+/// What `(7) name`, `(7)` or `name` stands for.
+fn resolve<T: Copy>(known: &mut Numbered<T>, value: &[u8], intern: impl FnOnce(&[u8]) -> T) -> Step<T> {
+    if value.first() == Some(&b'(')
+        && let Some(close) = value.iter().position(|byte| *byte == b')')
+        && close > 1
+        && let Some(Ok(id)) = number(&value[1..close])
+    {
+        let name = trimmed(&value[close + 1..]);
+        if name.is_empty() {
+            return known.get(id).ok_or_else(|| ReadErrorKind::UnknownName(shown(value)));
+        }
+        let name = intern(name);
+        known.set(id, name);
+        return Ok(name);
+    }
+    Ok(intern(value))
+}
+
+/// The position that `text` starts with and how long it is: absolute, or relative to `last`. No value if it is out of
+/// range, nothing at all if there is no number. `text` must have at least [`PAD`] bytes after its line.
+#[inline]
+fn position(text: &[u8], last: u64) -> Option<(Option<u64>, usize)> {
+    let (value, length) = match text[0] {
+        b'*' => (Some(last), 1),
+        b'+' => {
+            let (value, length) = unsigned(&text[1..])?;
+            (value.and_then(|value| last.checked_add(value)), length + 1)
+        }
+        b'-' => {
+            let (value, length) = unsigned(&text[1..])?;
+            (value.and_then(|value| last.checked_sub(value)), length + 1)
+        }
+        _ => unsigned(text)?,
+    };
+    // A blank, the end of the line, or the padding.
+    (text[length] <= b' ').then_some((value, length))
+}
+
+/// The number that `text` starts with, decimal or hexadecimal, and its length; no value above 64 bits.
+#[inline]
+fn unsigned(text: &[u8]) -> Option<(Option<u64>, usize)> {
+    let (value, length) = digits(text);
+    if length == 1 && value == 0 && matches!(text[1], b'x' | b'X') {
+        let mut value = Some(0_u64);
+        let mut length = 2;
+        while let Some(digit) = char::from(text[length]).to_digit(16) {
+            value = value.filter(|value| value >> 60 == 0).map(|value| value << 4 | u64::from(digit));
+            length += 1;
+        }
+        return (length > 2).then_some((value, length));
+    }
+    if length > DIGITS {
+        let parsed = std::str::from_utf8(&text[..length]).ok().and_then(|text| text.parse().ok());
+        return Some((parsed, length));
+    }
+    (length > 0).then_some((Some(value), length))
+}
+
+/// A cost of an unusual form: long, hexadecimal or negative. Negative ones come as their two's complement.
+#[cold]
+fn careful(text: &[u8]) -> Option<Step<(u64, usize)>> {
+    let negative = text[0] == b'-';
+    let (value, length) = unsigned(&text[usize::from(negative)..])?;
+    let length = length + usize::from(negative);
+    if text[length] > b' ' {
+        return None;
+    }
+    let Some(value) = value else { return Some(Err(ReadErrorKind::TooLarge)) };
+    if negative && value > 1 << 63 {
+        return Some(Err(ReadErrorKind::TooLarge));
+    }
+    Some(Ok((if negative { value.wrapping_neg() } else { value }, length)))
+}
+
+/// A whole word as a number: decimal or hexadecimal.
+fn number(word: &[u8]) -> Option<Step<u64>> {
+    let padded = [word, &[0; PAD]].concat();
+    let (value, length) = unsigned(&padded)?;
+    (length == word.len()).then(|| value.ok_or(ReadErrorKind::TooLarge))
+}
+
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty())
+}
+
+/// The first line of `text`, without its end.
+fn first_line(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    &text[..end]
+}
+
+/// A line without the carriage returns at its end.
+fn without_cr(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    &line[..end]
+}
+
+fn trimmed(text: &[u8]) -> &[u8] {
+    let Some(start) = text.iter().position(|byte| !is_blank(*byte)) else { return &[] };
+    let end = text.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);
+    &text[start..end]
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}
+
+/// The beginning of a line, fit for a message.
+fn shown(line: &[u8]) -> String {
+    const MOST: usize = 200;
+    let cut = &line[..line.len().min(MOST)];
+    let mut text: String = String::from_utf8_lossy(cut)
+        .chars()
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect();
+    if line.len() > MOST {
+        text.push('…');
+    }
+    text
+}

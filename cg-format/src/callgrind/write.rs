@@ -1,0 +1,610 @@
+//! Writes callgrind profiles, part by part.
+//!
+//! The output depends on names and positions, never on the order of insertion, on addresses of memory or on hash seeds:
+//! functions are sorted by object, file and name, and what happened in one by address. Where addresses are not known
+//! the order of insertion within a function is kept. Sums are made here, so `summary:` and `totals:` cannot disagree
+//! with the rows. What is written can be read back: line breaks in names become `\n`.
+//!
+//! Every part defines the names that it uses again, with the numbers they had: a reader may look at one part alone.
+
+use std::io::{self, Write};
+
+use super::model::{Body, Call, Entry, Header, Jump, JumpKind, Part, Place, Positions, Site};
+use super::names::{FileId, FunctionId, Names};
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Write names once and then by number.
+    pub compress_strings: bool,
+    /// Write positions relative to the one before.
+    pub compress_positions: bool,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { compress_strings: true, compress_positions: true }
+    }
+}
+
+/// Writes the parts of one file, or of several files that share the numbers of names.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    options: WriteOptions,
+    objects: Numbers,
+    files: Numbers,
+    functions: Numbers,
+}
+
+/// Numbers given to names of one kind.
+#[derive(Clone, Debug, Default)]
+struct Numbers {
+    /// By name's index: its number, 0 for none yet, and the part that defined it last.
+    of: Vec<(u32, u32)>,
+    last: u32,
+    part: u32,
+}
+
+impl Numbers {
+    /// The number of a name, and whether this part has not defined it yet.
+    fn of(&mut self, index: usize) -> (u32, bool) {
+        if self.of.len() <= index {
+            self.of.resize(index + 1, (0, 0));
+        }
+        let entry = &mut self.of[index];
+        if entry.0 == 0 {
+            self.last += 1;
+            entry.0 = self.last;
+        }
+        (entry.0, std::mem::replace(&mut entry.1, self.part) != self.part)
+    }
+}
+
+impl Writer {
+    /// A writer that has not numbered any names yet.
+    #[must_use]
+    pub fn new(options: WriteOptions) -> Self {
+        Self { options, objects: Numbers::default(), files: Numbers::default(), functions: Numbers::default() }
+    }
+
+    /// Writes what stands at the beginning of a file; a file of several parts has it once.
+    ///
+    /// # Errors
+    /// Whatever `out` answers; so do the methods below.
+    pub fn header(&mut self, out: &mut dyn Write, header: &Header) -> io::Result<()> {
+        let mut text = Text::new(out);
+        text.line(b"# callgrind format\nversion: 1", b"")?;
+        if !header.creator.is_empty() {
+            text.line(b"creator: ", &header.creator)?;
+        }
+        if let Some(pid) = header.pid {
+            text.bytes(b"pid: ").decimal(pid).end()?;
+        }
+        text.line(b"cmd: ", &header.cmd)?;
+        text.flush()
+    }
+
+    /// Writes a part. `desc` are the lines of [`Header::desc`], which stand within the first part only.
+    ///
+    /// # Errors
+    /// As [`Writer::header`]; nothing is written of a part whose costs cannot be added up in 127 bits.
+    pub fn part(&mut self, out: &mut dyn Write, names: &Names, part: &Part, desc: &[Vec<u8>]) -> io::Result<()> {
+        for numbers in [&mut self.objects, &mut self.files, &mut self.functions] {
+            numbers.part += 1;
+        }
+        let total = part.total();
+        let mut text = Text::new(out);
+        let header = &part.header;
+        if let Some(number) = header.number {
+            text.bytes(b"part: ").decimal(number).end()?;
+        }
+        if let Some(thread) = header.thread {
+            text.bytes(b"thread: ").decimal(thread).end()?;
+        }
+        text.end()?;
+        if !desc.is_empty() {
+            text.end()?;
+            for line in desc {
+                text.line(b"desc: ", line)?;
+            }
+            text.end()?;
+        }
+        for line in &header.desc {
+            text.line(b"desc: ", line)?;
+        }
+        let Positions { instr, line } = header.positions;
+        // Something must be told of where; so does the reference.
+        let positions = Positions { instr, line: line || !instr };
+        text.bytes(b"\npositions:").bytes(if instr { b" instr" } else { b"" });
+        text.bytes(if positions.line { b" line" } else { b"" }).end()?;
+        for kind in &header.types {
+            text.bytes(b"event: ").name(&kind.name).bytes(b" : ").name(&kind.meaning).end()?;
+        }
+        text.bytes(b"events: ").bytes(header.events.join(" ").as_bytes()).end()?;
+        text.bytes(b"summary:").sums(&total).end()?;
+        text.bytes(b"\n").end()?;
+        let mut functions: Vec<&Body> = part.bodies().iter().collect();
+        functions.sort_by(|a, b| names.order(a.function).cmp(&names.order(b.function)));
+        let mut body = BodyWriter {
+            writer: self,
+            names,
+            text,
+            positions,
+            width: header.events.len(),
+            object: None,
+            file: None,
+            last: Place::default(),
+        };
+        for function in functions {
+            body.function(function)?;
+        }
+        let mut text = body.text;
+        text.bytes(b"totals:").sums(&total).end()?;
+        text.flush()
+    }
+
+    /// Writes a whole profile to one file.
+    ///
+    /// # Errors
+    /// As [`Writer::header`].
+    pub fn profile(&mut self, out: &mut dyn Write, profile: &super::Profile) -> io::Result<()> {
+        self.header(out, &profile.header)?;
+        for (i, part) in profile.parts.iter().enumerate() {
+            if i > 0 {
+                out.write_all(b"\n")?;
+            }
+            self.part(out, &profile.names, part, if i == 0 { &profile.header.desc } else { &[] })?;
+        }
+        Ok(())
+    }
+}
+
+/// Self cost of neighbouring instructions that will be one row.
+struct Pending<'a> {
+    place: Place,
+    file: FileId,
+    costs: std::borrow::Cow<'a, [i64]>,
+}
+
+struct BodyWriter<'a, 'o> {
+    writer: &'a mut Writer,
+    names: &'a Names,
+    text: Text<'o>,
+    positions: Positions,
+    width: usize,
+    /// The object and the file that a reader knows to be the current ones.
+    object: Option<super::ObjectId>,
+    file: Option<FileId>,
+    /// The position that a reader knows as the last one.
+    last: Place,
+}
+
+impl<'a> BodyWriter<'a, '_> {
+    fn function(&mut self, body: &'a Body) -> io::Result<()> {
+        if body.entries.is_empty() {
+            return Ok(());
+        }
+        let function = self.names.get(body.function);
+        if self.object != Some(function.object) {
+            self.object = Some(function.object);
+            if !self.names.object_name(function.object).is_empty() {
+                self.object_line(b"ob=", function.object)?;
+            }
+        }
+        if self.file != Some(function.file) {
+            self.file_line(b"fl=", function.file)?;
+            self.file = Some(function.file);
+        }
+        self.function_line(b"fn=", body.function)?;
+        self.last = Place::default();
+        let mut entries: Vec<&Entry> = body.entries.iter().collect();
+        // Stable: without addresses the order of insertion is all there is.
+        entries.sort_by_cached_key(|entry| self.key(entry));
+        let mut pending: Option<Pending<'a>> = None;
+        for entry in entries {
+            if let Site::Row { costs } = entry.site {
+                let costs = body.costs(costs);
+                match &mut pending {
+                    Some(row) if self.same_row(row, entry) => {
+                        for (sum, cost) in row.costs.to_mut().iter_mut().zip(costs) {
+                            *sum = sum.checked_add(*cost).ok_or_else(too_large)?;
+                        }
+                    }
+                    row => {
+                        if let Some(row) = row.take() {
+                            self.row(&row, function.file)?;
+                        }
+                        *row = Some(Pending { place: entry.at.place, file: entry.at.file, costs: costs.into() });
+                    }
+                }
+                continue;
+            }
+            if let Some(row) = pending.take() {
+                self.row(&row, function.file)?;
+            }
+            match &entry.site {
+                Site::Call { call, costs } => {
+                    let costs = body.costs(*costs);
+                    if call.count > 0 || costs.iter().any(|cost| *cost != 0) {
+                        self.source(entry.at.file, function.file)?;
+                        self.call(call, function.object)?;
+                        self.place(entry.at.place);
+                        self.costs(costs);
+                        self.text.end()?;
+                    }
+                }
+                Site::Jump(jump) => {
+                    self.source(entry.at.file, function.file)?;
+                    self.jump(jump, body.function)?;
+                    self.place(entry.at.place);
+                    self.text.end()?;
+                }
+                Site::Row { .. } => unreachable!("handled above"),
+            }
+        }
+        if let Some(row) = pending {
+            self.row(&row, function.file)?;
+        }
+        self.source(function.file, function.file)?;
+        self.text.end()
+    }
+
+    /// What entries of a function are ordered by. Where no address is known they keep their order.
+    fn key(&self, entry: &Entry) -> Key<'a> {
+        let addr = entry.at.place.addr;
+        if addr == 0 {
+            return Key::default();
+        }
+        match &entry.site {
+            Site::Row { .. } => Key { addr, kind: 1, ..Key::default() },
+            Site::Call { call, .. } => {
+                Key { addr, kind: 2, target: call.target, function: Some(self.names.order(call.callee)) }
+            }
+            Site::Jump(jump) => Key { addr, kind: 3, target: jump.target.place, function: None },
+        }
+    }
+
+    fn same_row(&self, row: &Pending<'_>, entry: &Entry) -> bool {
+        let at = entry.at;
+        row.file == at.file
+            && row.place.line == at.place.line
+            && (!self.positions.instr || row.place.addr == at.place.addr)
+    }
+
+    fn row(&mut self, row: &Pending<'_>, home: FileId) -> io::Result<()> {
+        if row.costs.iter().all(|cost| *cost == 0) {
+            return Ok(());
+        }
+        self.source(row.file, home)?;
+        self.place(row.place);
+        self.costs(&row.costs);
+        self.text.end()
+    }
+
+    /// Says that the lines that follow are of `file`.
+    fn source(&mut self, file: FileId, home: FileId) -> io::Result<()> {
+        if self.file == Some(file) {
+            return Ok(());
+        }
+        self.file = Some(file);
+        self.file_line(if file == home { b"fe=" } else { b"fi=" }, file)
+    }
+
+    fn call(&mut self, call: &Call, object: super::ObjectId) -> io::Result<()> {
+        let callee = self.names.get(call.callee);
+        if callee.object != object && !self.names.object_name(callee.object).is_empty() {
+            self.object_line(b"cob=", callee.object)?;
+        }
+        if self.file != Some(callee.file) {
+            self.file_line(b"cfi=", callee.file)?;
+        }
+        self.function_line(b"cfn=", call.callee)?;
+        self.text.bytes(b"calls=").decimal(call.count).bytes(b" ");
+        self.target(call.target);
+        self.text.end()
+    }
+
+    fn jump(&mut self, jump: &Jump, home: FunctionId) -> io::Result<()> {
+        if self.file != Some(jump.target.file) {
+            self.file_line(b"jfi=", jump.target.file)?;
+        }
+        if let Some(function) = jump.function.filter(|function| *function != home) {
+            self.function_line(b"jfn=", function)?;
+        }
+        match jump.kind {
+            JumpKind::Always { count } => self.text.bytes(b"jump=").decimal(count),
+            JumpKind::Conditional { taken, executed } => {
+                self.text.bytes(b"jcnd=").decimal(taken).bytes(b"/").decimal(executed)
+            }
+        };
+        self.text.bytes(b" ");
+        self.target(jump.target.place);
+        self.text.end()
+    }
+
+    /// Writes the place of a row and takes it for the last one.
+    fn place(&mut self, place: Place) {
+        self.target(place);
+        self.last = place;
+    }
+
+    /// Writes a place without taking it for the last one.
+    fn target(&mut self, place: Place) {
+        let compress = self.writer.options.compress_positions;
+        if self.positions.instr {
+            if !compress || !self.text.relative(self.last.addr, place.addr) {
+                self.text.hexadecimal(place.addr);
+            }
+            self.text.bytes(b" ");
+        }
+        if self.positions.line {
+            let (last, line) = (u64::from(self.last.line), u64::from(place.line));
+            if !compress || !self.text.relative(last, line) {
+                self.text.decimal(line);
+            }
+            self.text.bytes(b" ");
+        }
+    }
+
+    fn costs(&mut self, costs: &[i64]) {
+        debug_assert_eq!(costs.len(), self.width);
+        let used = costs.iter().rposition(|cost| *cost != 0).map_or(1, |last| last + 1);
+        for (i, cost) in costs[..used.min(costs.len())].iter().enumerate() {
+            if i > 0 {
+                self.text.bytes(b" ");
+            }
+            self.text.signed(*cost);
+        }
+    }
+
+    fn object_line(&mut self, key: &[u8], id: super::ObjectId) -> io::Result<()> {
+        let number = self.writer.objects.of(id.index());
+        let compress = self.writer.options.compress_strings;
+        self.text.bytes(key).named(self.names.object_name(id), number, compress)
+    }
+
+    fn file_line(&mut self, key: &[u8], id: FileId) -> io::Result<()> {
+        let number = self.writer.files.of(id.index());
+        let compress = self.writer.options.compress_strings;
+        self.text.bytes(key).named(self.names.file_name(id), number, compress)
+    }
+
+    fn function_line(&mut self, key: &[u8], id: FunctionId) -> io::Result<()> {
+        let number = self.writer.functions.of(id.index());
+        let compress = self.writer.options.compress_strings;
+        self.text.bytes(key).named(self.names.function_name(id), number, compress)
+    }
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    addr: u64,
+    kind: u8,
+    target: Place,
+    function: Option<(&'a [u8], &'a [u8], &'a [u8])>,
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, crate::count::TooLarge)
+}
+
+/// Gathers output in large pieces.
+struct Text<'o> {
+    out: &'o mut dyn Write,
+    buffer: Vec<u8>,
+}
+
+const PIECE: usize = 1 << 16;
+
+impl<'o> Text<'o> {
+    fn new(out: &'o mut dyn Write) -> Self {
+        Self { out, buffer: Vec::with_capacity(PIECE + 4096) }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.buffer.extend_from_slice(bytes);
+        self
+    }
+
+    /// A name; what would end the line is escaped.
+    fn name(&mut self, name: &[u8]) -> &mut Self {
+        for (i, byte) in name.iter().enumerate() {
+            match byte {
+                b'\n' => self.buffer.extend_from_slice(b"\\n"),
+                b'\r' if i + 1 == name.len() => self.buffer.extend_from_slice(b"\\r"),
+                _ => self.buffer.push(*byte),
+            }
+        }
+        self
+    }
+
+    /// A name with its number, or one of them, and the end of the line.
+    fn named(&mut self, name: &[u8], (number, fresh): (u32, bool), compress: bool) -> io::Result<()> {
+        // A name that looks like a number must not be taken for one.
+        if compress || looks_numbered(name) {
+            self.bytes(b"(").decimal(u64::from(number)).bytes(b")");
+            if fresh || !compress {
+                self.bytes(b" ").name(name);
+            }
+        } else {
+            self.name(name);
+        }
+        self.end()
+    }
+
+    fn line(&mut self, key: &[u8], text: &[u8]) -> io::Result<()> {
+        self.bytes(key).name(text).end()
+    }
+
+    fn decimal(&mut self, value: u64) -> &mut Self {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        let mut rest = value;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.bytes(&digits[at..])
+    }
+
+    fn signed(&mut self, value: i64) -> &mut Self {
+        if value < 0 {
+            self.buffer.push(b'-');
+        }
+        self.decimal(value.unsigned_abs())
+    }
+
+    fn hexadecimal(&mut self, value: u64) -> &mut Self {
+        let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
+        self.bytes(b"0x");
+        for i in (0..digits).rev() {
+            self.buffer.push(b"0123456789abcdef"[(value >> (4 * i)) as usize & 15]);
+        }
+        self
+    }
+
+    /// Writes the difference to `last` if that is short, or says that it did not.
+    fn relative(&mut self, last: u64, value: u64) -> bool {
+        const NEAR: u64 = 100;
+        if last == 0 || value.abs_diff(last) >= NEAR {
+            return false;
+        }
+        match value.cmp(&last) {
+            std::cmp::Ordering::Equal => self.bytes(b"*"),
+            std::cmp::Ordering::Greater => self.bytes(b"+").decimal(value - last),
+            std::cmp::Ordering::Less => self.bytes(b"-").decimal(last - value),
+        };
+        true
+    }
+
+    fn sums(&mut self, sums: &[i128]) -> &mut Self {
+        for sum in sums {
+            self.bytes(format!(" {sum}").as_bytes());
+        }
+        self
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.buffer.push(b'\n');
+        if self.buffer.len() >= PIECE {
+            self.out.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn flush(mut self) -> io::Result<()> {
+        self.out.write_all(&std::mem::take(&mut self.buffer))
+    }
+}
+
+/// Whether a name could be read as `(7)` or `(7) name`.
+fn looks_numbered(name: &[u8]) -> bool {
+    name.first() == Some(&b'(') && name.get(1).is_some_and(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PartHeader, Position};
+    use super::*;
+
+    #[test]
+    fn places_are_relative_only_where_that_is_short() {
+        let mut out = Vec::new();
+        let mut text = Text::new(&mut out);
+        for (last, value) in [(0, 5), (5, 5), (5, 104), (5, 105), (200, 101), (200, 100), (1, 0), (0, 0)] {
+            if !text.relative(last, value) {
+                text.hexadecimal(value);
+            }
+            text.bytes(b" ");
+        }
+        text.flush().unwrap();
+        assert_eq!(out, b"0x5 * +99 0x69 -99 0x64 -1 0x0 ");
+    }
+
+    #[test]
+    fn the_order_of_insertion_does_not_matter() {
+        let mut names = Names::default();
+        let (a, b) = (names.file(b"a.c"), names.file(b"b.h"));
+        let object = names.object(b"prog");
+        let main = names.function(b"main", a, object);
+        let leaf = names.function(b"leaf", b, object);
+        let at = |addr, line, file| Position { place: Place { addr, line }, file };
+        let header = PartHeader {
+            number: Some(1),
+            events: vec!["Ir".into(), "Dr".into()],
+            positions: Positions { instr: true, line: true },
+            ..PartHeader::default()
+        };
+        let call = Call { callee: leaf, target: Place { addr: 0x2000, line: 3 }, count: 2 };
+        let jump =
+            Jump { target: at(0x1000, 7, a), function: None, kind: JumpKind::Conditional { taken: 1, executed: 3 } };
+        let rows: [&dyn Fn(&mut Part); 6] = [
+            &|part| part.add_row(main, at(0x1000, 7, a), &[3]).unwrap(),
+            &|part| part.add_row(main, at(0x1004, 9, b), &[3, 1]).unwrap(),
+            &|part| part.add_row(main, at(0x1008, 8, a), &[2, 0]).unwrap(),
+            &|part| part.add_call(main, at(0x1008, 8, a), call, &[10, 4]).unwrap(),
+            &|part| part.add_jump(main, at(0x100a, 8, a), jump),
+            &|part| part.add_row(leaf, at(0x2000, 3, b), &[10, 4]).unwrap(),
+        ];
+        let expected = "part: 1\n\n\npositions: instr line\nevents: Ir Dr\nsummary: 18 5\n\n\n\
+            ob=(1) prog\nfl=(1) a.c\nfn=(1) main\n0x1000 7 3\nfi=(2) b.h\n+4 +2 3 1\nfe=(1)\n+4 -1 2\n\
+            cfi=(2)\ncfn=(2) leaf\ncalls=2 0x2000 -5 \n* * 10 4\njcnd=1/3 -8 -1 \n+2 * \n\n\
+            fl=(2)\nfn=(2)\n0x2000 3 10 4\n\ntotals: 18 5\n";
+        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 0, 5, 1, 4, 2]] {
+            let mut part = Part::new(header.clone());
+            order.iter().for_each(|i| rows[*i](&mut part));
+            let mut out = Vec::new();
+            Writer::new(WriteOptions::default()).part(&mut out, &names, &part, &[]).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn lines_are_joined_without_addresses_in_the_output() {
+        let mut names = Names::default();
+        let file = names.file(b"(1) odd\nname");
+        let object = names.object(b"");
+        let main = names.function(b"main", file, object);
+        let at = |addr, line| Position { place: Place { addr, line }, file };
+        let mut part = Part::new(PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
+        for (addr, line) in [(9, 2), (5, 1), (6, 1), (8, 1), (7, 0)] {
+            part.add_row(main, at(addr, line), &[addr]).unwrap();
+        }
+        let mut out = Vec::new();
+        let options = WriteOptions { compress_strings: false, compress_positions: false };
+        let mut writer = Writer::new(options);
+        writer.part(&mut out, &names, &part, &[]).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "\n\npositions: line\nevents: Ir\nsummary: 35\n\n\nfl=(1) (1) odd\\nname\nfn=main\n1 11\n0 7\n1 8\n2 9\n\n\
+             totals: 35\n"
+        );
+    }
+
+    #[test]
+    fn names_keep_their_numbers_and_are_defined_in_each_part() {
+        let mut names = Names::default();
+        let (a, b) = (names.file(b"a.c"), names.file(b"b.c"));
+        let object = names.object(b"prog");
+        let (f, g) = (names.function(b"f", b, object), names.function(b"g", a, object));
+        let mut writer = Writer::new(WriteOptions::default());
+        let mut write = |functions: &[FunctionId]| {
+            let mut part = Part::new(PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
+            for function in functions {
+                let file = names.get(*function).file;
+                part.add_row(*function, Position { place: Place { addr: 0, line: 1 }, file }, &[1]).unwrap();
+            }
+            let mut out = Vec::new();
+            writer.part(&mut out, &names, &part, &[]).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            text.lines().filter(|line| line.contains("=(")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(write(&[f]), "ob=(1) prog fl=(1) b.c fn=(1) f");
+        assert_eq!(write(&[f, g]), "ob=(1) prog fl=(2) a.c fn=(2) g fl=(1) b.c fn=(1) f");
+    }
+}

@@ -1,0 +1,21 @@
+//! Models of a two-level cache hierarchy and of branch predictors: what a profiler's cache and branch simulation counts.
+//!
+//! The models are those of Cachegrind and Callgrind, to the last miss. They are deterministic, know no profile format, no
+//! process and no instruction, and never look at the machine that they run on, but for [`host::detect`], which is asked once.
+//! Every model here is fast; its slow and obvious twin is in the tests, which drive both with the same traces.
+//!
+//! State that belongs to a thread ([`Level1`], [`Predictor`]) is apart from the state that threads share ([`LastLevel`]), so
+//! a thread's first-level misses and mispredictions do not depend on scheduling. All state is [`Clone`]: a forked child
+//! goes on with copies.
+
+#![forbid(unsafe_code)]
+
+pub mod geometry;
+pub mod hierarchy;
+pub mod host;
+pub mod lru;
+pub mod predictor;
+
+pub use geometry::{Geometries, Geometry};
+pub use hierarchy::{LastLevel, Level1, Served};
+pub use predictor::Predictor;

@@ -1,0 +1,138 @@
+//! The models against their twins, on random traces.
+
+mod twin;
+
+use std::collections::{HashMap, VecDeque};
+
+use cg_sim::{LastLevel, Level1, Predictor, Served};
+use twin::{Access, Hierarchy, Kind, Random, accesses, hierarchies};
+
+fn access(l1: &mut Level1, ll: &mut LastLevel, a: Access) -> Served {
+    match a.kind {
+        Kind::Fetch => l1.fetch(ll, a.addr, a.size),
+        Kind::Read | Kind::Write => l1.data(ll, a.addr, a.size),
+    }
+}
+
+#[test]
+fn caches_equal_their_twins() {
+    for (index, g) in hierarchies().iter().enumerate() {
+        for seed in 0..12 {
+            let mut random = Random::new(seed * 100 + index as u64);
+            let (mut l1, mut ll, mut twin) = (Level1::new(g), LastLevel::new(g), Hierarchy::new(g));
+            let mut served = [0u32; 3];
+            for a in accesses(&mut random, 4000) {
+                let expected = twin.access(a);
+                assert_eq!(access(&mut l1, &mut ll, a) as u8, expected, "{a:x?} with {g:?}, seed {seed}");
+                served[usize::from(expected)] += 1;
+            }
+            assert!(served.iter().all(|n| *n > 0), "a trace that tests nothing: {served:?} with {g:?}, seed {seed}");
+        }
+    }
+}
+
+/// Leaving out what lies in the newest line of its set changes no other answer; and those left out are hits.
+#[test]
+fn accesses_to_the_newest_line_may_be_left_out() {
+    for (index, g) in hierarchies().iter().enumerate() {
+        for seed in 0..12 {
+            let mut random = Random::new(seed * 100 + index as u64 + 50);
+            let (mut l1, mut ll, mut all) = (Level1::new(g), LastLevel::new(g), Hierarchy::new(g));
+            // What the guest's own filter knows: the newest line of each set, starting as 0.
+            let mut newest = [vec![0u64; g.i1.sets() as usize], vec![0u64; g.d1.sets() as usize]];
+            let (mut left_out, mut straddles) = (0, 0);
+            for a in accesses(&mut random, 4000) {
+                let shape = if a.kind == Kind::Fetch { g.i1 } else { g.d1 };
+                let lines = all.first(a.kind).lines(a.addr, a.size);
+                let table = &mut newest[usize::from(a.kind != Kind::Fetch)];
+                let set = |line: u64| (line % u64::from(shape.sets())) as usize;
+                let drop = lines.len() == 1 && table[set(lines[0])] == lines[0];
+                assert_eq!(drop, all.changes_nothing(a));
+                for line in &lines {
+                    table[set(*line)] = *line;
+                }
+                straddles += u32::from(lines.len() > 1);
+                let expected = all.access(a);
+                if drop {
+                    assert_eq!(expected, 0, "{a:x?}");
+                    left_out += 1;
+                } else {
+                    assert_eq!(access(&mut l1, &mut ll, a) as u8, expected, "{a:x?} with {g:?}, seed {seed}");
+                }
+            }
+            assert!(left_out > 100 && straddles > 50, "{left_out} {straddles}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_goes_on_alone() {
+    let g = hierarchies()[0];
+    let mut random = Random::new(5);
+    let (mut l1, mut ll, mut twin) = (Level1::new(&g), LastLevel::new(&g), Hierarchy::new(&g));
+    for a in accesses(&mut random, 1000) {
+        access(&mut l1, &mut ll, a);
+        twin.access(a);
+    }
+    let (mut child, mut child_ll, mut child_twin) = (l1.clone(), ll.clone(), twin.clone());
+    for a in accesses(&mut random, 1000) {
+        assert_eq!(access(&mut l1, &mut ll, a) as u8, twin.access(a));
+    }
+    for a in accesses(&mut random, 1000) {
+        assert_eq!(access(&mut child, &mut child_ll, a) as u8, child_twin.access(a));
+    }
+}
+
+#[test]
+fn line_0_is_there_from_the_start() {
+    for g in hierarchies() {
+        let (mut l1, mut ll) = (Level1::new(&g), LastLevel::new(&g));
+        assert_eq!(l1.data(&mut ll, 0, 8), Served::L1);
+        assert_eq!(l1.fetch(&mut ll, 1, 3), Served::L1);
+        assert_eq!(l1.data(&mut ll, u64::from(g.d1.line().max(g.ll.line())) - 1, 2), Served::Memory);
+    }
+}
+
+/// The predictor in other words: outcomes as a list, counters and targets found by keys.
+#[derive(Default)]
+struct SlowPredictor {
+    outcomes: VecDeque<bool>,
+    counters: HashMap<(Vec<bool>, u64), i32>,
+    targets: HashMap<u64, u64>,
+}
+
+impl SlowPredictor {
+    fn conditional(&mut self, addr: u64, taken: bool) -> bool {
+        self.outcomes.resize(7.max(self.outcomes.len()), false);
+        let recent: Vec<bool> = self.outcomes.iter().take(7).copied().collect();
+        let counter = self.counters.entry((recent, addr % 128)).or_insert(0);
+        let wrong = (*counter >= 2) != taken;
+        *counter = (*counter + if taken { 1 } else { -1 }).clamp(0, 3);
+        self.outcomes.push_front(taken);
+        self.outcomes.truncate(7);
+        wrong
+    }
+
+    fn indirect(&mut self, addr: u64, target: u64) -> bool {
+        self.targets.insert(addr % 512, target).unwrap_or(0) != target
+    }
+}
+
+#[test]
+fn the_predictor_equals_its_twin() {
+    for seed in 0..8 {
+        let mut random = Random::new(seed);
+        let (mut fast, mut slow) = (Predictor::new(), SlowPredictor::default());
+        let mut wrong = [0, 0];
+        for i in 0..20_000u64 {
+            let addr = random.below(1 << (4 + 4 * (seed % 4)));
+            let taken = if addr.is_multiple_of(3) { i % 5 != 0 } else { random.one_in(2) };
+            let expected = slow.conditional(addr, taken);
+            assert_eq!(fast.conditional(addr, taken), expected, "branch {i}, seed {seed}");
+            wrong[usize::from(expected)] += 1;
+            let target = random.below(3);
+            assert_eq!(fast.indirect(addr, target), slow.indirect(addr, target), "jump {i}, seed {seed}");
+        }
+        assert!(wrong.iter().all(|n| *n > 1000));
+    }
+}

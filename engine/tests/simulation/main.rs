@@ -1,0 +1,146 @@
+//! What instructions access, judged by the reference: static programs are single-stepped natively, their accesses resolved
+//! from the registers by `engine::events` and simulated by a naive model, and every event of every line compared with
+//! Cachegrind's. Emitted code is not involved: if this holds and a whole run differs, the fault is in the emitted checks.
+//!
+//! A program's header names events that differ deliberately, and why.
+#![allow(unsafe_code)] // reading the extended state of a traced process
+
+mod fuzz;
+mod model;
+mod twin;
+
+use grind_tests::build::Source;
+use grind_tests::compare::{assert_none, assert_same};
+use grind_tests::run::Job;
+use grind_tests::{simulation, tools};
+
+/// Compares one program with the reference in all its geometries.
+fn check(name: &str) {
+    let source = Source::open("cache", name);
+    if !source.runs_here() || !simulation::has_reference(&source) || !tools::have(&["valgrind", "addr2line"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), true);
+    let geometries = simulation::geometries(&source);
+    let job = Job::new([program.display().to_string()], dir.path());
+    let native = job.native();
+    assert!(native.status.success(), "{name} itself: {}", native.show());
+    let twins = twin::simulate(&program, dir.path(), &geometries).unwrap_or_else(|e| panic!("{e:#}"));
+    let events = simulation::common_events(&source);
+    for (geometry, twin) in geometries.iter().zip(&twins) {
+        let (_, reference) = simulation::simulate(&simulation::reference(), &job, geometry);
+        assert_none(&format!("{name} with {geometry:?}"), &reference.differences(twin, &events));
+    }
+}
+
+/// The same simulation, done by grind as a whole: every event of every line, those included in which the reference differs.
+fn check_grind(name: &str) {
+    let source = Source::open("cache", name);
+    if !source.runs_here() || !tools::have(&["addr2line"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), true);
+    let job = Job::new([program.display().to_string()], dir.path());
+    let native = job.native();
+    assert!(native.status.success(), "{name} itself: {}", native.show());
+    let geometries = simulation::geometries(&source);
+    let twins = twin::simulate(&program, dir.path(), &geometries).unwrap_or_else(|e| panic!("{e:#}"));
+    for (geometry, twin) in geometries.iter().zip(&twins) {
+        let (_, got) = simulation::simulate(tools::under_test(), &job, geometry);
+        assert_none(&format!("{name} with {geometry:?}"), &twin.differences(&got, &simulation::EVENTS));
+    }
+}
+
+/// The seeds of random programs: `GRIND_RANDOM_PROGRAMS` is how many (10 by default), `GRIND_RANDOM_SEED` the first.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v:?} is no number")))
+    };
+    let first = number("GRIND_RANDOM_SEED", 1);
+    first..first + number("GRIND_RANDOM_PROGRAMS", 10)
+}
+
+#[test]
+fn random_programs() {
+    if !tools::have(&["valgrind", "addr2line", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    // The reference makes branches of LOCK and REP, which these programs are full of.
+    let events: Vec<&str> = simulation::EVENTS.into_iter().filter(|e| !e.starts_with("Bc")).collect();
+    let geometry = simulation::GEOMETRIES[1];
+    let (mut wrong, mut unlike) = (Vec::new(), 0);
+    let seeds = seeds();
+    for seed in seeds.clone() {
+        let program = fuzz::build(seed, true, dir.path());
+        let job = Job::new([program.display().to_string()], dir.path());
+        let native = job.native();
+        assert!(native.status.success(), "seed {seed} itself: {}", native.show());
+        let twins = twin::simulate(&program, dir.path(), &[geometry]).unwrap_or_else(|e| panic!("{e:#}"));
+        let (outcome, reference) = simulation::simulate(&simulation::reference(), &job, &geometry);
+        // Now and then a NaN has another sign there, and all that follows is different.
+        if outcome.stdout != native.stdout {
+            unlike += 1;
+            continue;
+        }
+        wrong.extend(reference.differences(&twins[0], &events).into_iter().map(|d| format!("seed {seed}: {d}")));
+    }
+    if !wrong.is_empty() {
+        eprintln!("sources in {}", dir.keep().display());
+    }
+    assert_none("random programs", &wrong);
+    let all = seeds.end - seeds.start;
+    assert!(unlike * 4 <= all, "{unlike} of {all} programs end in another state under the reference");
+}
+
+/// Everything that the processor has, under grind, in caches whose lines hold the largest access.
+#[test]
+fn random_programs_under_grind() {
+    if !tools::have(&["addr2line", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let geometries: Vec<_> = simulation::GEOMETRIES.into_iter().filter(|g| g.smallest_line() >= 64).collect();
+    let mut wrong = Vec::new();
+    for seed in seeds() {
+        let program = fuzz::build(seed, false, dir.path());
+        let job = Job::new([program.display().to_string()], dir.path());
+        let native = job.native();
+        assert!(native.status.success(), "seed {seed} itself: {}", native.show());
+        let twins = twin::simulate(&program, dir.path(), &geometries).unwrap_or_else(|e| panic!("{e:#}"));
+        for (geometry, twin) in geometries.iter().zip(&twins) {
+            let (outcome, got) = simulation::simulate(tools::under_test(), &job, geometry);
+            assert_same(&format!("seed {seed}"), &native, &outcome, "");
+            let differ = twin.differences(&got, &simulation::EVENTS);
+            wrong.extend(differ.into_iter().map(|d| format!("seed {seed}, {geometry:?}: {d}")));
+        }
+    }
+    if !wrong.is_empty() {
+        eprintln!("sources in {}", dir.keep().display());
+    }
+    assert_none("random programs", &wrong);
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        mod under_grind {
+            $(#[test] fn $name() { super::check_grind(stringify!($name)); })*
+        }
+
+        #[test]
+        fn no_program_is_forgotten() {
+            let mut named = vec![$(stringify!($name).to_owned()),*];
+            named.sort();
+            assert_eq!(named, simulation::programs());
+        }
+    };
+}
+
+programs! {
+    avx512 bigcode branches chase fxsave gather jumptable lock masked masked_gather maskmovdqu matrix odd operands
+    pieces random rep rmw sizes sort stack straddles strides x87 xsave xsave_partial
+}

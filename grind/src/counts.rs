@@ -1,0 +1,183 @@
+//! What was counted, instruction by instruction, on its way from the engine to the profile.
+//!
+//! An instruction may have several entries: its executions, its misses and its branches come from different places, and it
+//! may have been translated more than once. They are added up when the profile is made, so nothing here has to look for
+//! an instruction. Only the events of the run are kept.
+
+use grind_engine::InstructionCount;
+use grind_engine::addr::GuestAddr;
+
+/// How many events there are.
+pub const EVENTS: usize = 13;
+
+/// The counts of one instruction. The names are those of the events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "cg_format::events says what they mean")]
+pub struct EventCounts {
+    pub ir: u64,
+    pub i1mr: u64,
+    pub ilmr: u64,
+    pub dr: u64,
+    pub d1mr: u64,
+    pub dlmr: u64,
+    pub dw: u64,
+    pub d1mw: u64,
+    pub dlmw: u64,
+    pub bc: u64,
+    pub bcm: u64,
+    pub bi: u64,
+    pub bim: u64,
+}
+
+impl EventCounts {
+    /// The counts in the order of a cachegrind profile.
+    #[must_use]
+    pub fn in_order(&self) -> [u64; EVENTS] {
+        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim } = *self;
+        [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim]
+    }
+}
+
+/// Which events are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Those of the caches.
+    pub cache: bool,
+    /// Those of branches.
+    pub branch: bool,
+}
+
+impl Events {
+    /// How many they are.
+    #[must_use]
+    pub fn len(self) -> usize {
+        1 + if self.cache { 8 } else { 0 } + if self.branch { 4 } else { 0 }
+    }
+
+    /// Never: instructions are always counted.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        false
+    }
+
+    /// Their names, in the order of a profile.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        cg_format::events::cachegrind(self.cache, self.branch).iter().map(|e| e.name).collect()
+    }
+}
+
+/// The counts of a process.
+#[derive(Clone, Debug, Default)]
+pub struct CountTable {
+    events: Events,
+    places: Vec<(usize, GuestAddr)>,
+    /// One row of `events.len()` values for each of `places`.
+    values: Vec<u64>,
+}
+
+impl CountTable {
+    /// An empty table for these events.
+    #[must_use]
+    pub fn new(events: Events) -> Self {
+        Self { events, places: Vec::new(), values: Vec::new() }
+    }
+
+    /// The events, which are its columns.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Adds executions of instructions, as the engine reports them.
+    pub fn add_instructions(&mut self, counts: &[InstructionCount]) {
+        self.places.reserve(counts.len());
+        self.values.reserve(counts.len() * self.events.len());
+        for count in counts {
+            let n = count.count;
+            let each = count.events;
+            let times = |events: u8| n.wrapping_mul(u64::from(events));
+            let counts = EventCounts {
+                ir: n,
+                // Cachegrind books a modification as a read.
+                dr: times(each.reads).wrapping_add(times(each.modifies)),
+                dw: times(each.writes),
+                bc: times(each.conditional.into()),
+                bi: times(each.indirect.into()),
+                ..EventCounts::default()
+            };
+            self.add(count.module, count.addr, &counts);
+        }
+    }
+
+    /// Adds counts of the instruction at `addr`, which lies in `module` (an index into the report's modules).
+    pub fn add(&mut self, module: usize, addr: GuestAddr, counts: &EventCounts) {
+        let all = counts.in_order();
+        self.places.push((module, addr));
+        self.values.push(all[0]);
+        if self.events.cache {
+            self.values.extend_from_slice(&all[1..9]);
+        }
+        if self.events.branch {
+            self.values.extend_from_slice(&all[9..]);
+        }
+    }
+
+    /// Module and address of every row.
+    #[must_use]
+    pub fn places(&self) -> &[(usize, GuestAddr)] {
+        &self.places
+    }
+
+    /// The counts of a row, in the order of the events.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn row(&self, index: usize) -> &[u64] {
+        let width = self.events.len();
+        &self.values[index * width..][..width]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_in_the_order_of_the_names() {
+        let counts = EventCounts {
+            ir: 1,
+            i1mr: 2,
+            ilmr: 3,
+            dr: 4,
+            d1mr: 5,
+            dlmr: 6,
+            dw: 7,
+            d1mw: 8,
+            dlmw: 9,
+            bc: 10,
+            bcm: 11,
+            bi: 12,
+            bim: 13,
+        };
+        for (cache, branch, names, row) in [
+            (false, false, "Ir", &[1][..]),
+            (true, false, "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw", &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+            (false, true, "Ir Bc Bcm Bi Bim", &[1, 10, 11, 12, 13]),
+            (
+                true,
+                true,
+                "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim",
+                &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+            ),
+        ] {
+            let events = Events { cache, branch };
+            let mut table = CountTable::new(events);
+            table.add(3, GuestAddr(4), &EventCounts::default());
+            table.add(5, GuestAddr(6), &counts);
+            assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
+            assert_eq!((table.row(1), table.places()[1]), (row, (5, GuestAddr(6))));
+        }
+    }
+}

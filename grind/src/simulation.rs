@@ -1,0 +1,337 @@
+//! What is simulated in a run, and how the log speaks of it.
+//!
+//! The models are in `cg-sim`; here is what the options make of them, the lines about them in log and profile, and the
+//! summary of a run. Texts, widths and roundings are the reference's, since scripts read them.
+
+use std::fmt;
+
+use cg_sim::host::{self, Unsupported};
+use cg_sim::{Geometries, Geometry};
+
+use grind_engine::trace::{Filter, TraceSettings};
+
+use crate::counts::{EVENTS, Events};
+use crate::options::Options;
+
+/// The simulations of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Simulation {
+    /// The simulated caches; `None`: none are.
+    pub caches: Option<Geometries>,
+    /// Whether branch prediction is simulated.
+    pub branches: bool,
+    /// What is to be told in the log about how the caches were found.
+    notes: Vec<String>,
+    /// The same, for the user rather than as detail.
+    remarks: Vec<String>,
+}
+
+/// The options ask for caches that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// The host has such caches.
+    Host(Unsupported),
+    /// A register may touch more than two lines.
+    Lines {
+        /// The smallest line, in bytes.
+        line: u32,
+        /// The largest register, in bytes.
+        register: u32,
+    },
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(unsupported) => unsupported.fmt(f),
+            Self::Lines { line, register } => write!(
+                f,
+                "Cachegrind: cannot continue: the minimum line size ({line})\n  \
+                 must be equal to or larger than the maximum register size ({register})\n  \
+                 but it is not.  Exiting now."
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+impl Simulation {
+    /// What `options` ask for.
+    ///
+    /// # Errors
+    /// When it cannot be simulated.
+    pub fn new(options: &Options) -> Result<Self, Impossible> {
+        let avx = std::arch::is_x86_feature_detected!("avx");
+        Self::with(options, &host::cpuid, avx)
+    }
+
+    fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
+        let mut simulation = Self { branches: options.branch_sim, ..Self::default() };
+        if !options.cache_sim {
+            return Ok(simulation);
+        }
+        let found = host::configure(options.caches, cpuid).map_err(Impossible::Host)?;
+        // Wider registers exist with `--cpu=host`; their accesses to three lines are simulated all the same.
+        let register = if avx { 32 } else { 16 };
+        let line = found.geometries.min_line();
+        if line < register {
+            return Err(Impossible::Lines { line, register });
+        }
+        simulation.notes = found.notes.iter().map(ToString::to_string).collect();
+        simulation.remarks = found.replaced.iter().map(ToString::to_string).collect();
+        simulation.caches = Some(found.geometries);
+        Ok(simulation)
+    }
+
+    /// The events that it counts.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events { cache: self.caches.is_some(), branch: self.branches }
+    }
+
+    /// What the engine has to record for it.
+    #[must_use]
+    pub fn trace(&self) -> TraceSettings {
+        let filter = |g: Geometry| Filter { line: g.line(), sets: g.sets() };
+        TraceSettings {
+            fetches: self.caches.map(|g| filter(g.i1)),
+            accesses: self.caches.map(|g| filter(g.d1)),
+            branches: self.branches,
+        }
+    }
+
+    /// The `desc:` lines of the profile, without that word.
+    #[must_use]
+    pub fn descriptions(&self) -> Vec<Vec<u8>> {
+        let Some(Geometries { i1, d1, ll }) = self.caches else { return Vec::new() };
+        [("I1", i1), ("D1", d1), ("LL", ll)]
+            .map(|(name, cache)| format!("{name} cache:         {cache}").into_bytes())
+            .to_vec()
+    }
+
+    /// Lines of detail for the start of the log.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Lines for the user at the start of the log.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// The simulated caches, for a verbose log.
+    #[must_use]
+    pub fn configuration(&self) -> Option<String> {
+        let Geometries { i1, d1, ll } = self.caches?;
+        let mut lines = String::from("Cache configuration used:");
+        for (name, cache) in [("I1", i1), ("D1", d1), ("LL", ll)] {
+            let size = with_commas(i128::from(cache.size()));
+            lines.push_str(&format!("\n  {name}: {size} B, {}-way, {} B lines", cache.assoc(), cache.line()));
+        }
+        Some(lines)
+    }
+}
+
+/// The lines at the end of the log: how often each event happened. `total` has one count for each of `events`.
+#[must_use]
+pub fn summary(events: Events, total: &[i128]) -> String {
+    let mut all = [0; EVENTS];
+    let mut rest = total.iter().copied();
+    let counted = [(0..1, true), (1..9, events.cache), (9..13, events.branch)];
+    for slot in counted.into_iter().filter(|(_, counted)| *counted).flat_map(|(slots, _)| slots) {
+        all[slot] = rest.next().unwrap_or_default();
+    }
+    let [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim] = all;
+
+    let width = |n: i128| with_commas(n).len();
+    let (l1, l2, l3) = (width(ir), width(dr.max(bc)), width(dw.max(bi)));
+    let mut out = String::new();
+    let mut say = |line: fmt::Arguments<'_>| {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let _ = fmt::Write::write_fmt(&mut out, line);
+    };
+    let plain = |n: i128| format!("{:>l1$}", with_commas(n));
+    // A total and its two parts, called `first` and `second`.
+    let parts = |a: i128, b: i128, first: &str, second: &str| {
+        let (sum, a, b) = (with_commas(a + b), with_commas(a), with_commas(b));
+        format!("{sum:>l1$}  ({a:>l2$} {first} + {b:>l3$} {second})")
+    };
+    // The same in percent; nothing of nothing is 0%.
+    let percent = |part: i128, whole: i128| part as f64 * 100.0 / whole.max(1) as f64;
+    let rates = |[all, first, second]: [(i128, i128); 3], end: &str| {
+        let [t, a, b] = [all, first, second].map(|(part, whole)| percent(part, whole));
+        format!("{t:l1$.1}% ({a:l2$.1}%     + {b:l3$.1}%{end})")
+    };
+
+    say(format_args!("I refs:        {}", plain(ir)));
+    if events.cache {
+        let read_write = |a, b| parts(a, b, "rd  ", "wr");
+        let data = |r, w| rates([(r + w, dr + dw), (r, dr), (w, dw)], "  ");
+        say(format_args!("I1  misses:    {}", plain(i1mr)));
+        say(format_args!("LLi misses:    {}", plain(ilmr)));
+        say(format_args!("I1  miss rate: {:l1$.2}%", percent(i1mr, ir)));
+        say(format_args!("LLi miss rate: {:l1$.2}%", percent(ilmr, ir)));
+        say(format_args!(""));
+        say(format_args!("D refs:        {}", read_write(dr, dw)));
+        say(format_args!("D1  misses:    {}", read_write(d1mr, d1mw)));
+        say(format_args!("LLd misses:    {}", read_write(dlmr, dlmw)));
+        say(format_args!("D1  miss rate: {}", data(d1mr, d1mw)));
+        say(format_args!("LLd miss rate: {}", data(dlmr, dlmw)));
+        say(format_args!(""));
+        say(format_args!("LL refs:       {}", read_write(i1mr + d1mr, d1mw)));
+        say(format_args!("LL misses:     {}", read_write(ilmr + dlmr, dlmw)));
+        let last = [(ilmr + dlmr + dlmw, ir + dr + dw), (ilmr + dlmr, ir + dr), (dlmw, dw)];
+        say(format_args!("LL miss rate:  {}", rates(last, "  ")));
+    }
+    if events.branch {
+        // The reference shows one branch of a kind of which there was none.
+        let (bc, bi) = (bc.max(1), bi.max(1));
+        say(format_args!(""));
+        say(format_args!("Branches:      {}", parts(bc, bi, "cond", "ind")));
+        say(format_args!("Mispredicts:   {}", parts(bcm, bim, "cond", "ind")));
+        let wrong = [(bcm + bim, bc + bi), (bcm, bc), (bim, bi)];
+        say(format_args!("Mispred rate:  {}", rates(wrong, "   ")));
+    }
+    out
+}
+
+/// `1,234,567`
+fn with_commas(number: i128) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Request, parse, sources};
+
+    fn options(words: &[&str]) -> Options {
+        let mut words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
+        words.push("prog".into());
+        match parse(&words, sources::environment, || (vec![], vec![])) {
+            Ok(Request::Run(options, ..)) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn unknown_processor(_: u32, _: u32) -> [u32; 4] {
+        [0; 4]
+    }
+
+    const ALL: Events = Events { cache: true, branch: true };
+
+    #[test]
+    fn the_summary_is_the_references() {
+        // Printed by Valgrind for /bin/true; only the names of the references have changed since.
+        let total =
+            [127_771, 1_280, 1_072, 29_403, 2_032, 1_017, 10_266, 660, 311, 25_345, 3_162, 279, 150].map(i128::from);
+        let expected = "I refs:        127,771\n\
+            I1  misses:      1,280\n\
+            LLi misses:      1,072\n\
+            I1  miss rate:    1.00%\n\
+            LLi miss rate:    0.84%\n\
+            \n\
+            D refs:         39,669  (29,403 rd   + 10,266 wr)\n\
+            D1  misses:      2,692  ( 2,032 rd   +    660 wr)\n\
+            LLd misses:      1,328  ( 1,017 rd   +    311 wr)\n\
+            D1  miss rate:     6.8% (   6.9%     +    6.4%  )\n\
+            LLd miss rate:     3.3% (   3.5%     +    3.0%  )\n\
+            \n\
+            LL refs:         3,972  ( 3,312 rd   +    660 wr)\n\
+            LL misses:       2,400  ( 2,089 rd   +    311 wr)\n\
+            LL miss rate:      1.4% (   1.3%     +    3.0%  )\n\
+            \n\
+            Branches:       25,624  (25,345 cond +    279 ind)\n\
+            Mispredicts:     3,312  ( 3,162 cond +    150 ind)\n\
+            Mispred rate:     12.9% (  12.5%     +   53.8%   )";
+        assert_eq!(summary(ALL, &total), expected);
+        let branches = [&total[..1], &total[9..]].concat();
+        assert_eq!(
+            summary(Events { cache: false, branch: true }, &branches),
+            "I refs:        127,771\n\
+             \n\
+             Branches:       25,624  (25,345 cond + 279 ind)\n\
+             Mispredicts:     3,312  ( 3,162 cond + 150 ind)\n\
+             Mispred rate:     12.9% (  12.5%     + 53.8%   )"
+        );
+        let caches = summary(Events { cache: true, branch: false }, &total[..9]);
+        assert_eq!(caches, expected.split("\n\nBranches").next().unwrap());
+        assert_eq!(summary(Events::default(), &[1_234_567]), "I refs:        1,234,567");
+    }
+
+    #[test]
+    fn nothing_is_summed_up_without_a_division_by_zero() {
+        let nothing = summary(ALL, &[0; EVENTS]);
+        assert!(nothing.starts_with("I refs:        0\nI1  misses:    0\n"), "{nothing}");
+        assert!(nothing.contains("\nI1  miss rate: 0.00%\n"), "{nothing}");
+        assert!(nothing.contains("\nD1  miss rate: 0.0% (0.0%     + 0.0%  )\n"), "{nothing}");
+        assert!(nothing.ends_with(
+            "Branches:      2  (1 cond + 1 ind)\nMispredicts:   0  (0 cond + 0 ind)\n\
+             Mispred rate:  0.0% (0.0%     + 0.0%   )"
+        ));
+        let total = [&[9; 9][..], &[84, 3, 0, 0]].concat();
+        assert!(summary(ALL, &total).contains("Branches:      85  (84 cond + 1 ind)"));
+    }
+
+    #[test]
+    fn options_make_caches() {
+        let none = Simulation::new(&options(&["--D1=1024,2,64"])).unwrap();
+        assert_eq!((none.caches, none.branches, none.events()), (None, false, Events::default()));
+        assert_eq!((none.descriptions(), none.configuration()), (vec![], None));
+
+        let o = options(&["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,1,64", "--LL=1048576,16,32"]);
+        let s = Simulation::with(&o, &unknown_processor, true).unwrap();
+        assert_eq!((s.branches, s.events()), (true, ALL));
+        let descriptions: Vec<String> = s.descriptions().into_iter().map(|d| String::from_utf8(d).unwrap()).collect();
+        assert_eq!(
+            descriptions,
+            [
+                "I1 cache:         1024 B, 64 B, direct-mapped",
+                "D1 cache:         65536 B, 64 B, 2-way associative",
+                "LL cache:         1048576 B, 32 B, 16-way associative"
+            ]
+        );
+        assert_eq!(
+            s.configuration().unwrap(),
+            "Cache configuration used:\n  I1: 1,024 B, 1-way, 64 B lines\n  D1: 65,536 B, 2-way, 64 B lines\n  \
+             LL: 1,048,576 B, 16-way, 32 B lines"
+        );
+        assert_eq!(
+            s.notes(),
+            ["Warning: Cannot auto-detect cache config, using defaults.\n         Run with -v to see."]
+        );
+    }
+
+    #[test]
+    fn lines_must_hold_a_register() {
+        let o = options(&["--cache-sim=yes", "--D1=1024,2,16"]);
+        let error = Simulation::with(&o, &unknown_processor, true).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Cachegrind: cannot continue: the minimum line size (16)\n  \
+             must be equal to or larger than the maximum register size (32)\n  but it is not.  Exiting now."
+        );
+        assert!(Simulation::with(&o, &unknown_processor, false).is_ok());
+        assert!(Simulation::with(&options(&["--D1=1024,2,16"]), &unknown_processor, true).is_ok());
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(with_commas(number), text);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+# Repeated string instructions: counts from 0, both directions, straddles, early ends. The reference books a branch for each
+# iteration, which no instruction makes. (It runs a repeated LODS once, so that is not here.)
+# differs: Bc Bcm
+.include "cache.inc"
+    .bss
+    .balign 4096
+a: .space 8192
+b: .space 8192
+    .text
+START
+    xor %ebx, %ebx
+1:  lea a(%rip), %rsi
+    lea b+3(%rip), %rdi
+    mov %ebx, %ecx
+    rep movsb
+    mov %ebx, %ecx
+    rep movsq
+    lea b+1(%rip), %rdi
+    mov %ebx, %ecx
+    mov %ebx, %eax
+    rep stosb
+    mov %ebx, %ecx
+    rep stosl
+    mov %ebx, %ecx
+    rep stosw
+    lea b+1(%rip), %rdi
+    mov %ebx, %ecx
+    repe scasb
+    mov %ebx, %ecx
+    repne scasl
+    lea a(%rip), %rsi
+    lea a+4096(%rip), %rdi
+    mov %ebx, %ecx
+    repe cmpsb
+    mov %ebx, %ecx
+    repe cmpsq
+    movl $9, a+200(%rip)
+    lea a(%rip), %rsi
+    lea a+2048(%rip), %rdi
+    mov %ebx, %ecx
+    repe cmpsw
+    std
+    lea a+4000(%rip), %rsi
+    lea b+4001(%rip), %rdi
+    mov %ebx, %ecx
+    rep movsl
+    mov %ebx, %ecx
+    rep stosq
+    mov %ebx, %ecx
+    repne scasb
+    cld
+    lea a(%rip), %rsi
+    lea b(%rip), %rdi
+    movsb
+    movsq
+    stosl
+    lodsw
+    scasb
+    mov %ebx, %ecx
+    .byte 0xf3, 0x67, 0xa5
+    add $7, %ebx
+    cmp $400, %ebx
+    jb 1b
+    EXIT

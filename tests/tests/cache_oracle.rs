@@ -1,0 +1,44 @@
+//! Cache and branch simulation, line by line: every event of every program of `cache/` under grind equals the reference's, in
+//! several geometries, but for those that a program's header names with the reason.
+
+use grind_tests::build::Source;
+use grind_tests::compare::{assert_none, assert_same};
+use grind_tests::run::Job;
+use grind_tests::{simulation, tools};
+
+fn check(name: &str) {
+    let source = Source::open("cache", name);
+    if !source.runs_here() || !simulation::has_reference(&source) || !tools::have(&["valgrind"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = source.build(dir.path(), true);
+    let job = Job::new([program.display().to_string()], dir.path());
+    let native = job.native();
+    let events = simulation::common_events(&source);
+    for geometry in simulation::geometries(&source) {
+        let (outcome, got) = simulation::simulate(tools::under_test(), &job, &geometry);
+        assert_same(name, &native, &outcome, "");
+        let (_, expected) = simulation::simulate(&simulation::reference(), &job, &geometry);
+        assert_none(&format!("{name} with {geometry:?}"), &expected.differences(&got, &events));
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { check(stringify!($name)); })*
+
+        #[test]
+        fn no_program_is_forgotten() {
+            let mut named = vec![$(stringify!($name).to_owned()),*];
+            named.sort();
+            assert_eq!(named, simulation::programs());
+        }
+    };
+}
+
+programs! {
+    avx512 bigcode branches chase fxsave gather jumptable lock masked masked_gather maskmovdqu matrix odd operands
+    pieces random rep rmw sizes sort
+    stack straddles strides x87 xsave xsave_partial
+}
