@@ -22,14 +22,17 @@ pub struct Watch {
     target: &'static Target,
     /// Where inputs with faults are kept.
     faults: PathBuf,
-    running: Arc<Mutex<Option<(Instant, Vec<u8>)>>>,
+    running: Arc<Mutex<Option<Run>>>,
 }
+
+/// When a run began, and its input.
+type Run = (Instant, Vec<u8>);
 
 impl Watch {
     /// Starts to watch; inputs with faults are written into `faults`.
     #[must_use]
     pub fn new(target: &'static Target, faults: &Path) -> Self {
-        let running = Arc::new(Mutex::new(None::<(Instant, Vec<u8>)>));
+        let running = Arc::new(Mutex::new(None::<Run>));
         let seen = Arc::clone(&running);
         let folder = faults.to_owned();
         thread::spawn(move || {

@@ -116,11 +116,11 @@ impl Cells {
 
     /// Changes the sign of every count; each row of `stride` cells begins with its line.
     pub(super) fn negate(&mut self, stride: usize) {
-        if let Self::Narrow(cells) = self {
-            if cells.chunks(stride).all(|row| !row[1..].contains(&i64::MIN)) {
-                cells.chunks_mut(stride).flat_map(|row| &mut row[1..]).for_each(|cell| *cell = -*cell);
-                return;
-            }
+        if let Self::Narrow(cells) = self
+            && cells.chunks(stride).all(|row| !row[1..].contains(&i64::MIN))
+        {
+            cells.chunks_mut(stride).flat_map(|row| &mut row[1..]).for_each(|cell| *cell = -*cell);
+            return;
         }
         self.widen().chunks_mut(stride).flat_map(|row| &mut row[1..]).for_each(|cell| *cell = -*cell);
     }
