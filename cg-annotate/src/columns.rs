@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use cg_format::show::{commas, percent, percent_text};
+use cg_format::show::{percent, push_commas, push_percent};
 
 use crate::model::Model;
 
@@ -14,6 +14,8 @@ pub(crate) struct Columns<'a> {
     model: &'a Model,
     percentages: bool,
     widths: Vec<Widths>,
+    /// Room for a row, used again and again.
+    text: String,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -35,35 +37,45 @@ impl Widths {
 
 impl<'a> Columns<'a> {
     pub(crate) fn new(model: &'a Model, percentages: bool) -> Self {
-        Self { model, percentages, widths: vec![Widths::default(); model.show.len()] }
+        Self { model, percentages, widths: vec![Widths::default(); model.show.len()], text: String::new() }
     }
 
     /// Announces a row of counts.
     pub(crate) fn expect(&mut self, counts: &[i128]) {
+        let mut text = std::mem::take(&mut self.text);
         for (i, event) in self.model.show.iter().enumerate() {
-            let percentage = self.percentage(*event, counts[*event]);
+            let count = counts[*event];
+            let length = length(&mut text, |text| push_commas(text, count));
+            let share =
+                length_if(self.percentages && count != 0, &mut text, |text| self.push_share(text, *event, count));
             let width = &mut self.widths[i];
-            width.count = width.count.max(commas(counts[*event]).len());
-            if let Some(text) = percentage {
-                width.first = width.first.max(text.len());
+            width.count = width.count.max(length);
+            if let Some(share) = share {
+                // The blank and the bracket before it.
+                width.first = width.first.max(share + 2);
                 width.close = 1;
             }
         }
+        self.text = text;
     }
 
     /// Announces a row of counts with cumulative counts.
     pub(crate) fn expect_cumulative(&mut self, counts: &[i128], cumulative: &[i128]) {
+        let mut text = std::mem::take(&mut self.text);
         for (i, event) in self.model.show.iter().enumerate() {
-            let [first, second] = [counts, cumulative].map(|counts| self.full_percentage(*event, counts[*event]));
+            let count = length(&mut text, |text| push_commas(text, counts[*event]));
+            let [first, second] = [counts, cumulative]
+                .map(|counts| length(&mut text, |text| self.push_share(text, *event, counts[*event])));
             let width = &mut self.widths[i];
-            width.count = width.count.max(commas(counts[*event]).len());
+            width.count = width.count.max(count);
             if self.percentages {
-                width.first = width.first.max(first.len() + 2);
+                width.first = width.first.max(first + 2);
                 // The comma and the blank before it.
-                width.second = width.second.max(second.len() + 2);
+                width.second = width.second.max(second + 2);
                 width.close = 1;
             }
         }
+        self.text = text;
     }
 
     /// No more rows: columns become as wide as their headings.
@@ -87,51 +99,102 @@ impl<'a> Columns<'a> {
     }
 
     /// Prints the cells of a row and the two blanks after them.
-    pub(crate) fn row(&self, out: &mut dyn Write, counts: &[i128]) -> io::Result<()> {
+    pub(crate) fn row(&mut self, out: &mut dyn Write, counts: &[i128]) -> io::Result<()> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
         for (width, event) in self.widths.iter().zip(&self.model.show) {
-            write!(out, "{:>1$}", commas(counts[*event]), width.count)?;
-            match self.percentage(*event, counts[*event]) {
-                Some(text) => write!(out, "{text:>0$})", width.first)?,
-                None => pad(out, width.first + width.close)?,
+            let count = counts[*event];
+            right(&mut text, width.count, |text| push_commas(text, count));
+            if self.percentages && count != 0 {
+                right(&mut text, width.first, |text| {
+                    text.push_str(" (");
+                    self.push_share(text, *event, count);
+                });
+                text.push(')');
+            } else {
+                pad(&mut text, width.first + width.close);
             }
-            pad(out, width.second + 1)?;
+            pad(&mut text, width.second + 1);
         }
-        out.write_all(b" ")
+        self.finish(out, text)
     }
 
     /// Prints the cells of a row with cumulative percentages and the two blanks after them.
-    pub(crate) fn cumulative_row(&self, out: &mut dyn Write, counts: &[i128], cumulative: &[i128]) -> io::Result<()> {
+    pub(crate) fn cumulative_row(
+        &mut self,
+        out: &mut dyn Write,
+        counts: &[i128],
+        cumulative: &[i128],
+    ) -> io::Result<()> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
         for (width, event) in self.widths.iter().zip(&self.model.show) {
-            write!(out, "{:>1$}", commas(counts[*event]), width.count)?;
+            right(&mut text, width.count, |text| push_commas(text, counts[*event]));
             if self.percentages {
-                let [first, second] = [counts, cumulative].map(|counts| self.full_percentage(*event, counts[*event]));
-                write!(out, "{:>1$},", format!(" ({first}"), width.first)?;
-                write!(out, "{:>1$})", format!(" {second}"), width.second - 1)?;
+                right(&mut text, width.first, |text| {
+                    text.push_str(" (");
+                    self.push_share(text, *event, counts[*event]);
+                });
+                text.push(',');
+                right(&mut text, width.second - 1, |text| {
+                    text.push(' ');
+                    self.push_share(text, *event, cumulative[*event]);
+                });
+                text.push(')');
             }
-            out.write_all(b" ")?;
+            text.push(' ');
         }
-        out.write_all(b" ")
+        self.finish(out, text)
     }
 
     /// Prints the cells of a line without counts and the two blanks after them.
-    pub(crate) fn missing(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn missing(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
         for width in &self.widths {
-            write!(out, "{:>1$}", ".", width.count)?;
-            pad(out, width.percentages() + 1)?;
+            right(&mut text, width.count, |text| text.push('.'));
+            pad(&mut text, width.percentages() + 1);
         }
-        out.write_all(b" ")
+        self.finish(out, text)
     }
 
-    /// The percentage beside a count, without the closing bracket; zeros have none.
-    fn percentage(&self, event: usize, count: i128) -> Option<String> {
-        (self.percentages && count != 0).then(|| format!(" ({}", self.full_percentage(event, count)))
+    /// Prints the cells in `text`, which is kept for the next row.
+    fn finish(&mut self, out: &mut dyn Write, mut text: String) -> io::Result<()> {
+        text.push(' ');
+        let result = out.write_all(text.as_bytes());
+        self.text = text;
+        result
     }
 
-    fn full_percentage(&self, event: usize, count: i128) -> String {
-        percent_text(percent(count, self.model.profile.total()[event]))
+    fn push_share(&self, text: &mut String, event: usize, count: i128) {
+        push_percent(text, percent(count, self.model.profile.total()[event]));
     }
 }
 
-fn pad(out: &mut dyn Write, width: usize) -> io::Result<()> {
-    write!(out, "{:width$}", "")
+/// How long the text is that `push` appends; everything appended is ASCII.
+fn length(text: &mut String, push: impl FnOnce(&mut String)) -> usize {
+    text.clear();
+    push(text);
+    text.len()
+}
+
+fn length_if(wanted: bool, text: &mut String, push: impl FnOnce(&mut String)) -> Option<usize> {
+    wanted.then(|| length(text, push))
+}
+
+/// Appends what `push` does, at least `width` long, blanks before it.
+fn right(text: &mut String, width: usize, push: impl FnOnce(&mut String)) {
+    let start = text.len();
+    push(text);
+    const BLANKS: &str = "                                                                ";
+    let missing = width.saturating_sub(text.len() - start);
+    match BLANKS.get(..missing) {
+        Some(blanks) => text.insert_str(start, blanks),
+        // Only the name of an event can be that long.
+        None => text.insert_str(start, &" ".repeat(missing)),
+    }
+}
+
+fn pad(text: &mut String, width: usize) {
+    text.extend(std::iter::repeat_n(' ', width));
 }

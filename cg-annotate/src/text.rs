@@ -179,7 +179,8 @@ fn annotated(out: &mut dyn Write, model: &Model, style: &Style, source: &Source)
 
 fn warning(out: &mut dyn Write, style: &Style, lines: &[Vec<u8>]) -> io::Result<()> {
     let Palette { warning, reset, .. } = style.palette;
-    let bar = "@".repeat(80);
+    // One less than other bars: as long as the words below it.
+    let bar = "@".repeat(79);
     writeln!(out, "{warning}{bar}\n{}@@\n{bar}", "@@ WARNING ".repeat(7))?;
     lines.iter().try_for_each(|text| line(out, &[text]))?;
     writeln!(out, "{bar}{reset}")
@@ -195,7 +196,7 @@ fn known(out: &mut dyn Write, model: &Model, style: &Style, source: &Source, tex
         columns.row(out, counts)?;
         out.write_all(b"<unknown (line 0)>\n\n")?;
     }
-    let last = chunks(out, style, source, text, &columns)?;
+    let last = chunks(out, style, source, text, &mut columns)?;
     let beyond: Vec<_> = source.lines.range(last + 1..).filter(|(number, _)| **number > 0).collect();
     if !beyond.is_empty() {
         out.write_all(b"\n")?;
@@ -207,11 +208,21 @@ fn known(out: &mut dyn Write, model: &Model, style: &Style, source: &Source, tex
         let text = [b"@@ Information recorded about lines past the end of '", &source.name[..], b"'."].concat();
         warning(out, style, &[text])?;
     }
-    out.write_all(b"\n")
+    // A file of which no line is known ends after its counts.
+    if source.lines.keys().any(|number| *number > 0) {
+        out.write_all(b"\n")?;
+    }
+    Ok(())
 }
 
 /// Prints the parts of a text that have counts; gives the last line that the text has, as far as it was looked at.
-fn chunks(out: &mut dyn Write, style: &Style, source: &Source, text: &[u8], columns: &Columns<'_>) -> io::Result<u64> {
+fn chunks(
+    out: &mut dyn Write,
+    style: &Style,
+    source: &Source,
+    text: &[u8],
+    columns: &mut Columns<'_>,
+) -> io::Result<u64> {
     let Palette { faint, reset, .. } = style.palette;
     let mark = |out: &mut dyn Write, number| writeln!(out, "{faint}-- line {number} {:->40}{reset}", "");
     let mut lines = text_lines(text);

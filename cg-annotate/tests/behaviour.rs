@@ -178,7 +178,7 @@ fn newer_sources_and_lines_past_the_end_are_warned_of() {
     fs::write(folder.path().join("a.c"), "one\ntwo").unwrap();
     age(&folder.path().join("old"));
     let report = text(&run(folder.path(), &["--context=0", "--show-percs=no", "old"]).stdout);
-    let bar = "@".repeat(80);
+    let bar = "@".repeat(79);
     let warning = format!("{bar}\n{}@@\n{bar}\n", "@@ WARNING ".repeat(7));
     let expected = format!(
         "-- Annotated source file: a.c\n{dashes}\n\
@@ -193,6 +193,58 @@ fn newer_sources_and_lines_past_the_end_are_warned_of() {
     assert!(report.contains(&expected), "{report}\nshould contain\n{expected}");
     age(&folder.path().join("a.c"));
     assert!(!text(&run(folder.path(), &["old"]).stdout).contains("newer"));
+}
+
+#[test]
+fn a_file_without_known_lines_has_one_row_only() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.c"), "one\n").unwrap();
+    age(&folder.path().join("a.c"));
+    fs::write(folder.path().join("p"), "cmd: x\nevents: Ir\nfl=a.c\nfn=f\n0 5\nsummary: 5\n").unwrap();
+    let report = text(&run(folder.path(), &["p"]).stdout);
+    let dashes = "-".repeat(80);
+    let expected =
+        format!("{dashes}\nIr________ \n\n5 (100.0%)  <unknown (line 0)>\n\n{dashes}\n-- Annotation summary\n");
+    assert!(report.contains(&expected), "{report}");
+}
+
+#[test]
+fn files_joined_by_renaming_are_shown_only_if_they_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("v1")).unwrap();
+    fs::create_dir(folder.path().join("v2")).unwrap();
+    for version in ["v1", "v2"] {
+        fs::write(folder.path().join(version).join("a.c"), "same\n").unwrap();
+        age(&folder.path().join(version).join("a.c"));
+    }
+    let profile = "cmd: x\nevents: Ir\nfl=v1/a.c\nfn=f\n1 5\nfl=v2/a.c\nfn=f\n1 7\nsummary: 12\n";
+    fs::write(folder.path().join("p"), profile).unwrap();
+    let args = [r"--mod-filename=s/^v\d\///", "p"];
+    let report = text(&run(folder.path(), &args).stdout);
+    assert!(report.contains("12 (100.0%)  same\n"), "{report}");
+    fs::write(folder.path().join("v2/a.c"), "other\n").unwrap();
+    let report = text(&run(folder.path(), &args).stdout);
+    let refusal = "-- Annotated source file: a.c\n".to_owned()
+        + &"-".repeat(80)
+        + "\nUnannotated because two or more of these original files are not identical:\n- v1/a.c\n- v2/a.c\n\n";
+    assert!(report.contains(&refusal), "{report}");
+    assert!(
+        report.contains("12 (100.0%)  unannotated: files known & above threshold & two or more non-identical\n"),
+        "{report}"
+    );
+    fs::remove_file(folder.path().join("v1/a.c")).unwrap();
+    let report = text(&run(folder.path(), &args).stdout);
+    let refusal = "Unannotated because one or more of these original files are unreadable:\n- v1/a.c\n- v2/a.c\n\n";
+    assert!(report.contains(refusal), "{report}");
+}
+
+#[test]
+fn functions_without_rows_are_no_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("p"), "cmd: x\nevents: Ir\nfl=a.c\nfn=empty\nfn=f\n1 5\nfl=b.c\nsummary: 5\n")
+        .unwrap();
+    let report = text(&run(folder.path(), &["--threshold=0", "p"]).stdout);
+    assert!(report.contains("a.c:f\n") && !report.contains("empty") && !report.contains("<unspecified>"), "{report}");
 }
 
 #[test]

@@ -1,15 +1,22 @@
 //! Files that appear whole or not at all.
 //!
 //! A profile is worth nothing when half of it is missing, and a half-written one looks like a good one until it is
-//! read. So output goes to a temporary file in the same folder, which takes the target's name only once everything is
-//! written. On any failure the temporary file is removed and the target keeps what it held.
+//! read. So output goes to a file without a name on the same file system, which gets the target's name only once
+//! everything is written: whatever ends the program before, even a kill, leaves nothing behind and the target as it was.
+//! A file that is there already cannot be replaced in one step, so the new one is called something hidden for an instant.
+//! File systems without nameless files get a hidden temporary file, removed on any failure, but not on a kill.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{fmt, process};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::unistd::linkat;
 
 /// Why an output file could not be written.
 #[derive(Debug)]
@@ -63,25 +70,74 @@ pub fn write_file(
         }
         if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
             let file = OpenOptions::new().write(true).open(path).map_err(failed("create"))?;
-            return fill_and_flush(file, fill).map_err(failed("write"));
+            return fill_and_flush(&file, fill).map_err(failed("write"));
         }
     }
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (file, temporary) = create_beside(&target, mode).map_err(failed("create"))?;
-    if let Some(meta) = &existing {
-        // A file that others may read stays so; failing to keep that is no reason to lose the profile.
-        let _ = file.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o7777));
+    let keep_mode = |file: &File| {
+        if let Some(meta) = &existing {
+            // A file that others may read stays so; failing to keep that is no reason to lose the profile.
+            let _ = file.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o7777));
+        }
+    };
+    if let Some(mut file) = create_nameless(&target, mode) {
+        keep_mode(&file);
+        fill_and_flush(&file, fill).map_err(failed("write"))?;
+        if name(&file, &target).is_ok() {
+            return Ok(());
+        }
+        // Nothing is lost yet: what cannot be named can be copied.
+        let (copy, temporary) = create_beside(&target, mode).map_err(failed("create"))?;
+        keep_mode(&copy);
+        file.rewind().and_then(|()| io::copy(&mut file, &mut &copy)).map_err(failed("write"))?;
+        return temporary.rename(&target).map_err(failed("rename"));
     }
-    fill_and_flush(file, fill).map_err(failed("write"))?;
-    fs::rename(&temporary.path, &target).map_err(failed("rename"))?;
-    temporary.keep();
-    Ok(())
+    let (file, temporary) = create_beside(&target, mode).map_err(failed("create"))?;
+    keep_mode(&file);
+    fill_and_flush(&file, fill).map_err(failed("write"))?;
+    temporary.rename(&target).map_err(failed("rename"))
 }
 
-fn fill_and_flush(file: File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn fill_and_flush(file: &File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, file);
     fill(&mut out)?;
     out.flush()
+}
+
+/// How a file without a name is called until it has one.
+fn handle(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// A file without a name that can get `target`, if the file system has such files.
+fn create_nameless(target: &Path, mode: u32) -> Option<File> {
+    let folder = match target.parent()? {
+        folder if folder.as_os_str().is_empty() => Path::new("."),
+        folder => folder,
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(mode).custom_flags(OFlag::O_TMPFILE.bits());
+    let file = options.open(folder).ok()?;
+    handle(&file).exists().then_some(file)
+}
+
+/// Gives a file without a name that of `target`.
+fn name(file: &File, target: &Path) -> io::Result<()> {
+    let handle = handle(file);
+    let link = |path: &Path| linkat(AT_FDCWD, &handle, AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW);
+    match link(target) {
+        Err(Errno::EEXIST) => {}
+        result => return Ok(result?),
+    }
+    for attempt in 0.. {
+        let path = hidden(target, attempt)?;
+        match link(&path) {
+            Ok(()) => return Temporary { path }.rename(target),
+            Err(Errno::EEXIST) if attempt < 1000 => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    unreachable!("the loop returns")
 }
 
 /// Removes its file when dropped, unless kept: covers errors and panics alike.
@@ -90,8 +146,10 @@ struct Temporary {
 }
 
 impl Temporary {
-    fn keep(self) {
+    fn rename(self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
         std::mem::forget(self);
+        Ok(())
     }
 }
 
@@ -101,14 +159,19 @@ impl Drop for Temporary {
     }
 }
 
-fn create_beside(target: &Path, mode: u32) -> io::Result<(File, Temporary)> {
+/// A hidden name beside `target`.
+fn hidden(target: &Path, attempt: u32) -> io::Result<PathBuf> {
     let name = target.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut hidden = OsString::from(".");
+    // A long name plus the suffix could pass the limit on names; its beginning is enough to recognise it.
+    hidden.push(if name.len() > 200 { std::ffi::OsStr::new("profile") } else { name });
+    hidden.push(format!(".{}.{attempt}.tmp", process::id()));
+    Ok(target.with_file_name(hidden))
+}
+
+fn create_beside(target: &Path, mode: u32) -> io::Result<(File, Temporary)> {
     for attempt in 0.. {
-        let mut hidden = OsString::from(".");
-        // A long name plus the suffix could pass the limit on names; its beginning is enough to recognise it.
-        hidden.push(if name.len() > 200 { std::ffi::OsStr::new("profile") } else { name });
-        hidden.push(format!(".{}.{attempt}.tmp", process::id()));
-        let path = target.with_file_name(hidden);
+        let path = hidden(target, attempt)?;
         match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
             Ok(file) => return Ok((file, Temporary { path })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {}
@@ -126,6 +189,40 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn nothing_is_to_be_seen_before_everything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        if create_nameless(&path, 0o600).is_none() {
+            eprintln!("skipped: this file system has no files without a name");
+            return;
+        }
+        for text in ["first", "second"] {
+            let before = names(folder.path());
+            write_file(&path, 0o600, |out| {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+                assert_eq!(names(folder.path()), before);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(names(folder.path()), ["out"]);
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_temporary_file_does_where_there_are_no_nameless_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let (file, temporary) = create_beside(&path, 0o600).unwrap();
+        fill_and_flush(&file, |out| out.write_all(b"all")).unwrap();
+        temporary.rename(&path).unwrap();
+        assert_eq!(names(folder.path()), ["out"]);
+        drop(create_beside(&path, 0o600).unwrap());
+        assert_eq!(names(folder.path()), ["out"]);
     }
 
     #[test]

@@ -38,6 +38,72 @@ fn an_output_file_is_whole_or_untouched() {
     assert!(text(&full.stderr).contains("/dev/full: cannot write the output file"), "{}", text(&full.stderr));
 }
 
+/// What a killed merge leaves behind: nothing, or everything.
+#[test]
+fn a_merge_that_is_interrupted_leaves_no_half_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut profile = String::from("cmd: x\nevents: Ir\n");
+    for file in 0..2000 {
+        profile += &format!("fl=file{file:04}\nfn=f\n");
+        (0..50).for_each(|line| profile += &format!("{line} 1\n"));
+    }
+    profile += "summary: 100000\n";
+    fs::write(folder.path().join("a"), &profile).unwrap();
+    let start = std::time::Instant::now();
+    assert!(run(folder.path(), &["-o", "whole", "a", "a"]).status.success());
+    let whole = fs::read(folder.path().join("whole")).unwrap();
+    let step = start.elapsed() / 12;
+    for (i, signal) in (0..15).zip(["INT", "TERM", "KILL"].into_iter().cycle()) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_cg_merge"))
+            .args(["-o", "out", "a", "a"])
+            .current_dir(folder.path())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(step * i);
+        let kill = format!("kill -{signal} {}", child.id());
+        Command::new("sh").args(["-c", &kill]).stderr(std::process::Stdio::null()).status().unwrap();
+        child.wait().unwrap();
+        let mut names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.retain(|name| name != "a" && name != "whole");
+        if !names.is_empty() {
+            assert_eq!(names, ["out"], "after {signal}");
+            assert!(fs::read(folder.path().join("out")).unwrap() == whole, "after {signal}");
+            fs::remove_file(folder.path().join("out")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_and_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let profile = "cmd: x\nevents: Ir\nfl=a\nfn=f\n1 5\nsummary: 5\n";
+    fs::write(folder.path().join("a"), profile).unwrap();
+    // `script` runs a command on a terminal of its own.
+    let slow = format!("(sleep 2.5; cat a) > pipe & {} pipe > out; wait", env!("CARGO_BIN_EXE_cg_merge"));
+    let Ok(shown) = Command::new("script").args(["-qec", &slow, "/dev/null"]).current_dir(folder.path()).output()
+    else {
+        assert!(std::env::var_os("CI").is_none(), "script (package bsdutils) is missing");
+        eprintln!("skipped: script is not installed");
+        return;
+    };
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("\rcg_merge: read 0 MB\x1b[K"), "{shown:?}");
+    assert!(shown.ends_with("\r\x1b[K"), "{shown:?}");
+    assert_eq!(fs::read_to_string(folder.path().join("out")).unwrap(), profile);
+    // Neither in a pipe nor for short work.
+    let slow = format!("(sleep 1.5; cat a) > pipe & {} pipe 2>&1 | cat; wait", env!("CARGO_BIN_EXE_cg_merge"));
+    let piped = Command::new("sh").args(["-c", &slow]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(text(&piped.stdout), profile);
+    let short = format!("{} a > out", env!("CARGO_BIN_EXE_cg_merge"));
+    let short = Command::new("script").args(["-qec", &short, "/dev/null"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(text(&short.stdout), "");
+}
+
 #[test]
 fn many_inputs_on_several_cores_merge_as_one_after_another() {
     let folder = tempfile::tempdir().unwrap();

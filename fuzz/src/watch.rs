@@ -16,23 +16,23 @@ pub const LONGEST: Duration = Duration::from_secs(10);
 /// The most memory that the process may hold, in KiB.
 pub const MOST_MEMORY: u64 = 1 << 20;
 
-/// When the run at hand began, and its input.
-type Running = Option<(Instant, Vec<u8>)>;
-
 /// Watches the runs of a target.
 #[derive(Debug)]
 pub struct Watch {
     target: &'static Target,
     /// Where inputs with faults are kept.
     faults: PathBuf,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<Option<Run>>>,
 }
+
+/// When a run began, and its input.
+type Run = (Instant, Vec<u8>);
 
 impl Watch {
     /// Starts to watch; inputs with faults are written into `faults`.
     #[must_use]
     pub fn new(target: &'static Target, faults: &Path) -> Self {
-        let running = Arc::new(Mutex::new(Running::None));
+        let running = Arc::new(Mutex::new(None::<Run>));
         let seen = Arc::clone(&running);
         let folder = faults.to_owned();
         thread::spawn(move || {

@@ -5,12 +5,72 @@
 /// Numbers of more digits are left to the careful way.
 pub(crate) const DIGITS: usize = 15;
 
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Finds where numbers end, 64 bytes at a time: knowing all ends early, the processor works on several numbers at once.
+///
+/// The text must have [`BLOCK`] bytes behind everything that is asked for.
+pub(super) struct Ends {
+    base: usize,
+    /// A bit for each byte from `base` on that is no digit and was not handed out.
+    left: u64,
+}
+
+pub(super) const BLOCK: usize = 64;
+
+impl Ends {
+    /// Starts at `at`.
+    #[inline]
+    pub(super) fn new(text: &[u8], at: usize) -> Self {
+        Self { base: at, left: others(text, at) }
+    }
+
+    /// The place of the next byte that is no digit.
+    #[inline]
+    pub(super) fn next(&mut self, text: &[u8]) -> usize {
+        while self.left == 0 {
+            self.base += BLOCK;
+            self.left = others(text, self.base);
+        }
+        let place = self.base + self.left.trailing_zeros() as usize;
+        self.left &= self.left - 1;
+        place
+    }
+}
+
+/// A bit for each of the 64 bytes at `at` that is no digit; behind the text there are none.
+#[inline]
+fn others(text: &[u8], at: usize) -> u64 {
+    let Some(block) = text.get(at..).and_then(|text| text.first_chunk::<BLOCK>()) else { return u64::MAX };
+    let mut bits = 0;
+    for (i, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+        let values = u64::from_le_bytes(*eight) ^ ZEROS;
+        // The top bit of each byte that is no digit. Without the top bits no sum reaches into the next byte.
+        let tops = (((values & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
+        // Each of them moves to its place in the highest byte; nothing else gets there.
+        bits |= ((tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+    }
+    bits
+}
+
+/// The number in `text[start..end]`, which is 1 to [`DIGITS`] digits long and has 8 bytes behind it.
+#[inline]
+pub(super) fn number(text: &[u8], start: usize, end: usize) -> u64 {
+    let load =
+        |at: usize| text.get(at..).and_then(|text| text.first_chunk::<8>()).map_or(0, |e| u64::from_le_bytes(*e));
+    let length = end - start;
+    if length <= 8 {
+        return eight_digits((load(start) ^ ZEROS) << (64 - 8 * length));
+    }
+    let high = (load(start) ^ ZEROS) << (64 - 8 * (length - 8));
+    eight_digits(high) * 100_000_000 + eight_digits(load(end - 8) ^ ZEROS)
+}
+
 /// The number that `text` starts with and how many digits it has; the number is right for up to 19 digits.
 ///
 /// Eight digits are looked at at once, since loops over digits are unpredictable branches: this is most of the work.
 #[inline]
 pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
     let Some(eight) = text.first_chunk::<8>() else { return more_digits(text, 0, 0) };
     let values = u64::from_le_bytes(*eight) ^ ZEROS;
     // The top bit of each byte that is no digit, right up to the first of them.
@@ -53,6 +113,31 @@ fn more_digits(text: &[u8], mut value: u64, mut length: usize) -> (u64, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_end_is_found_and_every_number_read() {
+        let mut text: Vec<u8> = Vec::new();
+        let mut wanted = Vec::new();
+        for i in 0..3000_u64 {
+            let digits = (i * 7 % 15 + 1) as u32;
+            let value = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_u64.pow(digits);
+            let start = text.len();
+            text.extend_from_slice(value.to_string().as_bytes());
+            wanted.push((start, text.len(), value));
+            // Every byte that is no digit ends a number.
+            let other = (i * 3 % 246) as u8;
+            text.push(if other < b'0' { other } else { other + 10 });
+        }
+        let end = text.len();
+        text.resize(end + BLOCK, b'7');
+        for from in 0..70 {
+            let mut ends = Ends::new(&text, wanted[from].0);
+            for (start, end, value) in &wanted[from..] {
+                assert_eq!(ends.next(&text), *end);
+                assert_eq!(number(&text, *start, *end), *value);
+            }
+        }
+    }
 
     #[test]
     fn numbers_of_any_length_are_read_at_any_place() {

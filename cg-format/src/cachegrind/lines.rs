@@ -29,8 +29,8 @@ impl Piece<'_> {
 
 const PIECE: usize = 1 << 18;
 const LONGEST_LINE: usize = 1 << 24;
-/// Numbers are loaded eight bytes at a time, also at the end of a piece.
-pub(crate) const PAD: usize = 8;
+/// Numbers are looked for in whole blocks, also at the end of a piece.
+pub(crate) const PAD: usize = super::digits::BLOCK;
 
 impl<R: Read> LineSource<R> {
     pub(crate) fn new(input: R) -> Self {

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use super::digits::{DIGITS, digits};
+use super::digits::{DIGITS, Ends, digits, number};
 use super::lines::{LineSource, PAD, Piece};
 use super::profile::{Header, Profile};
 use crate::count::{LIMIT, ParseCountError, parse};
@@ -274,20 +274,30 @@ impl Parser {
             self.header_line(without_cr(line), profile)?;
         }
         let Some(profile) = profile else { return Ok(()) };
-        while rest.len() > PAD {
+        let (text, end) = (rest, rest.len() - PAD);
+        let mut at = 0;
+        while at < end {
             self.line += 1;
-            let used = if rest[0].is_ascii_digit() {
+            if !text[at].is_ascii_digit() {
+                at += self.other(&text[at..], profile)?;
+                continue;
+            }
+            let mut ends = Ends::new(text, at);
+            // Rows come together: as long as they do, the ends found are of use.
+            loop {
                 if self.recent_rows == MOST_RECENT {
                     self.settle(profile)?;
                 }
-                match self.row(rest, profile) {
-                    0 => self.careful_row(rest, profile)?,
-                    used => used,
+                let Some(next) = self.row(text, at, &mut ends, profile) else {
+                    at += self.careful_row(&text[at..], profile)?;
+                    break;
+                };
+                at = next;
+                if at >= end || !text[at].is_ascii_digit() {
+                    break;
                 }
-            } else {
-                self.other(rest, profile)?
-            };
-            rest = &rest[used..];
+                self.line += 1;
+            }
         }
         Ok(())
     }
@@ -333,47 +343,62 @@ impl Parser {
         Ok(())
     }
 
-    /// A row of counts; returns the length of its line, or 0 if anything about it is unusual, nothing being done then.
+    /// A row of counts; gives the place after its line, or nothing if anything about it is unusual, nothing being done
+    /// then.
     #[inline]
-    fn row(&mut self, text: &[u8], profile: &mut Profile) -> usize {
-        let (number, length) = digits(text);
-        if length > DIGITS || !profile.has_aim() {
-            return 0;
+    fn row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &mut Profile) -> Option<usize> {
+        let mut end = ends.next(text);
+        if end - at > DIGITS || !profile.has_aim() {
+            return None;
         }
-        self.scratch.fill(0);
-        let mut rest = &text[length..];
+        let line = number(text, at, end);
+        let mut filled = 0;
         for slot in &mut self.scratch {
-            let Some((b' ', after)) = rest.split_first() else { break };
-            let (mut value, mut length) = digits(after);
+            if text[end] != b' ' {
+                break;
+            }
+            let mut start = end + 1;
+            end = ends.next(text);
             let mut negative = false;
-            if length == 0 {
-                negative = after.first() == Some(&b'-');
-                if !negative {
-                    break;
+            if end == start {
+                match text[end] {
+                    b'-' => {
+                        negative = true;
+                        start += 1;
+                        end = ends.next(text);
+                    }
+                    // A blank at the end of the line.
+                    b'\n' => break,
+                    _ => return None,
                 }
-                (value, length) = digits(&after[1..]);
             }
-            if length == 0 || length > DIGITS {
-                return 0;
+            if end == start || end - start > DIGITS {
+                return None;
             }
-            *slot = if negative { -(value as i64) } else { value as i64 };
-            rest = &after[usize::from(negative) + length..];
+            let value = number(text, start, end) as i64;
+            *slot = if negative { -value } else { value };
+            filled += 1;
         }
-        let used = text.len() - rest.len()
-            + match rest {
-                [b'\n', ..] => 1,
-                [b' ', b'\n', ..] => 2,
-                _ => return 0,
-            };
-        if self.detail == Detail::Lines && profile.add_narrow(number, &self.scratch).is_err() {
-            return 0;
+        if text[end] == b' ' {
+            let blank = end;
+            end = ends.next(text);
+            if end > blank + 1 {
+                return None;
+            }
+        }
+        if text[end] != b'\n' {
+            return None;
+        }
+        self.scratch[filled..].fill(0);
+        if self.detail == Detail::Lines && profile.add_narrow(line, &self.scratch).is_err() {
+            return None;
         }
         for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
             // Cannot overflow: see `MOST_RECENT`.
             *total += *count;
         }
         self.recent_rows += 1;
-        used
+        Some(end + 1)
     }
 
     /// Moves the sums of the latest rows to where they belong.
@@ -395,11 +420,14 @@ impl Parser {
         let line = first_line(text);
         let mut words = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
         let number = words.next().unwrap_or_default();
-        if !number.iter().all(u8::is_ascii_digit) {
-            return Err(ReadErrorKind::BadCounts);
-        }
-        let number = std::str::from_utf8(number).ok().and_then(|number| number.parse::<u64>().ok());
-        let number = number.ok_or(ReadErrorKind::BadLineNumber)?;
+        let number = match digits(number) {
+            (_, length) if length < number.len() => return Err(ReadErrorKind::BadCounts),
+            (number, ..=DIGITS) => number,
+            _ => std::str::from_utf8(number)
+                .ok()
+                .and_then(|number| number.parse().ok())
+                .ok_or(ReadErrorKind::BadLineNumber)?,
+        };
         let counts = self.counts(words)?;
         if !profile.has_aim() {
             return Err(ReadErrorKind::NoFile);

@@ -207,6 +207,13 @@ impl Store {
         if self.cursor < span.end && self.cells.line(self.cursor) == line {
             return Some(self.cursor);
         }
+        // A line or two may be left out.
+        for ahead in [1, 2] {
+            let at = self.cursor + ahead * self.stride;
+            if at < span.end && self.cells.line(at) == line {
+                return Some(at);
+            }
+        }
         if let Some(index) = span.extra.as_ref().and_then(|extra| extra.index.as_ref()) {
             return index.get(&line).map(|row| span.start + row * self.stride);
         }
