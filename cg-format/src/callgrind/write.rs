@@ -255,12 +255,28 @@ impl<'a> BodyWriter<'a, '_> {
         if addr == 0 {
             return Key::default();
         }
+        let here = self.names.file_name(entry.at.file);
         match &entry.site {
-            Site::Row { .. } => Key { addr, kind: 1, ..Key::default() },
-            Site::Call { call, .. } => {
-                Key { addr, kind: 2, target: call.target, function: Some(self.names.order(call.callee)) }
-            }
-            Site::Jump(jump) => Key { addr, kind: 3, target: jump.target.place, function: None },
+            Site::Row { .. } => Key { addr, kind: 1, target: entry.at.place, file: here, ..Key::default() },
+            Site::Call { call, .. } => Key {
+                addr,
+                kind: 2,
+                target: call.target,
+                file: here,
+                function: Some(self.names.order(call.callee)),
+                count: call.count,
+            },
+            Site::Jump(jump) => Key {
+                addr,
+                kind: 3,
+                target: jump.target.place,
+                file: self.names.file_name(jump.target.file),
+                function: jump.function.map(|function| self.names.order(function)),
+                count: match jump.kind {
+                    JumpKind::Always { count } => count,
+                    JumpKind::Conditional { executed, .. } => executed,
+                },
+            },
         }
     }
 
@@ -381,7 +397,9 @@ struct Key<'a> {
     addr: u64,
     kind: u8,
     target: Place,
+    file: &'a [u8],
     function: Option<(&'a [u8], &'a [u8], &'a [u8])>,
+    count: u64,
 }
 
 fn too_large() -> io::Error {
