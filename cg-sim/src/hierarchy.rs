@@ -109,7 +109,7 @@ impl Level1 {
         match (data.assoc(), fetch.assoc(), ll.cache.assoc()) {
             (8, 8, 16) => replay([data.fixed::<8>(), fetch.fixed::<8>()], ll.cache.fixed::<16>(), records, missed),
             (8, 8, _) => replay([data.fixed::<8>(), fetch.fixed::<8>()], ll.cache.any(), records, missed),
-            (12, 12, _) => replay([data.fixed::<12>(), fetch.fixed::<12>()], ll.cache.any(), records, missed),
+            (12, 8, _) => replay_unlike(data.fixed::<12>(), fetch.fixed::<8>(), ll.cache.any(), records, missed),
             _ => replay([data.any(), fetch.any()], ll.cache.any(), records, missed),
         }
     }
@@ -136,6 +136,28 @@ fn replay<R: Access, A: Assoc, B: Assoc>(
         let (addr, size) = (record.addr(), record.size());
         // One piece of code for both ports: which comes next is hard to predict.
         if first[record.port() as usize].access(addr, size) {
+            let served = if last.access(addr, size) { Served::Memory } else { Served::LastLevel };
+            missed(record, served);
+        }
+    }
+}
+
+/// The same where the first-level caches have different numbers of ways.
+#[inline(always)]
+fn replay_unlike<R: Access, A: Assoc, B: Assoc, C: Assoc>(
+    mut data: Ways<'_, A>,
+    mut fetch: Ways<'_, B>,
+    mut last: Ways<'_, C>,
+    records: &[R],
+    mut missed: impl FnMut(&R, Served),
+) {
+    for record in records {
+        let (addr, size) = (record.addr(), record.size());
+        let missed_first = match record.port() {
+            Port::Data => data.access(addr, size),
+            Port::Fetch => fetch.access(addr, size),
+        };
+        if missed_first {
             let served = if last.access(addr, size) { Served::Memory } else { Served::LastLevel };
             missed(record, served);
         }

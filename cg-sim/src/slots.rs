@@ -46,6 +46,11 @@ impl SlotLru {
         let within = (1u64 << line_bits) - 1;
         let mut at = addr;
         let mut left = u64::from(size).max(1);
+        let start = at & within;
+        if start + left <= within + 1 {
+            // Nearly all.
+            return each(at >> line_bits, start as u32, (start + left - 1) as u32);
+        }
         while left > 0 {
             let start = at & within;
             let here = left.min(within + 1 - start);

@@ -60,19 +60,29 @@ impl std::fmt::Display for LinesDiffer {
 
 impl std::error::Error for LinesDiffer {}
 
-/// The use of a resident line.
+/// The use of a resident line. Eight bytes: with those of a whole first level, it is looked at by every access.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     /// Accesses; stays at the largest number, whose costs are those of any large one.
     count: u32,
     /// The 32 parts that were accessed.
     parts: u32,
+}
+
+/// Where a resident line came from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
     owner: Option<Owner>,
     /// In a first level: the slot of the last level that the line came from.
     below: u32,
 }
 
 impl Use {
+    fn add(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.parts |= other.parts;
+    }
+
     fn cost(self, line: u32) -> Cost {
         match 1000u32.checked_div(self.count) {
             Some(ac_cost) => {
@@ -95,14 +105,23 @@ fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
 #[derive(Clone, Debug)]
 struct Cache {
     lru: SlotLru,
+    /// By slot.
     uses: Box<[Use]>,
+    origins: Box<[Origin]>,
 }
 
 impl Cache {
     fn new(geometry: Geometry) -> Self {
         let lru = SlotLru::new(geometry);
-        let uses = vec![Use::default(); lru.len()].into();
-        Self { lru, uses }
+        let (uses, origins) = (vec![Use::default(); lru.len()].into(), vec![Origin::default(); lru.len()].into());
+        Self { lru, uses, origins }
+    }
+
+    /// Puts another line in a slot, and returns what was there, if anything.
+    fn replace(&mut self, slot: usize, new: Use, owner: Option<Owner>) -> Option<(Use, Origin, Owner)> {
+        let used = std::mem::replace(&mut self.uses[slot], new);
+        let origin = std::mem::replace(&mut self.origins[slot], Origin { owner, below: 0 });
+        origin.owner.map(|owner| (used, origin, owner))
     }
 }
 
@@ -124,16 +143,15 @@ impl UsageLastLevel {
     fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
         let (slot, hit) = self.cache.lru.touch(line);
         if !hit {
-            let new = Use { owner: Some(residents.loaded(Level::LastLevel)), ..Use::default() };
-            self.replace(slot, new, collecting, residents);
+            let owner = residents.loaded(Level::LastLevel);
+            self.replace(slot, Some(owner), collecting, residents);
         }
         (slot as u32, hit)
     }
 
-    fn replace(&mut self, slot: usize, new: Use, collecting: bool, residents: &mut impl Residents) {
-        let old = std::mem::replace(&mut self.cache.uses[slot], new);
-        if let Some(owner) = old.owner {
-            let cost = if collecting { old.cost(self.line) } else { Cost::default() };
+    fn replace(&mut self, slot: usize, owner: Option<Owner>, collecting: bool, residents: &mut impl Residents) {
+        if let Some((used, _, owner)) = self.cache.replace(slot, Use::default(), owner) {
+            let cost = if collecting { used.cost(self.line) } else { Cost::default() };
             residents.evicted(Level::LastLevel, owner, cost);
         }
     }
@@ -141,7 +159,7 @@ impl UsageLastLevel {
     /// Evicts everything, after the first levels of all threads were flushed.
     pub fn flush(&mut self, collecting: bool, residents: &mut impl Residents) {
         for slot in 0..self.cache.uses.len() {
-            self.replace(slot, Use::default(), collecting, residents);
+            self.replace(slot, None, collecting, residents);
         }
     }
 }
@@ -151,7 +169,6 @@ impl UsageLastLevel {
 pub struct Usage {
     /// By port.
     caches: [Cache; 2],
-    line: u32,
 }
 
 impl Usage {
@@ -164,7 +181,7 @@ impl Usage {
         if i1.line() != ll.line() || d1.line() != ll.line() {
             return Err(LinesDiffer);
         }
-        Ok(Self { caches: [Cache::new(*d1), Cache::new(*i1)], line: ll.line() })
+        Ok(Self { caches: [Cache::new(*d1), Cache::new(*i1)] })
     }
 
     /// Accesses `size` bytes at `addr` (at least one).
@@ -180,6 +197,24 @@ impl Usage {
         collecting: bool,
         residents: &mut impl Residents,
     ) -> Served {
+        self.access_run(ll, port, addr, size, 1, collecting, residents)
+    }
+
+    /// `count` accesses in a row of the same port (at least one) to the same line, which together touch all of `size` bytes
+    /// at `addr`: the instructions of a block that are in one line, say. What the first of them answers is returned; the
+    /// others hit.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the state of two levels, an access, and whom to tell")]
+    pub fn access_run(
+        &mut self,
+        ll: &mut UsageLastLevel,
+        port: Port,
+        addr: u64,
+        size: u32,
+        count: u32,
+        collecting: bool,
+        residents: &mut impl Residents,
+    ) -> Served {
         let cache = &mut self.caches[port as usize];
         let line_bits = cache.lru.line_bits();
         let mut served = Served::L1;
@@ -187,15 +222,10 @@ impl Usage {
             let parts = parts(line_bits, first, last);
             let (slot, hit) = cache.lru.touch(line);
             if hit {
-                let found = &mut cache.uses[slot];
-                found.count = found.count.saturating_add(1);
-                found.parts |= parts;
+                cache.uses[slot].add(Use { count, parts });
             } else {
-                let new = Use { count: 1, parts, owner: Some(residents.loaded(Level::L1)), below: 0 };
-                replace(cache, slot, new, self.line, ll, collecting, residents);
-                let (below, hit) = ll.access(line, collecting, residents);
-                cache.uses[slot].below = below;
-                served = served.max(if hit { Served::LastLevel } else { Served::Memory });
+                let by = load(cache, slot, line, Use { count, parts }, ll, collecting, residents);
+                served = served.max(by);
             }
         });
         served
@@ -206,30 +236,44 @@ impl Usage {
         for port in [Port::Fetch, Port::Data] {
             let cache = &mut self.caches[port as usize];
             for slot in 0..cache.uses.len() {
-                replace(cache, slot, Use::default(), self.line, ll, collecting, residents);
+                evict(cache, slot, Use::default(), None, ll, collecting, residents);
             }
         }
     }
 }
 
-/// Puts `new` in a slot of a first level; what was there is evicted, its use added to the last level's.
-fn replace(
+/// Loads `line`, of which `first` is the first use, into a slot of a first level.
+fn load(
+    cache: &mut Cache,
+    slot: usize,
+    line: u64,
+    first: Use,
+    ll: &mut UsageLastLevel,
+    collecting: bool,
+    residents: &mut impl Residents,
+) -> Served {
+    let owner = residents.loaded(Level::L1);
+    evict(cache, slot, first, Some(owner), ll, collecting, residents);
+    let (below, hit) = ll.access(line, collecting, residents);
+    cache.origins[slot].below = below;
+    if hit { Served::LastLevel } else { Served::Memory }
+}
+
+/// Puts another line in a slot of a first level; what was there is evicted, its use added to the last level's.
+fn evict(
     cache: &mut Cache,
     slot: usize,
     new: Use,
-    line: u32,
+    owner: Option<Owner>,
     ll: &mut UsageLastLevel,
     collecting: bool,
     residents: &mut impl Residents,
 ) {
-    let old = std::mem::replace(&mut cache.uses[slot], new);
-    let Some(owner) = old.owner else { return };
+    let Some((used, origin, owner)) = cache.replace(slot, new, owner) else { return };
     let cost = if collecting {
         // The slot's line may be another one by now; as in the reference, it is taken for the same.
-        let below = &mut ll.cache.uses[old.below as usize];
-        below.count = below.count.saturating_add(old.count);
-        below.parts |= old.parts;
-        old.cost(line)
+        ll.cache.uses[origin.below as usize].add(used);
+        used.cost(ll.line)
     } else {
         Cost::default()
     };

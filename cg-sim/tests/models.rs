@@ -50,7 +50,7 @@ fn many_at_once_are_like_one_by_one() {
     let mut all = hierarchies();
     all.push(Geometries { ll: geometry(4096, 16, 64), ..all[5] });
     all.push(Geometries { i1: geometry(512, 8, 64), d1: geometry(512, 8, 64), ll: geometry(4096, 16, 64) });
-    all.push(Geometries { i1: geometry(768, 12, 64), d1: geometry(768, 12, 64), ll: geometry(2048, 4, 64) });
+    all.push(Geometries { i1: geometry(512, 8, 64), d1: geometry(1536, 12, 64), ll: geometry(2048, 4, 64) });
     for (index, g) in all.iter().enumerate() {
         let mut random = Random::new(index as u64 + 900);
         let (mut l1, mut ll, mut twin) = (Level1::new(g), LastLevel::new(g), Hierarchy::new(g));

@@ -204,6 +204,32 @@ fn the_use_of_lines_equals_its_twin() {
 }
 
 #[test]
+fn a_run_of_accesses_to_a_line_is_one_call() {
+    let g = hierarchies()[0];
+    let mut random = Random::new(31);
+    let (mut one, mut one_ll, mut one_book) = (Usage::new(&g).unwrap(), UsageLastLevel::new(&g), Book::default());
+    let (mut run, mut run_ll, mut run_book) = (Usage::new(&g).unwrap(), UsageLastLevel::new(&g), Book::default());
+    for _ in 0..20_000 {
+        let owner = Owner { node: 0, site: random.below(9) as u32 };
+        (one_book.now, run_book.now) = (owner, owner);
+        let port = if random.one_in(2) { Port::Data } else { Port::Fetch };
+        let line = 0x1000 + random.below(200) * 32;
+        let pieces = 1 + random.below(8);
+        let size = 1 + random.below(4);
+        let mut first = None;
+        for piece in 0..pieces {
+            let by = one.access(&mut one_ll, port, line + piece * size, size as u32, true, &mut one_book);
+            first = first.or(Some(by));
+        }
+        let (size, count) = ((pieces * size) as u32, pieces as u32);
+        let by = run.access_run(&mut run_ll, port, line, size, count, true, &mut run_book);
+        assert_eq!(Some(by), first);
+        assert_eq!(run_book.costs, one_book.costs);
+    }
+    assert!(one_book.costs.len() > 10);
+}
+
+#[test]
 fn a_line_costs_what_the_paper_says() {
     let g = Geometries { i1: geometry(128, 1, 64), d1: geometry(128, 1, 64), ll: geometry(1024, 2, 64) };
     let (mut usage, mut ll, mut book) = (Usage::new(&g).unwrap(), UsageLastLevel::new(&g), Book::default());
