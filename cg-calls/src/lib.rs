@@ -12,6 +12,10 @@
 //!   driver also tells of every executed [block](Calls::block) and [extra cost](Calls::cost), which are booked on the
 //!   node that is running. What a *skipped* function (a PLT stub) does is booked on its call site instead, in both ways.
 //!
+//! The two can be mixed: with contexts on, a driver may count some functions elsewhere and tell the blocks of the others only,
+//! as long as a function of the first kind has one node all the time. With callers not told apart, those are the functions
+//! that cannot recurse, so that the price of contexts is paid where there is recursion.
+//!
 //! # Order of events and totals
 //! An event stands between two instructions: the one that transfers control has been executed and is in the totals, its
 //! target has not. `sp` is the stack pointer between them, so after a call it points at the return address, and after a

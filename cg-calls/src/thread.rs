@@ -224,6 +224,9 @@ impl Calls {
     /// Another transfer of control at `site` to `target`. It need be told only if it may matter: if it leaves its function,
     /// reaches the start of a function, another section or object, if it is indirect, or if jumps are collected. (It may be
     /// told whenever the stack pointer may have left frames.)
+    ///
+    /// Going on into the first instruction of another function is a call. (Valgrind sees it only where one of its blocks
+    /// ends, such as behind a conditional branch; otherwise it books what follows on the function before.)
     pub fn jump(
         &mut self,
         code: &mut impl Code,

@@ -121,3 +121,31 @@ fn wide() {
         assert_eq!(calls.take(&now).collected, now);
     }
 }
+
+/// Blocks of recursive functions: six for each call, two levels of recursion.
+#[test]
+#[ignore = "a measurement"]
+fn blocks() {
+    let mut program = Program::default();
+    program.set(1, |f| f.separate_recs = 2);
+    let (site, ret) = (program.id(at(1, 0x20)), program.id(at(1, 0x40)));
+    let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
+    calls.begin(&mut program, at(1, 0));
+    let start = seconds();
+    let mut events = 0u64;
+    for round in 0..2_000_000u64 {
+        let now = [round * 10];
+        for block in 0..3 {
+            calls.block(block);
+        }
+        calls.call(&mut program, site, at(1, 0), 992, &now);
+        for block in 0..3 {
+            calls.block(block);
+        }
+        calls.ret(&mut program, ret, at(1, 0x25), 1000, &now);
+        events += 8;
+    }
+    let seconds = seconds() - start;
+    println!("blocks and calls: {:.1} M events/s", events as f64 / seconds / 1e6);
+    assert_eq!(calls.take(&[20_000_000]).cells.iter().map(|c| c.executions).sum::<u64>(), 12_000_000);
+}
