@@ -6,13 +6,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, process, thread};
 
 use crate::Target;
 
-/// The longest that an input may take.
-pub const LONGEST: Duration = Duration::from_secs(10);
+/// The most processor time that the process may spend on an input, in ticks of a hundredth of a second: on a machine
+/// that others use, too, the time of day says nothing.
+pub const LONGEST: u64 = 1000;
 /// The most memory that the process may hold, in KiB.
 pub const MOST_MEMORY: u64 = 1 << 20;
 
@@ -25,8 +26,8 @@ pub struct Watch {
     running: Arc<Mutex<Option<Run>>>,
 }
 
-/// When a run began, and its input.
-type Run = (Instant, Vec<u8>);
+/// The processor time spent before a run, and its input.
+type Run = (u64, Vec<u8>);
 
 impl Watch {
     /// Starts to watch; inputs with faults are written into `faults`.
@@ -40,7 +41,7 @@ impl Watch {
                 thread::sleep(Duration::from_millis(100));
                 let guard = seen.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some((start, input)) = &*guard else { continue };
-                let fault = if start.elapsed() > LONGEST {
+                let fault = if processor_time() > start + LONGEST {
                     "hang"
                 } else if memory() > MOST_MEMORY {
                     "memory"
@@ -60,7 +61,7 @@ impl Watch {
     /// It panicked; the text names the file that keeps the input. Hangs and greed end the process.
     pub fn run(&self, input: &[u8]) -> Result<(), String> {
         let set = |value| *self.running.lock().unwrap_or_else(PoisonError::into_inner) = value;
-        set(Some((Instant::now(), input.to_vec())));
+        set(Some((processor_time(), input.to_vec())));
         let result = catch_unwind(AssertUnwindSafe(|| (self.target.run)(input)));
         set(None);
         result.map_err(|_| format!("{}: crash: {}", self.target.name, keep(&self.faults, self.target, "crash", input)))
@@ -78,6 +79,14 @@ fn keep(folder: &Path, target: &Target, fault: &str, input: &[u8]) -> String {
         Ok(()) => path.display().to_string(),
         Err(error) => format!("{}: {error}; the input was {input:?}", path.display()),
     }
+}
+
+/// Processor time of this process, in ticks; 0 if it is not known.
+fn processor_time() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in brackets, may hold anything.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// Resident memory of this process, in KiB; 0 if it is not known.

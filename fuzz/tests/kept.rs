@@ -23,10 +23,10 @@ fn short_run(target: &'static Target, mutations: usize) {
 
 #[test]
 fn the_reader_survives() {
-    short_run(target("reader").unwrap(), 20_000);
+    short_run(target("reader").unwrap(), 10_000);
 }
 
 #[test]
 fn substitutions_survive() {
-    short_run(target("substitution").unwrap(), 5_000);
+    short_run(target("substitution").unwrap(), 2_000);
 }
