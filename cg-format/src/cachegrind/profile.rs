@@ -136,8 +136,8 @@ impl<'a> FileEntry<'a> {
         self.all_functions().filter(|function| !function.rows().is_empty())
     }
 
-    /// The functions, also those without rows.
-    fn all_functions(self) -> impl Iterator<Item = FunctionEntry<'a>> + Clone {
+    /// The functions, also those without rows. The reference shows them when nothing is below its threshold.
+    pub fn all_functions(self) -> impl Iterator<Item = FunctionEntry<'a>> + Clone {
         let profile = self.profile;
         let known = |number: usize| (number != NONE).then_some(number);
         let first = known(profile.files[self.number].first);
