@@ -263,7 +263,6 @@ fn timer_over(commands: &[&[&str]]) {
 }
 
 #[test]
-#[ignore = "fails: a thread that is signalled in a system call now and then runs uncounted until the next signal"]
 fn threads_under_signals_lose_nothing() {
     threads_under_signals(20, 1);
 }
