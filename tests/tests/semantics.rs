@@ -52,7 +52,7 @@ programs! {
     code_read_into_by_system_calls code_rewrites_its_own_block
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
     corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
-    corner_cpu_features_agree corner_exceptions corner_fs_segment corner_gs_segment corner_huge_argv
+    corner_cpu_features_agree corner_exceptions corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
     corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
     corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_stack_at_an_unusual_place

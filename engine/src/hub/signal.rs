@@ -64,6 +64,11 @@ impl Hub<'_> {
                 self.deliver(t, signal);
             }
             State::Guest | State::Handler => self.deliver(t, signal),
+            State::SigReturn if self.in_cache(&t) => {
+                // It came before rt_sigreturn could begin: its handler's frame must not show where that stands in the cache.
+                self.set_state(tid, State::Cache);
+                self.signal_in_cache(t, signal);
+            }
             State::SigReturn => {
                 // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
                 self.set_state(tid, State::Guest);
@@ -80,6 +85,11 @@ impl Hub<'_> {
             State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
             State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
         }
+    }
+
+    fn in_cache(&self, t: &Stopped) -> bool {
+        let space = self.space_and_state(t.tid()).map(|(s, _)| s);
+        t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
     }
 
     fn keep_guest_gs(&self, tid: i32, regs: &Regs) {
