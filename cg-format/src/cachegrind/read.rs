@@ -10,7 +10,7 @@ use std::io::{self, Read};
 
 use super::digits::{DIGITS, Ends, digits, number};
 use super::lines::{LineSource, PAD, Piece};
-use super::profile::{Header, Profile};
+use super::profile::{Header, Profile, UNSPECIFIED};
 use crate::count::{LIMIT, ParseCountError, parse};
 
 /// How much of the lines is kept.
@@ -479,6 +479,8 @@ impl Parser {
         } else if let Some(name) = line.strip_prefix(b"fl=") {
             self.leave_function(profile)?;
             profile.aim_at_file(name);
+            // It is there from here on, with or without rows, as in the reference's reports.
+            profile.aim_at_function(UNSPECIFIED);
         } else if let Some(text) = value(line, b"summary:") {
             let words = text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
             self.summary = Some((self.line, self.counts(words)?));
