@@ -103,14 +103,14 @@ impl Model {
         let mut outers = Vec::new();
         for file in self.profile.files() {
             let mut inner = Vec::new();
-            for function in file.all_functions() {
+            for function in file.functions() {
                 if let Some(counts) = self.passing(function)? {
                     inner.push(Inner { name: function.name(), counts });
                 }
             }
             if !inner.is_empty() {
                 let mut counts = self.zeros();
-                file.all_functions().try_for_each(|function| function.rows().add_to(&mut counts))?;
+                file.functions().try_for_each(|function| function.rows().add_to(&mut counts))?;
                 outers.push(Outer { name: file.name(), counts, inner });
             }
         }
@@ -122,7 +122,7 @@ impl Model {
         let mut outers: Vec<Outer<'_>> = Vec::new();
         let mut index: HashMap<&[u8], usize> = HashMap::new();
         for file in self.profile.files() {
-            for function in file.all_functions() {
+            for function in file.functions() {
                 if let Some(counts) = self.passing(function)? {
                     let at = *index.entry(function.name()).or_insert_with(|| {
                         outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
@@ -133,7 +133,7 @@ impl Model {
             }
         }
         if !index.is_empty() {
-            for function in self.profile.files().flat_map(|file| file.all_functions()) {
+            for function in self.profile.files().flat_map(|file| file.functions()) {
                 if let Some(at) = index.get(function.name()) {
                     function.rows().add_to(&mut outers[*at].counts)?;
                 }
@@ -156,7 +156,7 @@ impl Model {
     pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Counts>> {
         let mut lines = BTreeMap::new();
         for entry in self.profile.files().filter(|entry| entry.name() == file) {
-            for function in entry.all_functions() {
+            for function in entry.functions() {
                 let rows = function.rows();
                 for (row, line) in rows.lines().enumerate() {
                     let counts = lines.entry(line).or_insert_with(|| self.zeros());

@@ -239,17 +239,6 @@ fn files_joined_by_renaming_are_shown_only_if_they_are_the_same() {
 }
 
 #[test]
-fn functions_without_rows_are_shown_where_nothing_is_below_the_threshold() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("p"), "cmd: x\nevents: Ir\nfl=a.c\nfn=empty\nfn=f\n1 5\nfl=b.c\nsummary: 5\n")
-        .unwrap();
-    let report = text(&run(folder.path(), &["--threshold=0", "p"]).stdout);
-    assert!(report.contains("empty\n") && report.contains("<unspecified>\n"), "{report}");
-    let report = text(&run(folder.path(), &["p"]).stdout);
-    assert!(report.contains("a.c:f\n") && !report.contains("empty") && !report.contains("<unspecified>"), "{report}");
-}
-
-#[test]
 fn devices_and_pipes_are_no_sources() {
     let folder = tempfile::tempdir().unwrap();
     let profile = "cmd: x\nevents: Ir\nfl=/dev/zero\nfn=f\n1 5\nfl=.\nfn=f\n1 5\nsummary: 10\n";

@@ -102,6 +102,7 @@ fn json(profile: &Profile, options: &Options) -> String {
     let mut functions: Vec<_> = profile
         .files()
         .flat_map(|file| file.functions().map(move |function| (file.name(), function.name(), function.rows())))
+        .filter(|(_, _, rows)| !rows.is_empty())
         .collect();
     functions.sort_by_key(|(file, function, _)| (*file, *function));
     for (file, function, rows) in functions {

@@ -131,13 +131,8 @@ impl<'a> FileEntry<'a> {
         self.profile.names.get(self.profile.files[self.number].name)
     }
 
-    /// The functions that have rows, in the order in which they first came.
+    /// The functions, in the order in which they first came. One may have no rows.
     pub fn functions(self) -> impl Iterator<Item = FunctionEntry<'a>> + Clone {
-        self.all_functions().filter(|function| !function.rows().is_empty())
-    }
-
-    /// The functions, also those without rows. The reference shows them when nothing is below its threshold.
-    pub fn all_functions(self) -> impl Iterator<Item = FunctionEntry<'a>> + Clone {
         let profile = self.profile;
         let known = |number: usize| (number != NONE).then_some(number);
         let first = known(profile.files[self.number].first);
@@ -257,8 +252,7 @@ impl Profile {
         }
         for file in other.files() {
             self.aim_at_file(&file_name(file.name()));
-            // Those without rows have a place in the order too.
-            for function in file.all_functions() {
+            for function in file.functions() {
                 self.aim_at_function(&function_name(function.name()));
                 self.rows.add_rows(&mut self.functions[self.aimed.1].rows, function.rows())?;
             }
@@ -391,7 +385,9 @@ impl Profile {
             if finder.sorted && name_of(*last) < name {
                 return None;
             }
-            found = chain(functions[guess].next).take(WALK).find(|number| name_of(*number) == name);
+            // Reading a file begins with its first function, wherever the last reading ended.
+            let begin = (name_of(*first) == name).then_some(*first);
+            found = begin.or_else(|| chain(functions[guess].next).take(WALK).find(|number| name_of(*number) == name));
         }
         if found.is_none() {
             let index = finder.index.get_or_insert_with(|| {

@@ -479,7 +479,7 @@ impl Parser {
         } else if let Some(name) = line.strip_prefix(b"fl=") {
             self.leave_function(profile)?;
             profile.aim_at_file(name);
-            // It exists from here on, as in the reference, also if nothing is booked to it.
+            // It is there from here on, with or without rows, as in the reference's reports.
             profile.aim_at_function(UNSPECIFIED);
         } else if let Some(text) = value(line, b"summary:") {
             let words = text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());

@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
     ) -> io::Result<()> {
         let mut named = false;
         let mut order = Vec::new();
-        for function in functions {
+        for function in functions.into_iter().filter(|function| !function.rows().is_empty()) {
             if repeat_name || !named {
                 self.text(b"fl=", file.name())?;
                 named = true;
