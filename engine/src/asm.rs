@@ -81,11 +81,6 @@ impl Asm {
         self.imm32(offset);
     }
 
-    /// `cmp reg, gs:[offset]`: changes all status flags.
-    pub(crate) fn cmp_gs(&mut self, reg: Gpr, offset: u32) {
-        self.gs_op(0x3b, reg, offset);
-    }
-
     /// Saves `reg` to its scratch word.
     pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
         self.store_gs(slot as u32, reg);
@@ -165,15 +160,6 @@ impl Asm {
                 self.pos() - 4
             }
             _ => self.mov_imm(reg, value),
-        }
-    }
-
-    /// The length of [`Asm::mov_address`] of rax to rdi here.
-    pub(crate) fn mov_address_len(&self, value: u64) -> usize {
-        match value {
-            0..=0xffff_ffff => 5,
-            _ if i32::try_from(value.wrapping_sub(self.here() + 7) as i64).is_ok() => 7,
-            _ => 10,
         }
     }
 
@@ -293,7 +279,6 @@ mod tests {
         }
         a.inc_gs(0x2000);
         a.add_one_gs(0x2008);
-        a.cmp_gs(Gpr::RCX, 0x2010);
         a.load_gs_u16(Gpr::RCX, 0x2018);
         let text = listing(&a).join("\n");
         let want = |s: &str| assert!(text.contains(s), "{s:?} is missing in\n{text}");
@@ -307,7 +292,6 @@ mod tests {
         want("mov %r8d,%edx\n");
         want("incq %gs:0x2000");
         want("addq $1,%gs:0x2008");
-        want("cmp %gs:0x2010,%rcx");
         want("movzwl %gs:0x2018,%ecx");
         assert!(!text.contains("bad"), "{text}");
     }

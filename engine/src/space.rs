@@ -505,7 +505,7 @@ impl Space {
             return;
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-        let emitted = emit::emit_landing(base, b.pc, way, b.live_in, b.entry, &mut self.trans);
+        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans);
         self.commit(chunk, emitted);
     }
 

@@ -1,7 +1,7 @@
 //! Landings: where the table of indirect branches leads. A landing checks that the target is the one that it is for, and
 //! leads on to the next of its chain if not. Invariants: whatever leads to a landing has saved rcx in its scratch word and
-//! left the target where [`Way`] says, so that every landing of a chain finds the same state; no other register, and no
-//! flag but those that are dead at the target, differs at the target's body.
+//! left the target where [`Way`] says, so that every landing of a chain finds the same state; no other register and no flag
+//! is changed on the way.
 
 use super::Emitted;
 use crate::arena::{self, Scratch};
@@ -25,48 +25,34 @@ pub(crate) struct Landing {
 }
 
 impl Emitted {
-    /// A landing for `pc`, in front of its body. `flags_dead`: all status flags are dead there.
-    pub(super) fn landing(&mut self, pc: u64, way: Way, flags_dead: bool) {
-        let (pos, low_byte, next);
-        if flags_dead {
-            let c = &mut self.code;
-            // No filling between comparison and branch: the processor takes the two for one operation.
-            c.align_field(c.mov_address_len(pc) + if way == Way::Return { 5 } else { 9 } + 2);
-            pos = c.pos();
-            low_byte = c.mov_address(Gpr::RCX, pc);
-            match way {
-                // cmp rcx, [rsp-8]
-                Way::Return => c.bytes(&[0x48, 0x3b, 0x4c, 0x24, 0xf8]),
-                Way::Jump => c.cmp_gs(Gpr::RCX, arena::TARGET as u32),
-            }
-            next = c.jcc(5);
-        } else {
-            let c = &mut self.code;
-            pos = c.pos();
-            c.spill(Scratch::T1, Gpr::RAX);
-            match way {
-                // mov rcx, [rsp-8]
-                Way::Return => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
-                Way::Jump => c.reload(Gpr::RCX, arena::TARGET),
-            }
-            c.bytes(&[0x48, 0xb8]);
-            low_byte = c.pos();
-            c.bytes(&pc.wrapping_neg().to_le_bytes());
-            c.lea_sum(Gpr::RCX, Gpr::RAX);
-            c.reload(Gpr::RAX, Scratch::T1);
-            let ok = c.jrcxz();
-            next = c.jmp();
-            c.patch_short(ok);
+    /// A landing for `pc`, in front of its body. It leaves flags alone even where they are dead at `pc`: a target that it is
+    /// not for, and that nobody may have seen yet, may need them.
+    pub(super) fn landing(&mut self, pc: u64, way: Way) {
+        let c = &mut self.code;
+        let pos = c.pos();
+        c.spill(Scratch::T1, Gpr::RAX);
+        match way {
+            // mov rcx, [rsp-8]
+            Way::Return => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
+            Way::Jump => c.reload(Gpr::RCX, arena::TARGET),
         }
+        c.bytes(&[0x48, 0xb8]);
+        let low_byte = c.pos();
+        c.bytes(&pc.wrapping_neg().to_le_bytes());
+        c.lea_sum(Gpr::RCX, Gpr::RAX);
+        c.reload(Gpr::RAX, Scratch::T1);
+        let ok = c.jrcxz();
+        let next = c.jmp();
+        c.patch_short(ok);
         self.code.reload(Gpr::RCX, Scratch::Rcx);
         self.landings.push(Landing { pc, way, pos, low_byte, next });
     }
 }
 
-/// A landing by itself, for a block that has been emitted without one. `live_in`: the flags that may be read there.
-pub(crate) fn emit_landing(base: u64, pc: u64, way: Way, live_in: u8, body: u64, trans: &mut TransTab) -> Emitted {
+/// A landing by itself, for a block that has been emitted without one.
+pub(crate) fn emit_landing(base: u64, pc: u64, way: Way, body: u64, trans: &mut TransTab) -> Emitted {
     let mut e = Emitted::new(base);
-    e.landing(pc, way, live_in == 0);
+    e.landing(pc, way);
     let field = e.code.jmp();
     e.code.patch_rel32(field, body);
     e.place_misses(trans);

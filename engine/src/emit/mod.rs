@@ -230,7 +230,7 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, b: &Found, next_in_order: Option<u64>) {
         let insns = self.batch.insns_of(b);
         if b.return_site {
-            self.out.landing(b.pc, Way::Return, insns[0].live == 0);
+            self.out.landing(b.pc, Way::Return);
         }
         let start = self.out.code.pos();
         self.current = self.trans.next_block();
