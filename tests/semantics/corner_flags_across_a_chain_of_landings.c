@@ -12,7 +12,7 @@ __asm__(".text\n .balign 65536\n"
         ".balign 65536\n .skip 4096\n"
         "3: call without\n xor %eax, %eax\n jmp 4f\n"
         ".balign 65536\n .skip 4096\n"
-        "4: call with\n cmovnc %ebp, %ebx\n dec %ebp\n jnz 1b\n"
+        "4: call without\n adc $0, %ebx\n dec %ebp\n jnz 1b\n"
         "mov %ebx, %eax\n pop %rbp\n pop %rbx\n ret\n"
         "with: stc\n ret\n"
         "without: clc\n ret\n");
