@@ -285,19 +285,19 @@ fn commands_under_a_timer_do_the_same() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; CI runs the same with less: see the top of this file for the command"]
 fn two_hundred_threads_under_signals_for_a_minute() {
     threads_under_signals(200, number("GRIND_STRESS_SECONDS", 60));
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; CI runs the same with less: see the top of this file for the command"]
 fn five_thousand_forks() {
     many_forks(number("GRIND_STRESS_FORKS", 5000));
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; CI runs the same with less: see the top of this file for the command"]
 fn a_timer_over_many_commands() {
     timer_over(&[
         &[

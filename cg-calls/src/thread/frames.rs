@@ -1,0 +1,302 @@
+//! The shadow stack at work: which return fits which frame, what a transfer of control pushes and pops, who is made up when a
+//! caller began before anybody watched. It must never change a cost: those are booked by `costs`, at each push and pop.
+//! Invariant: frames below `bottom` are those of an interrupted state and are left alone.
+
+use super::*;
+
+impl Calls {
+    #[inline]
+    pub(super) fn wanted(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// A thread that nobody announced begins where it is.
+    #[inline]
+    pub(super) fn check(&mut self, code: &mut impl Code, site: SiteId) {
+        if !self.begun {
+            let addr = self.sites.get(code, site).addr;
+            self.begun = true;
+            self.begin_root(code, addr);
+        }
+    }
+
+    #[cold]
+    pub(super) fn odd_return(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) {
+        self.check(code, site);
+        self.leave_abandoned_handlers(sp, now);
+        if self.stack.len() == self.bottom {
+            if self.outer.is_empty() {
+                self.underflow(code, site, target, now);
+            } else {
+                // The handler's first function returns into code that hands back to the kernel.
+                self.end_root();
+                self.begin_root(code, target);
+            }
+            return;
+        }
+        let fitting = self.fitting_frames(target, sp);
+        if fitting > 0 {
+            for _ in 0..fitting {
+                self.pop(now);
+            }
+            self.unwind(sp, now);
+        } else {
+            self.transfer(code, site, target, sp, None, true, now);
+        }
+    }
+
+    /// How many frames a return pops: those that the stack pointer has left; or, where it stands at the top frame, those that
+    /// share it up to the one that returns to `target`.
+    pub(super) fn fitting_frames(&self, target: u64, sp: u64) -> usize {
+        let frames = (self.bottom..self.stack.len()).rev().map(|i| self.stack.frame(i));
+        let top = self.stack.top().map_or(0, |f| f.sp);
+        if top < sp {
+            return frames.take_while(|f| f.sp < sp).count();
+        }
+        let equal = frames.take_while(|f| f.sp == sp);
+        equal.enumerate().find(|(_, f)| f.returns_to == target).map_or(0, |(i, _)| i + 1)
+    }
+
+    /// A jump, or a return (`kind` is none) that does not fit.
+    #[expect(clippy::too_many_arguments, reason = "an event and what was found out about it")]
+    pub(super) fn transfer(
+        &mut self,
+        code: &mut impl Code,
+        site: SiteId,
+        target: u64,
+        sp: u64,
+        kind: Option<JumpKind>,
+        is_call: bool,
+        now: &[u64],
+    ) {
+        if is_call {
+            let function = self.sites.get(code, site).place.function;
+            let caller_frame = self.stack.top().filter(|_| self.stack.len() > self.bottom).copied();
+            match caller_frame {
+                Some(frame) if frame.arc != NONE && self.function(code, function).pop_on_jump => {
+                    let site = self.book.arcs.keys[frame.arc as usize].site;
+                    self.pop(now);
+                    if self.unwind(sp, now) == 0 {
+                        self.push(code, site, target, frame.sp, frame.returns_to, now);
+                    }
+                }
+                _ => {
+                    if self.unwind(sp, now) == 0 {
+                        let above = self.stack.top().filter(|_| self.stack.len() > self.bottom);
+                        let sp = above.map_or(sp, |f| f.sp);
+                        self.push(code, site, target, sp, 0, now);
+                    }
+                }
+            }
+        } else if self.unwind(sp, now) == 0 && self.config.collect_jumps {
+            let conditional = match kind {
+                Some(JumpKind::Always) | None => false,
+                Some(JumpKind::Conditional) => true,
+                Some(JumpKind::FallThrough) => return,
+            };
+            let arc = ArcKey { site, from: self.node, target, to: self.node };
+            let row = self.book.jumps.row(JumpKey { arc, conditional });
+            self.book.jumps.counts(row)[0] += 1;
+        }
+    }
+
+    /// Pops the frames that the stack pointer has left; returns how many.
+    #[inline]
+    pub(super) fn unwind(&mut self, sp: u64, now: &[u64]) -> usize {
+        let mut popped = 0;
+        loop {
+            while self.stack.len() > self.bottom && self.stack.top().is_some_and(|top| top.sp < sp) {
+                self.pop(now);
+                popped += 1;
+            }
+            if self.outer.is_empty() || !self.leave_abandoned_handlers(sp, now) {
+                return popped;
+            }
+            popped += 1;
+        }
+    }
+
+    /// Leaves signal handlers whose stack the stack pointer has left; says whether there was one.
+    pub(super) fn leave_abandoned_handlers(&mut self, sp: u64, now: &[u64]) -> bool {
+        let mut left = false;
+        while let Some(outer) = self.outer.last() {
+            let gone = match &outer.stack {
+                Some(stack) => !stack.contains(&sp) && sp != stack.end,
+                None => sp >= outer.sp,
+            };
+            if !gone {
+                break;
+            }
+            self.signal_leave(now);
+            left = true;
+        }
+        left
+    }
+
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        code: &mut impl Code,
+        site: SiteId,
+        target: u64,
+        sp: u64,
+        returns_to: u64,
+        now: &[u64],
+    ) {
+        let site = if self.skip == NONE { site } else { self.book.skips.keys[self.skip as usize].0 };
+        let at = match self.ways.find(site, target, self.path, self.node) {
+            Some(at) => at,
+            None => self.learn(code, site, target),
+        };
+        let way = *self.ways.at(at);
+        let mut frame = Frame {
+            sp,
+            returns_to,
+            arc: NONE,
+            function: way.to_function,
+            path: self.path,
+            node: self.node,
+            skip: self.skip,
+        };
+        if way.skip {
+            self.stack.push(frame, &self.meter, now);
+            if self.skip == NONE {
+                let row = self.book.skips.row((site, self.node));
+                self.set_skip(row, now);
+            }
+            return;
+        }
+        let active = &mut self.functions[way.to_function as usize].active;
+        if way.deepens {
+            *active += 1;
+        } else {
+            frame.function = NONE;
+        }
+        let first = *active == 1 && way.deepens;
+        let to_node = way.first_node + (*active).min(way.recursions) - 1;
+        let arc = if way.to_node == to_node { way.arc } else { self.learn_arc(at, site, target, to_node) };
+        frame.arc = arc;
+        self.book.arcs.counts(arc)[0] += 1;
+        self.stack.push(frame, &self.meter, now);
+        if self.skip != NONE {
+            self.set_skip(NONE, now);
+        }
+        self.path = way.to_path;
+        self.node = to_node;
+        if way.hooks && first {
+            self.entered(FunctionId(way.to_function), arc, now);
+        }
+    }
+
+    /// Finds out what a call at `site` to `target` in this context is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn learn(&mut self, code: &mut impl Code, site: SiteId, target: u64) -> (usize, usize) {
+        let called = self.places.get(code, target).function;
+        let about = self.function(code, called);
+        let running = self.contexts.info(self.path).top;
+        let mut way = Way {
+            target,
+            path: self.path,
+            node: self.node,
+            to_path: self.path,
+            to_function: called.0,
+            first_node: self.node,
+            recursions: 1,
+            to_node: NONE,
+            arc: NONE,
+            skip: about.skip,
+            deepens: true,
+            hooks: false,
+        };
+        if !about.skip {
+            way.to_path = self.push_path(self.path, called, &about);
+            let info = self.contexts.info(way.to_path);
+            way.to_function = info.top.0;
+            way.first_node = info.first_node;
+            way.recursions = info.recursions;
+            way.hooks = self.function(code, info.top).has_hooks();
+            way.deepens = !(self.config.skip_direct_recursion && running == info.top);
+        }
+        self.ways.remember(site, way)
+    }
+
+    /// Finds the arc to another level of recursion than the last one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn learn_arc(&mut self, at: (usize, usize), site: SiteId, target: u64, to_node: u32) -> u32 {
+        let arc = self.book.arcs.row(ArcKey { site, from: self.node, target, to: to_node });
+        let way = self.ways.at(at);
+        way.to_node = to_node;
+        way.arc = arc;
+        arc
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self, now: &[u64]) {
+        let Some((frame, entered)) = self.stack.pop() else { return };
+        if frame.arc != NONE {
+            self.meter.add_since(now, entered.get(), &mut self.book.arcs.counts(frame.arc)[1..]);
+        }
+        drop(entered);
+        if frame.skip != self.skip {
+            self.set_skip(frame.skip, now);
+        }
+        if frame.arc == NONE {
+            return;
+        }
+        self.path = frame.path;
+        self.node = frame.node;
+        if frame.function == NONE {
+            return;
+        }
+        let known = &mut self.functions[frame.function as usize];
+        known.active = known.active.saturating_sub(1);
+        if known.active == 0 && known.about.is_some_and(|about| about.has_hooks()) {
+            self.left(FunctionId(frame.function), now);
+        }
+    }
+
+    /// The caller of the running root is unknown: makes it up, with a call that lasted since the last dump.
+    pub(super) fn underflow(&mut self, code: &mut impl Code, site: SiteId, target: u64, now: &[u64]) {
+        self.set_skip(NONE, now);
+        let callee = self.contexts.info(self.path).top;
+        let callee_node = self.node;
+        let callee_start = self.sites.get(code, site).block;
+        self.end_root();
+        self.begin_root(code, target);
+        let call = code.site_before(target);
+        let arc = ArcKey { site: call, from: self.node, target: callee_start, to: callee_node };
+        let row = self.book.arcs.row(arc);
+        let counts = self.book.arcs.counts(row);
+        counts[0] += 1;
+        for (i, count) in counts[1..].iter_mut().enumerate() {
+            *count += self.meter.read(now, i) - self.base[i];
+        }
+        if self.functions[callee.0 as usize].active == 0 && self.function(code, callee).dump_after {
+            self.requests.push_back(Request::DumpAfter(callee));
+        }
+    }
+
+    /// Runs at `addr` without a caller.
+    pub(super) fn begin_root(&mut self, code: &mut impl Code, addr: u64) {
+        let function = self.places.get(code, addr).function;
+        let about = self.function(code, function);
+        self.path = self.push_path(PathId::EMPTY, function, &about);
+        let info = self.contexts.info(self.path);
+        let active = &mut self.functions[function.0 as usize].active;
+        *active += 1;
+        self.node = info.first_node + (*active).min(info.recursions) - 1;
+    }
+
+    /// The root does not run any more.
+    pub(super) fn end_root(&mut self) {
+        if self.begun && self.path != PathId::EMPTY {
+            let root = self.contexts.info(self.path).top;
+            let active = &mut self.functions[root.0 as usize].active;
+            *active = active.saturating_sub(1);
+        }
+        self.path = PathId::EMPTY;
+        self.node = NONE;
+    }
+}
