@@ -1,21 +1,43 @@
-//! Sums of columns of numbers, added up digit by digit: numbers become binary once for many rows, not once each.
+//! Columns of numbers as digits, which are taken out of the text first and made binary later: all numbers of a row side
+//! by side without a branch, or, where only sums matter, sums of many rows at once.
 //!
 //! A place of a column holds up to [`ROWS`] digits of one decimal place without a carry, so a row is added with one
 //! addition of 16 bytes for each number. Sums are exact: the caller settles before a place could overflow.
 
-use super::digits::DIGITS;
+use super::digits::{DIGITS, eight_digits};
 
 /// The bytes up to the end of a number that are looked at; more than [`DIGITS`].
 const PLACES: usize = 16;
 
-/// A byte for each place, eight at a time; within them the first is the lowest.
-type Places = [u64; 2];
+/// A digit in each byte, eight at a time; within them the first is the lowest. The first is none: it is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    high: u64,
+    low: u64,
+}
 
-/// So many rows fit before [`ColumnSums::settle`] must be called: 28 nines are 252.
+/// Stands in the place that is no digit's if the number is negative.
+const NEGATIVE: u64 = 0x80;
+
+impl Places {
+    /// The number's negative.
+    #[inline]
+    pub(super) fn negated(self) -> Self {
+        Self { high: self.high | NEGATIVE, low: self.low }
+    }
+
+    /// The number without its sign.
+    #[inline]
+    pub(super) fn size(self) -> i64 {
+        (eight_digits(self.high) * 100_000_000 + eight_digits(self.low)) as i64
+    }
+}
+
+/// So many rows fit before [`Columns::settle`] must be called: 28 nines are 252.
 pub(super) const ROWS: u32 = 28;
 
 /// Sums of rows, one for each column.
-pub(super) struct ColumnSums {
+pub(super) struct Columns {
     /// The row that is being read. What is behind its last number is of rows before.
     row: Vec<Places>,
     sums: Vec<Places>,
@@ -24,19 +46,19 @@ pub(super) struct ColumnSums {
 
 /// What is left of the places up to the end of a number of so many digits. The mask also makes digits of characters.
 const MASKS: [Places; DIGITS + 1] = {
-    let mut masks = [[0; 2]; DIGITS + 1];
+    let mut masks = [Places { high: 0, low: 0 }; DIGITS + 1];
     let mut length = 1;
     while length <= DIGITS {
         let mask = 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_u128 << (8 * (PLACES - length));
-        masks[length] = [mask as u64, (mask >> 64) as u64];
+        masks[length] = Places { high: mask as u64, low: (mask >> 64) as u64 };
         length += 1;
     }
     masks
 };
 
-impl ColumnSums {
+impl Columns {
     pub(super) fn new(columns: usize) -> Self {
-        Self { row: vec![[0; 2]; columns], sums: vec![[0; 2]; columns], rows: 0 }
+        Self { row: vec![Places::default(); columns], sums: vec![Places::default(); columns], rows: 0 }
     }
 
     /// Room for the numbers of a row, to be filled by [`digits_before`].
@@ -45,12 +67,29 @@ impl ColumnSums {
         &mut self.row
     }
 
-    /// Adds the first `filled` numbers of the row; true if [`ColumnSums::settle`] must be called before the next one.
+    /// The first `filled` numbers of the row; the others are 0.
+    #[inline]
+    pub(super) fn numbers(&self, filled: usize, negative: bool, numbers: &mut [i64]) {
+        let row = &self.row[..filled];
+        for (number, digits) in numbers.iter_mut().zip(row) {
+            *number = digits.size();
+        }
+        if negative {
+            for (number, digits) in numbers.iter_mut().zip(row) {
+                if digits.high & NEGATIVE != 0 {
+                    *number = Places { high: digits.high ^ NEGATIVE, low: digits.low }.size().wrapping_neg();
+                }
+            }
+        }
+        numbers[filled..].fill(0);
+    }
+
+    /// Adds the first `filled` numbers of the row, none of them negative; true if [`Columns::settle`] must be called before the next one.
     #[inline]
     pub(super) fn add(&mut self, filled: usize) -> bool {
         for (sum, digits) in self.sums.iter_mut().zip(&self.row[..filled]) {
             // No byte overflows into the next one: see `ROWS`.
-            *sum = [sum[0] + digits[0], sum[1] + digits[1]];
+            *sum = Places { high: sum.high + digits.high, low: sum.low + digits.low };
         }
         self.rows += 1;
         self.rows == ROWS
@@ -62,7 +101,7 @@ impl ColumnSums {
             return;
         }
         for (total, sum) in totals.iter_mut().zip(&mut self.sums) {
-            let [high, low] = std::mem::take(sum);
+            let Places { high, low } = std::mem::take(sum);
             *total += (value(high) * 100_000_000 + value(low)) as i64;
         }
         self.rows = 0;
@@ -76,7 +115,7 @@ pub(super) fn digits_before(text: &[u8], end: usize, length: usize) -> Option<Pl
     let mask = MASKS.get(length)?;
     let (high, low) = text.get(..end)?.last_chunk::<PLACES>()?.split_at(PLACES / 2);
     let eight = |text: &[u8]| text.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
-    Some([eight(high) & mask[0], eight(low) & mask[1]])
+    Some(Places { high: eight(high) & mask.high, low: eight(low) & mask.low })
 }
 
 /// The sum that eight places hold, each up to 255.
@@ -92,7 +131,7 @@ mod tests {
 
     #[test]
     fn sums_of_columns_are_those_of_their_numbers() {
-        let mut sums = ColumnSums::new(3);
+        let mut sums = Columns::new(3);
         let mut totals = [0_i64; 3];
         let mut wanted = [0_i64; 3];
         for row in 0..1000_u64 {
@@ -121,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_fill_no_place() {
-        let mut sums = ColumnSums::new(1);
+        let mut sums = Columns::new(1);
         let text = [b'9'; PLACES];
         for row in 1..=ROWS {
             sums.row()[0] = digits_before(&text, PLACES, DIGITS).unwrap();
