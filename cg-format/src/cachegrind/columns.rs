@@ -136,7 +136,7 @@ mod tests {
         let mut wanted = [0_i64; 3];
         for row in 0..1000_u64 {
             let filled = 1 + row as usize % 3;
-            for column in 0..filled {
+            for (column, wanted) in wanted.iter_mut().enumerate().take(filled) {
                 let digits = ((row * 7 + column as u64 * 3) % DIGITS as u64 + 1) as u32;
                 // Nines are what fills the places.
                 let number = if row < 500 {
@@ -147,7 +147,7 @@ mod tests {
                 let text = format!("123456789 123456789-{number}:77");
                 let length = number.to_string().len();
                 sums.row()[column] = digits_before(text.as_bytes(), 20 + length, length).unwrap();
-                wanted[column] += number as i64;
+                *wanted += number as i64;
             }
             if sums.add(filled) {
                 sums.settle(&mut totals);

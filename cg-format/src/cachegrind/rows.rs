@@ -340,7 +340,7 @@ mod tests {
                 store.aim(&spans[which]);
                 let (first, step, back) = (random(lines), random(3), random(4) == 0);
                 for i in 0..random(25) {
-                    let line = if back { (first + 3 * lines - i) % lines } else { (first + i * step) % lines };
+                    let line = if back { (first + 9 * lines - i) % lines } else { (first + i * step) % lines };
                     store.add_narrow(&mut spans[which], line, &[i as i64]).unwrap();
                     match wanted[which].iter_mut().find(|(other, _)| *other == line) {
                         Some((_, count)) => *count += i128::from(i),

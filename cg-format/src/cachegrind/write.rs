@@ -210,10 +210,10 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// The digits of a number below 10^8, one in each byte, the first in the lowest: fours, pairs and digits side by side.
 fn eight_digits(number: u64) -> u64 {
-    let fours = number / 10_000 | (number % 10_000) << 32;
-    let hundreds = (fours * 10_486 >> 20) & 0x0000_007f_0000_007f;
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
     tens | (pairs - tens * 10) << 8
 }
 
