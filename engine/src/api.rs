@@ -28,6 +28,8 @@ pub struct Settings {
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
     pub count_at_start: bool,
+    /// Bytes of translated code from which on all translations are thrown away and made anew.
+    pub code_limit: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
 }
@@ -98,7 +100,7 @@ pub struct InstructionCount {
 
 /// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
 /// them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StaticEvents {
     /// Loads.
     pub reads: u8,

@@ -112,6 +112,10 @@ pub(crate) struct Process {
     /// Counts of threads that have ended, and of the parent at fork.
     pub(crate) folded: Vec<u64>,
     pub(crate) corrections: Corrections,
+    /// Counts from translations that have been thrown away, by address.
+    pub(crate) earlier: Vec<InstructionCount>,
+    /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
+    pub(crate) vforked: bool,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,
@@ -120,8 +124,35 @@ pub(crate) struct Process {
     pub(crate) reported: bool,
 }
 
+impl Process {
+    /// All counts, given the sums of its cells, `sum`. The same address may occur several times.
+    pub(crate) fn counts(&self, sum: &[u64]) -> Vec<InstructionCount> {
+        let mut counts = instruction_counts(&self.space.borrow().trans, sum, &self.corrections);
+        counts.extend_from_slice(&self.earlier);
+        counts
+    }
+
+    /// Its translations are about to be thrown away: what has been counted is kept by address. `sum` is of all its cells.
+    pub(crate) fn keep_counts(&mut self, sum: &[u64]) {
+        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
+        let mut counts = self.counts(sum);
+        counts.sort_unstable_by_key(key);
+        counts.dedup_by(|next, first| {
+            let same = key(next) == key(first);
+            if same {
+                first.count = first.count.wrapping_add(next.count);
+            }
+            same
+        });
+        counts.shrink_to_fit();
+        self.earlier = counts;
+        self.folded = Vec::new();
+        self.corrections = Corrections::default();
+    }
+}
+
 /// The executions of every instruction, from sums of cells.
-pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
+fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
     let mut out = Vec::new();
     let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
     let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();

@@ -66,6 +66,14 @@ impl SlotPool {
         }
     }
 
+    /// Sets all counters of a slot to zero; nothing runs on it.
+    pub(crate) fn clear_cells(&self, id: SlotId) -> io::Result<()> {
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let offset = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
+        fallocate(&self.file, flags, offset as i64, (arena::TRACE_AREA - arena::SLOT_HEADER) as i64)
+            .map_err(io::Error::from)
+    }
+
     /// What gs must be for a thread to use the slot.
     pub(crate) fn gs(&self, id: SlotId) -> u64 {
         self.base + u64::from(id.0) * arena::SLOT_SIZE

@@ -120,7 +120,12 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
-    let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
+    let settings = Settings {
+        cpu: options.cpu,
+        count_at_start: options.instr_at_start,
+        code_limit: options.code_limit,
+        trace: simulation.trace(),
+    };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     os::pass_on_signals();
     // Before the simulator, which has a thread.

@@ -10,13 +10,14 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::renew::fault_pending;
 use super::{Hub, affinity, counted_slot};
 use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Corrections, Process, State, Thread, instruction_counts};
+use crate::process::{Corrections, Process, State, Thread};
 use crate::recreate::{self, Spot};
-use crate::tracee::{Ended, Gadget, How, Memory, Stop, Stopped};
+use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
     /// `t` has just created a thread or process.
@@ -38,9 +39,12 @@ impl Hub<'_> {
         };
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        if has(libc::CLONE_VFORK) {
+            self.cancel_renewal(pid);
+        }
         if child_pid == child {
             self.drain_thread(tid);
-            self.fork_process(pid, child, has(libc::CLONE_VM));
+            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
             }
@@ -77,7 +81,7 @@ impl Hub<'_> {
     }
 
     /// The books of a process that has just been forked from `parent`.
-    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool) {
+    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
         let Some(p) = self.processes.get(&parent) else { return };
         let Ok(memory) = Memory::open(child) else { return };
         let mm = if same_memory {
@@ -97,6 +101,8 @@ impl Hub<'_> {
             threads: Vec::new(),
             folded,
             corrections: p.corrections.clone(),
+            earlier: p.earlier.clone(),
+            vforked,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -116,6 +122,9 @@ impl Hub<'_> {
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.ready_trace(t)
         {
+            if self.is_renewing(tid) {
+                return self.park(t, State::Cache, false);
+            }
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -138,11 +147,35 @@ impl Hub<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                if switch && !stopping {
-                    return self.switch_on_the_way(t, state);
+                if self.is_renewing(tid) {
+                    return self.park(t, state, stopping);
                 }
-                let how = if stopping { How::Listen } else { How::Continue };
-                let _ = t.resume(how, 0);
+                match state {
+                    _ if stopping => {
+                        let _ = t.resume(How::Listen, 0);
+                    }
+                    // Its step may still be to come.
+                    State::InPlace { .. } | State::Handler | State::SigReturn => {
+                        let _ = t.resume(How::Step, 0);
+                        if switch {
+                            tracee::interrupt(tid);
+                        }
+                    }
+                    // It has got to a stub, or faulted, and this stop has only come first.
+                    State::Cache if switch && fault_pending(tid) => {
+                        let _ = t.resume(How::Continue, 0);
+                        tracee::interrupt(tid);
+                    }
+                    _ if switch => self.switch_on_the_way(t, state),
+                    // It has been stopped while its translation was thrown away.
+                    State::Guest => match t.rip() {
+                        Ok(rip) => self.enter(t, rip),
+                        Err(_) => {}
+                    },
+                    _ => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                }
             }
         }
     }
@@ -205,6 +238,7 @@ impl Hub<'_> {
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
         let mut space = space;
+        space.code_limit = self.settings.code_limit;
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
             space.trace.id = feed.new_space();
@@ -220,6 +254,8 @@ impl Hub<'_> {
             threads: vec![tid],
             folded: Vec::new(),
             corrections: Corrections::default(),
+            earlier: Vec::new(),
+            vforked: false,
             counting,
             exe: exe.clone(),
             args: args.clone(),
@@ -315,7 +351,7 @@ impl Hub<'_> {
     }
 
     /// All counts of a process so far.
-    fn sum(&self, p: &Process) -> Vec<u64> {
+    pub(super) fn sum(&self, p: &Process) -> Vec<u64> {
         let mut sum = p.folded.clone();
         let cells = p.space.borrow().trans.cells();
         for th in p.threads.iter().filter_map(|t| self.threads.get(t)).filter(|th| !th.folded) {
@@ -335,7 +371,7 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
+        let counts = p.counts(&p.folded);
         self.session.process_ends(&ProcessReport {
             pid,
             parent: p.parent,

@@ -7,6 +7,7 @@
 mod affinity;
 mod clientreq;
 mod life;
+mod renew;
 mod signal;
 mod sigtrap;
 mod syscall;
@@ -50,6 +51,10 @@ pub(crate) struct Hub<'s> {
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
+    /// Address spaces whose translations are about to be thrown away.
+    renewals: Vec<renew::Renewal>,
+    /// The process in which it has just turned out that this should be done.
+    full: Option<i32>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -81,6 +86,8 @@ pub(crate) fn run(
         pin: affinity::Pin::default(),
         feed,
         traps: Map::default(),
+        renewals: Vec::new(),
+        full: None,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -109,6 +116,12 @@ impl Hub<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+            }
+            if let Some(pid) = self.full.take() {
+                self.begin_renewal(pid);
+            }
+            if !self.renewals.is_empty() {
+                self.settle_renewals();
             }
         }
     }
@@ -365,6 +378,9 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = space.borrow_mut().translate(pc, &p.memory);
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
         if id.is_none() && p.memory.array::<1>(pc).is_some() {
             // Code is there: it must never run as it is.
             let source = std::io::Error::other("the code cache, or its counters, are used up");
@@ -522,6 +538,9 @@ impl Hub<'_> {
         };
         if in_call || state != State::Cache || !on_the_way {
             if let Some(t) = self.switch_slot(t) {
+                if state == State::Guest {
+                    return self.enter(t, regs.rip);
+                }
                 let _ = t.resume(How::Continue, 0);
             }
             return;

@@ -17,7 +17,8 @@ pub(super) const fn bit(signal: i32) -> u64 {
 }
 
 /// The signals that an instruction causes.
-const FAULTS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+pub(super) const FAULTS: u64 =
+    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
 
 /// All others: held back while the engine steps a thread.
 pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
@@ -87,7 +88,7 @@ impl Hub<'_> {
         }
     }
 
-    fn in_cache(&self, t: &Stopped) -> bool {
+    pub(super) fn in_cache(&self, t: &Stopped) -> bool {
         let space = self.space_and_state(t.tid()).map(|(s, _)| s);
         t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
     }

@@ -173,6 +173,19 @@ pub static OPTIONS: &[Opt] = &[
          code paths everywhere, or the one that is there (host)",
     ),
     opt(
+        &["--code-limit"],
+        Kind::Int { min: 4, max: 1 << 20 },
+        Role::Core(|o, v| {
+            if let Value::Int(mib) = v {
+                o.code_limit = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "512",
+        "how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and \
+         what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
+    ),
+    opt(
         &["--time-stamp"],
         Kind::Bool,
         Role::Core(|o, v| {
