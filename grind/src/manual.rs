@@ -38,7 +38,8 @@ pub fn help(called: Called, debug: bool) -> String {
     );
     wrap(&mut text, 2, 2, &sources);
     text.push('\n');
-    let readers = "A profile is read with cg_annotate, one of callgrind with callgrind_annotate. The manual is grind(1).";
+    let readers =
+        "A profile is read with cg_annotate, one of callgrind with callgrind_annotate. The manual is grind(1).";
     wrap(&mut text, 2, 2, readers);
     text
 }
@@ -212,7 +213,9 @@ impl Shell {
                 text.push_str("    if ((at < ${#typed[@]} - 1)); then\n");
                 text.push_str("        declare -F _command_offset >/dev/null && _command_offset \"$at\"\n        return\n    fi\n");
                 text.push_str("    local word=${typed[at]}\n");
-                text.push_str("    if [[ $word == -*=* && $word == --@(log|cachegrind-out|callgrind-out)-file=* ]]; then\n");
+                text.push_str(
+                    "    if [[ $word == -*=* && $word == --@(log|cachegrind-out|callgrind-out)-file=* ]]; then\n",
+                );
                 text.push_str("        COMPREPLY=($(compgen -f -- \"${word#*=}\"))\n");
                 text.push_str("    elif [[ $word == -* ]]; then\n        local IFS=$'\\n' match\n");
                 text.push_str("        for match in $(compgen -W \"$_grind_options\" -- \"$word\"); do\n");
@@ -313,7 +316,9 @@ mod tests {
     #[test]
     fn completions_offer_values() {
         let words: Vec<String> = completions().into_iter().map(|(w, _)| w).collect();
-        for wanted in ["--trace-children=yes", "--cpu=host", "--log-file=", "-q", "--tool=callgrind", "--dump-instr=yes"] {
+        for wanted in
+            ["--trace-children=yes", "--cpu=host", "--log-file=", "-q", "--tool=callgrind", "--dump-instr=yes"]
+        {
             assert!(words.iter().any(|w| w == wanted), "{wanted}");
         }
         assert!(!words.iter().any(|w| w.starts_with("--vgdb")));

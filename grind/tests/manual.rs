@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use grind::manual::{Shell, page};
 use grind::callgrind::table as callgrind;
+use grind::manual::{Shell, page};
 use grind::options::table::{OPTIONS, Opt};
 
 fn options() -> impl Iterator<Item = &'static Opt> {
@@ -84,7 +84,8 @@ fn bash_completes_options() {
 #[test]
 fn documents_only_name_options_that_exist() {
     /// Of other programs.
-    const OTHERS: &[&str] = &["--release", "--bin", "--path", "--workspace", "--name", "--cachegrind", "--PID", "--callgrind"];
+    const OTHERS: &[&str] =
+        &["--release", "--bin", "--path", "--workspace", "--name", "--cachegrind", "--PID", "--callgrind"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {
         let text = fs::read_to_string(root.join(document)).unwrap().replace("\\-", "-");
@@ -100,7 +101,8 @@ fn documents_only_name_options_that_exist() {
             if name.is_empty() || OTHERS.contains(&name) {
                 continue;
             }
-            let known = options().any(|o| o.names.contains(&name)) || callgrind::numbered(&format!("{name}1")).is_some();
+            let known =
+                options().any(|o| o.names.contains(&name)) || callgrind::numbered(&format!("{name}1")).is_some();
             assert!(known, "{document} names {name}");
             seen += 1;
         }

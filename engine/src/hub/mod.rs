@@ -5,6 +5,7 @@
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
 mod affinity;
+mod ask;
 mod clientreq;
 mod life;
 mod signal;
@@ -18,7 +19,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -50,6 +51,10 @@ pub(crate) struct Hub<'s> {
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
+    /// Threads whose costs are, or were, not collected for a while.
+    uncollected: Map<i32, ask::Uncollected>,
+    /// What stands still while something is asked about a process.
+    standstill: Option<ask::Standstill>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -81,6 +86,8 @@ pub(crate) fn run(
         pin: affinity::Pin::default(),
         feed,
         traps: Map::default(),
+        uncollected: Map::default(),
+        standstill: None,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -109,6 +116,7 @@ impl Hub<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+                Wait::Interrupted => self.serve_wishes(),
             }
         }
     }
@@ -151,6 +159,10 @@ impl Hub<'_> {
                     state => self.signal(t, signal, state),
                 }
             }
+        }
+        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough.
+        if self.threads.get(&tid).is_some_and(|th| th.switch) {
+            tracee::interrupt(tid);
         }
     }
 
@@ -486,26 +498,25 @@ impl Hub<'_> {
         }
     }
 
-    /// Starts or stops counting for the process of `t`, which is at a stub.
+    /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back
+    /// unless it died.
     fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
         let Some(p) = self.process_of_mut(tid) else { return Some(t) };
-        let pid = p.pid;
         if p.counting == on {
-            let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
-            self.session.redundant_instrumentation(pid, request);
             return Some(t);
         }
         p.counting = on;
-        let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        let t = self.switch_slot(t);
-        for other in others {
-            if let Some(th) = self.threads.get_mut(&other) {
-                th.switch = true;
-                tracee::interrupt(other);
+        for thread in p.threads.clone() {
+            if let Some(th) = self.threads.get_mut(&thread).filter(|th| !th.folded) {
+                // One that has not followed the last change yet stays where it is.
+                th.switch = !th.switch;
+                if thread != tid {
+                    tracee::interrupt(thread);
+                }
             }
         }
-        t
+        if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
     }
 
     /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
@@ -543,6 +554,7 @@ impl Hub<'_> {
     /// The thread is handed back unless it died.
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
+        self.drain_thread(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -565,6 +577,12 @@ impl Hub<'_> {
             let _ = t.set_regs(&regs);
         }
         drop(pool);
+        if let Some(feed) = &self.feed {
+            feed.recording(p.pid, tid, p.counting);
+            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
+                p.pool.borrow().forget_lines(to);
+            }
+        }
         if fresh { self.ready_trace(t) } else { Some(t) }
     }
 
