@@ -138,10 +138,16 @@ impl Hub<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                if switch && !stopping {
+                // What is done in one step must not turn into a run.
+                let stepping = matches!(state, State::Handler | State::SigReturn | State::InPlace { .. });
+                if switch && !stopping && !stepping {
                     return self.switch_on_the_way(t, state);
                 }
-                let how = if stopping { How::Listen } else { How::Continue };
+                let how = match (stopping, stepping) {
+                    (true, _) => How::Listen,
+                    (false, true) => How::Step,
+                    (false, false) => How::Continue,
+                };
                 let _ = t.resume(how, 0);
             }
         }

@@ -28,7 +28,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
-use crate::recreate::{self, Boundary, Spot};
+use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
@@ -160,8 +160,9 @@ impl Hub<'_> {
                 }
             }
         }
-        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough.
-        if self.threads.get(&tid).is_some_and(|th| th.switch) {
+        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
+        // other state it is about to stop again.)
+        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
             tracee::interrupt(tid);
         }
     }
@@ -523,15 +524,8 @@ impl Hub<'_> {
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
-        let in_call = (regs.orig_rax as i64) >= 0;
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let spot = recreate::spot(&space.borrow(), regs.rip);
-        let on_the_way = match spot {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
-        };
-        if in_call || state != State::Cache || !on_the_way {
+        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
             if let Some(t) = self.switch_slot(t) {
                 let _ = t.resume(How::Continue, 0);
             }

@@ -162,13 +162,15 @@ impl Stopped {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
-    /// Resumes and waits until this same thread stops again; other threads stay as they are.
+    /// Resumes and waits until this same thread stops again; other threads stay as they are. An [`interrupt`] that gets in
+    /// between is lost: whoever wants the thread to stop later on has to say so again.
     pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
         let tid = self.tid;
         if self.resume(how, signal).is_err() {
             return Err(Ended::Unseen);
         }
         match wait_for(tid) {
+            Ok(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP))) => t.resume_and_wait(how, 0),
             Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
             Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
             Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
