@@ -122,6 +122,12 @@ impl SlotPool {
         let _ = self.file.write_all_at(&[0; 8 * arena::MAX_FILTER as usize], slot + arena::ACCESS_TABLE);
     }
 
+    /// Empties the filters' tables: the next access to every line is recorded.
+    pub(crate) fn forget_lines(&self, id: SlotId) {
+        let tables = [0; (arena::TRACE_BUFFER - arena::TRACE_AREA) as usize];
+        let _ = self.file.write_all_at(&tables, u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_AREA);
+    }
+
     /// Adds the first `n` cells to `sum` (grown as needed).
     pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
         let n = n as usize;

@@ -195,6 +195,7 @@ impl Hub<'_> {
         if !follow {
             self.left |= tid == self.main;
             let _ = t.detach(0);
+            self.session.process_left(tid);
             return;
         }
         // The exit from execve still has to write its result.
@@ -337,7 +338,8 @@ impl Hub<'_> {
         let counted = counted_slot(th, p.counting);
         let mut pool = p.pool.borrow_mut();
         if let Some(slot) = counted {
-            pool.add_cells(slot, cells, &mut p.folded);
+            let uncollected = self.uncollected.remove(&tid);
+            super::ask::add_collected(&pool, slot, cells, uncollected.as_ref(), &mut p.folded);
         }
         pool.give_back(th.slot);
         if let Some(o) = th.other {
@@ -354,9 +356,9 @@ impl Hub<'_> {
     pub(super) fn sum(&self, p: &Process) -> Vec<u64> {
         let mut sum = p.folded.clone();
         let cells = p.space.borrow().trans.cells();
-        for th in p.threads.iter().filter_map(|t| self.threads.get(t)).filter(|th| !th.folded) {
+        for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
             if let Some(slot) = counted_slot(th, p.counting) {
-                p.pool.borrow().add_cells(slot, cells, &mut sum);
+                super::ask::add_collected(&p.pool.borrow(), slot, cells, self.uncollected.get(tid), &mut sum);
             }
         }
         sum

@@ -5,6 +5,7 @@
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
 mod affinity;
+mod ask;
 mod clientreq;
 mod life;
 mod renew;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -28,7 +29,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
-use crate::recreate::{self, Boundary, Spot};
+use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
@@ -55,6 +56,10 @@ pub(crate) struct Hub<'s> {
     renewals: Vec<renew::Renewal>,
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
+    /// Threads whose costs are, or were, not collected for a while.
+    uncollected: Map<i32, ask::Uncollected>,
+    /// What stands still while something is asked about a process.
+    standstill: Option<ask::Standstill>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -88,6 +93,8 @@ pub(crate) fn run(
         traps: Map::default(),
         renewals: Vec::new(),
         full: None,
+        uncollected: Map::default(),
+        standstill: None,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -116,6 +123,7 @@ impl Hub<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+                Wait::Interrupted => self.serve_wishes(),
             }
             if let Some(pid) = self.full.take() {
                 self.begin_renewal(pid);
@@ -164,6 +172,11 @@ impl Hub<'_> {
                     state => self.signal(t, signal, state),
                 }
             }
+        }
+        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
+        // other state it is about to stop again.)
+        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
+            tracee::interrupt(tid);
         }
     }
 
@@ -502,41 +515,33 @@ impl Hub<'_> {
         }
     }
 
-    /// Starts or stops counting for the process of `t`, which is at a stub.
+    /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back
+    /// unless it died.
     fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
         let Some(p) = self.process_of_mut(tid) else { return Some(t) };
-        let pid = p.pid;
         if p.counting == on {
-            let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
-            self.session.redundant_instrumentation(pid, request);
             return Some(t);
         }
         p.counting = on;
-        let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        let t = self.switch_slot(t);
-        for other in others {
-            if let Some(th) = self.threads.get_mut(&other) {
-                th.switch = true;
-                tracee::interrupt(other);
+        for thread in p.threads.clone() {
+            if let Some(th) = self.threads.get_mut(&thread).filter(|th| !th.folded) {
+                // One that has not followed the last change yet stays where it is.
+                th.switch = !th.switch;
+                if thread != tid {
+                    tracee::interrupt(thread);
+                }
             }
         }
-        t
+        if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
     }
 
     /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
-        let in_call = (regs.orig_rax as i64) >= 0;
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let spot = recreate::spot(&space.borrow(), regs.rip);
-        let on_the_way = match spot {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
-        };
-        if in_call || state != State::Cache || !on_the_way {
+        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
             if let Some(t) = self.switch_slot(t) {
                 if state == State::Guest {
                     return self.enter(t, regs.rip);
@@ -562,6 +567,7 @@ impl Hub<'_> {
     /// The thread is handed back unless it died.
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
+        self.drain_thread(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -584,6 +590,12 @@ impl Hub<'_> {
             let _ = t.set_regs(&regs);
         }
         drop(pool);
+        if let Some(feed) = &self.feed {
+            feed.recording(p.pid, tid, p.counting);
+            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
+                p.pool.borrow().forget_lines(to);
+            }
+        }
         if fresh { self.ready_trace(t) } else { Some(t) }
     }
 

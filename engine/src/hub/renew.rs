@@ -60,7 +60,12 @@ impl Hub<'_> {
         if self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
             return;
         }
-        for tid in self.threads_of(&mm) {
+        let threads = self.threads_of(&mm);
+        // What was not collected is known by counters that would be gone.
+        if threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
+            return;
+        }
+        for tid in threads {
             tracee::interrupt(tid);
         }
         self.renewals.push(Renewal { mm, waiting: HashMap::new() });

@@ -102,8 +102,9 @@ impl Hub<'_> {
     }
 
     fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
+        let collecting = self.collecting(tid);
         let Some(p) = self.process_of_mut(tid) else { return };
-        if p.counting {
+        if p.counting && collecting {
             p.corrections.not_the_last(block, executed);
         }
     }
@@ -116,10 +117,15 @@ impl Hub<'_> {
             return;
         }
         let block = *p.space.borrow().trans.block(b.block);
-        p.corrections.left(b.block, &block, b.executed, b.bumped);
+        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
+        if collecting {
+            p.corrections.left(b.block, &block, b.executed, b.bumped);
+        }
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
-            p.corrections.take_off(rep.cell, left);
+            if collecting {
+                p.corrections.take_off(rep.cell, left);
+            }
             if let Some(site) = rep.site {
                 self.record_repeat(tid, site, regs);
             }

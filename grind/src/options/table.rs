@@ -83,12 +83,18 @@ pub const CPUS: &[(&str, CpuModel)] =
 const CPU_NAMES: &[&str] = &["baseline", "host", "haswell"];
 
 /// The tools that exist.
-pub const TOOLS: &[&str] = &["cachegrind"];
+pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
 
 /// All options, in the order in which the help shows them.
 pub static OPTIONS: &[Opt] = &[
     // Settings of grind itself.
-    opt(&["--tool"], Kind::Text("name"), Role::Early, "cachegrind", "the tool to run"),
+    opt(
+        &["--tool"],
+        Kind::Text("name"),
+        Role::Early,
+        "cachegrind",
+        "the tool to run: cachegrind counts by source line, callgrind tells the call graph too",
+    ),
     opt(&["--help", "-h"], Kind::Flag, Role::Early, "", "show this message"),
     opt(&["--help-debug"], Kind::Flag, Role::Early, "", "show this message and the rarely needed options"),
     opt(
