@@ -142,6 +142,8 @@ pub(crate) struct Space {
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
     pub(crate) trace: SpaceTrace,
+    /// Changes of context of the statistics are made by translations.
+    pub(crate) contexts: bool,
     /// Address spaces that use it.
     pub(crate) users: u32,
     /// Pages that the guest may not write to at present.
@@ -202,6 +204,7 @@ impl Space {
             far: false,
             masked,
             trace: SpaceTrace::default(),
+            contexts: false,
             users: 1,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -252,6 +255,7 @@ impl Space {
             far: self.far,
             masked: self.masked,
             trace: self.trace,
+            contexts: self.contexts,
             users: 1,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
@@ -487,6 +491,7 @@ impl Space {
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
+                .with_contexts(self.contexts)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel, Level1, Predictor, Served};
 use grind_engine::addr::GuestAddr;
-use grind_engine::trace::{Done, Sink, Site, SiteKind, SpaceId, Special, Target};
+use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, Done, Sink, Site, SiteKind, SpaceId, Special, Target};
 
+use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
@@ -20,23 +21,36 @@ pub struct Finding {
     pub module: usize,
     /// The instruction.
     pub addr: GuestAddr,
+    /// The context of the statistics.
+    pub context: u64,
     /// How often what happened.
     pub counts: EventCounts,
 }
 
+/// What was found of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By instruction and context.
+    pub findings: Vec<Finding>,
+    /// How many lines of the first-level data caches each context found that another had brought in.
+    pub reuse_d1: Reuse,
+    /// The same of the last level.
+    pub reuse_ll: Reuse,
+}
+
 /// What was found of processes that have ended, by process.
 #[derive(Clone, Debug, Default)]
-pub struct Findings(Arc<Mutex<HashMap<i32, Vec<Finding>>>>);
+pub struct Findings(Arc<Mutex<HashMap<i32, Found>>>);
 
 impl Findings {
     /// What was found of `pid`, once.
     #[must_use]
-    pub fn take(&self, pid: i32) -> Vec<Finding> {
+    pub fn take(&self, pid: i32) -> Found {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid).unwrap_or_default()
     }
 
-    fn put(&self, pid: i32, findings: Vec<Finding>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, findings);
+    fn put(&self, pid: i32, found: Found) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
 
@@ -169,6 +183,11 @@ impl Sink for Simulator {
             .or_insert_with(|| Thread { level1: geometries.map(Level1::new), predictor: Predictor::new() });
         let mut rest = words;
         while let Some((&site, operands)) = rest.split_first() {
+            if site == CONTEXT_SITE {
+                let Some((_, after)) = rest.split_at_checked(CONTEXT_WORDS) else { return };
+                rest = after;
+                continue;
+            }
             let Some(hot) = sites.hot.get(site as usize) else { return };
             let tally = &mut p.tallies[site as usize].0;
             match hot.kind {
@@ -232,13 +251,13 @@ impl Sink for Simulator {
                 SiteKind::Indirect => c.bim = *l1,
                 SiteKind::Repeated { .. } | SiteKind::Special { .. } => {}
             }
-            found.push(Finding { module: site.module as usize, addr: site.addr, counts: c });
+            found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
         for (site, counts) in p.rare {
             let site = sites.all[site as usize];
-            found.push(Finding { module: site.module as usize, addr: site.addr, counts });
+            found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts });
         }
-        self.findings.put(pid, found);
+        self.findings.put(pid, Found { findings: found, ..Found::default() });
     }
 }
 

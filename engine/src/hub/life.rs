@@ -10,11 +10,13 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use super::{Hub, affinity, counted_slot};
-use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
+use super::{Hub, affinity, contexts};
+use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::contexts::{Book, Books, NAMED, ThreadContexts};
+use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Corrections, Process, State, Thread, instruction_counts};
+use crate::process::{Process, State, Thread, instruction_counts};
 use crate::recreate::{self, Spot};
 use crate::tracee::{Ended, Gadget, How, Memory, Stop, Stopped};
 
@@ -61,10 +63,12 @@ impl Hub<'_> {
         }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
         self.traps_of_child(pid, tid, child_pid, child);
+        let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
-            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
+            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false, contexts },
         );
+        self.begin_contexts(tid, child);
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
@@ -86,7 +90,7 @@ impl Hub<'_> {
             p.space.borrow_mut().users += 1;
             Rc::new(())
         };
-        let folded = self.sum(p);
+        let books = self.sum(p);
         let process = Process {
             pid: child,
             parent,
@@ -95,8 +99,9 @@ impl Hub<'_> {
             pool: p.pool.clone(),
             memory,
             threads: Vec::new(),
-            folded,
-            corrections: p.corrections.clone(),
+            books,
+            names: p.names.clone(),
+            popped_too_many: p.popped_too_many,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -116,6 +121,9 @@ impl Hub<'_> {
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.ready_trace(t)
         {
+            if self.context(tid) != 0 {
+                self.record_context(tid);
+            }
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -123,7 +131,7 @@ impl Hub<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
     pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
-        match self.threads.get(&tid).map(|th| (th.state, th.switch)) {
+        match self.threads.get(&tid).map(|th| (th.state, th.switch || th.contexts.follow.is_some())) {
             None if tid == self.main && self.processes.is_empty() => {
                 let _ = t.resume(How::Continue, 0);
             }
@@ -205,6 +213,7 @@ impl Hub<'_> {
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
         let mut space = space;
+        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
             space.trace.id = feed.new_space();
@@ -218,16 +227,27 @@ impl Hub<'_> {
             pool: Rc::new(RefCell::new(pool)),
             memory,
             threads: vec![tid],
-            folded: Vec::new(),
-            corrections: Corrections::default(),
+            books: Books::default(),
+            names: Vec::new(),
+            popped_too_many: false,
             counting,
             exe: exe.clone(),
             args: args.clone(),
             reported: false,
         };
         self.processes.insert(tid, process);
-        self.threads
-            .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.threads.insert(
+            tid,
+            Thread {
+                pid: tid,
+                state: State::Cache,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts: ThreadContexts::default(),
+            },
+        );
         self.traps_of_tables(tid);
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
@@ -247,13 +267,11 @@ impl Hub<'_> {
     fn forget_process(&mut self, pid: i32) {
         let Some(p) = self.processes.remove(&pid) else { return };
         for tid in &p.threads {
+            self.contexts_ended(*tid);
             if let Some(th) = self.threads.remove(tid) {
                 let mut pool = p.pool.borrow_mut();
                 if !th.folded {
-                    pool.give_back(th.slot);
-                    if let Some(o) = th.other {
-                        pool.give_back(o);
-                    }
+                    contexts::give_back(&th, &mut pool);
                 }
             }
         }
@@ -298,32 +316,26 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
-        let counted = counted_slot(th, p.counting);
-        let mut pool = p.pool.borrow_mut();
-        if let Some(slot) = counted {
-            pool.add_cells(slot, cells, &mut p.folded);
-        }
-        pool.give_back(th.slot);
-        if let Some(o) = th.other {
-            pool.give_back(o);
-        }
-        drop(pool);
+        let mut books = std::mem::take(&mut p.books);
+        contexts::add_thread(th, p, cells, &mut books);
+        p.books = books;
+        contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
-        if p.threads.is_empty() {
+        let last = p.threads.is_empty();
+        self.contexts_ended(tid);
+        if last {
             self.report(pid, exit);
         }
     }
 
     /// All counts of a process so far.
-    fn sum(&self, p: &Process) -> Vec<u64> {
-        let mut sum = p.folded.clone();
+    fn sum(&self, p: &Process) -> Books {
+        let mut books = p.books.clone();
         let cells = p.space.borrow().trans.cells();
         for th in p.threads.iter().filter_map(|t| self.threads.get(t)).filter(|th| !th.folded) {
-            if let Some(slot) = counted_slot(th, p.counting) {
-                p.pool.borrow().add_cells(slot, cells, &mut sum);
-            }
+            contexts::add_thread(th, p, cells, &mut books);
         }
-        sum
+        books
     }
 
     fn report(&mut self, pid: i32, exit: Option<Exit>) {
@@ -335,7 +347,14 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
+        let count = |book: &Book| instruction_counts(&space.trans, &book.sums(), &book.corrections);
+        let counts = count(&p.books.sum());
+        let books = if p.books.many() { p.books.all() } else { &[] };
+        let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
+        let contexts: Vec<ContextCounts> = books
+            .iter()
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: count(b) })
+            .collect();
         self.session.process_ends(&ProcessReport {
             pid,
             parent: p.parent,
@@ -344,6 +363,7 @@ impl Hub<'_> {
             exit,
             modules: &space.modules,
             counts: &counts,
+            contexts: &contexts,
         });
     }
 
