@@ -32,6 +32,13 @@ pub struct EventCounts {
 }
 
 impl EventCounts {
+    /// Adds others, event by event.
+    pub fn add(&mut self, other: &Self) {
+        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } = self;
+        let all = [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
+        all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
+    }
+
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {

@@ -1,5 +1,13 @@
-// Three phases that share three kernels. With ANNOTATED each has a context; with ONLY=n nothing but phase n runs.
+// Three phases that share three kernels. With ANNOTATED each has a context; with UNKNOWN the requests are there, but no
+// profiler knows their numbers; with ONLY=n nothing but phase n runs.
 #include "cachegrind.h"
+#ifdef UNKNOWN
+#undef CG_PUSH_CONTEXT
+#undef CG_POP_CONTEXT
+#define CG_PUSH_CONTEXT(n) VALGRIND_DO_CLIENT_REQUEST_STMT(0x47530000, n, 0, 0, 0, 0)
+#define CG_POP_CONTEXT() VALGRIND_DO_CLIENT_REQUEST_STMT(0x47530001, 0, 0, 0, 0, 0)
+#define ANNOTATED
+#endif
 #ifndef ANNOTATED
 #undef CG_PUSH_CONTEXT
 #undef CG_POP_CONTEXT
