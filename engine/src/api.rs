@@ -32,6 +32,8 @@ pub struct Settings {
     pub code_limit: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
+    /// Whether the guest's requests to change the context of the statistics are served.
+    pub contexts: bool,
 }
 
 /// How the first process ended.
@@ -146,6 +148,17 @@ pub struct StaticEvents {
     pub indirect: bool,
 }
 
+/// What a process has executed in one context of the statistics.
+#[derive(Clone, Debug)]
+pub struct ContextCounts {
+    /// Its number.
+    pub context: u64,
+    /// Its name, if it was given one.
+    pub name: Option<Vec<u8>>,
+    /// As [`ProcessReport::counts`].
+    pub counts: Vec<InstructionCount>,
+}
+
 /// What a process has executed.
 ///
 /// The same address may occur several times (it may have been translated more than once): add the counts up.
@@ -165,6 +178,8 @@ pub struct ProcessReport<'a> {
     pub modules: &'a [Module],
     /// Executed instructions; in no order to rely on.
     pub counts: &'a [InstructionCount],
+    /// The same, by context: the sum over them is `counts`. Empty if the process has never left context 0.
+    pub contexts: &'a [ContextCounts],
 }
 
 /// Something the user should be told. The text has no prefix and no line end.

@@ -3,7 +3,8 @@
 //!
 //! A *slot* is what `gs` points to: a header page with scratch space, then 64-bit cells (block counters and counters of
 //! single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
-//! one thread at a time runs on a slot.
+//! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: their headers and
+//! all from [`TRACE_AREA`] on are the same memory, mapped several times; only the cells are each slot's own.
 
 /// Bytes of a slot: header and cells. Only touched pages take memory.
 pub(crate) const SLOT_SIZE: u64 = 64 << 20;
@@ -30,6 +31,15 @@ pub(crate) const TRACE_BUFFER: u64 = TRACE_AREA + 8192;
 pub(crate) const TRACE_SIZE: u64 = 512 << 10;
 /// Offset of the page behind it, where writing faults: the sign that the buffer is full.
 pub(crate) const TRACE_GUARD: u64 = TRACE_BUFFER + TRACE_SIZE;
+
+/// Offset of a thread's table of contexts: for the low bits of each, its number and what gs must be in it (0: not known).
+pub(crate) const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
+/// Entries of that table, of 16 bytes.
+pub(crate) const CONTEXT_ENTRIES: u64 = 256;
+/// Offset of the contexts to return to, bottom first, of 8 bytes each.
+pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
+/// The most of them; more are kept elsewhere.
+pub(crate) const CONTEXT_DEPTH: u64 = 512;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [32_768, 1024, 128, 16, 4];
@@ -67,6 +77,14 @@ pub(crate) enum Scratch {
     RepeatSource = 88,
     /// rdi before it.
     RepeatTarget = 96,
+    /// The context that the thread is in (see `hub::contexts`).
+    Context = 192,
+    /// What gs must be in that context; 0: the base of the slot that has this header.
+    ContextBase = 200,
+    /// Contexts on the stack in the header.
+    ContextDepth = 208,
+    /// Not 0: every change of context stops, because other threads follow it.
+    ContextStops = 216,
 }
 
 /// The target of an indirect jump or call while it is looked up.
@@ -94,6 +112,8 @@ pub(crate) const TABLES_SIZE: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
 
-const _: () = assert!(TRACE_GUARD + 4096 <= SLOT_SIZE && MAX_FILTER * 8 <= 4096);
+const _: () =
+    assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
+const _: () = assert!(TRACE_GUARD + 4096 <= CONTEXT_TABLE && MAX_FILTER * 8 <= 4096);
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

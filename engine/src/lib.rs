@@ -5,6 +5,7 @@ mod arena;
 mod asm;
 mod batch;
 mod code_reader;
+mod contexts;
 mod decode;
 mod emit;
 mod events;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::addr::GuestAddr;
 use crate::api::{InstructionCount, StaticEvents};
+use crate::contexts::{Books, ThreadContexts};
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
@@ -42,7 +43,7 @@ pub(crate) enum State {
 pub(crate) struct Thread {
     pub(crate) pid: i32,
     pub(crate) state: State,
-    /// The slot that gs points to.
+    /// The slot that gs points to, or that has the header of the one that it points to.
     pub(crate) slot: SlotId,
     /// The slot for the other state of instrumentation, once it was needed.
     pub(crate) other: Option<SlotId>,
@@ -50,10 +51,11 @@ pub(crate) struct Thread {
     pub(crate) switch: bool,
     /// Its end has been seen, its counts are in the sum.
     pub(crate) folded: bool,
+    pub(crate) contexts: ThreadContexts,
 }
 
 /// Instructions that were executed without their block being counted, or the other way round.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corrections {
     /// To be added to a block's count.
     whole: Map<u32, i64>,
@@ -91,6 +93,16 @@ impl Corrections {
         }
     }
 
+    /// Those of another book, too.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.whole.iter().for_each(|(&k, &n)| *self.whole.entry(k).or_default() += n);
+        other.head.iter().for_each(|(&k, &n)| *self.head.entry(k).or_default() += n);
+        for (&k, &n) in &other.cells {
+            let c = self.cells.entry(k).or_default();
+            *c = c.wrapping_add(n);
+        }
+    }
+
     /// `n` too many have been counted in `cell`.
     pub(crate) fn take_off(&mut self, cell: u32, n: u64) {
         let c = self.cells.entry(cell).or_default();
@@ -110,12 +122,13 @@ pub(crate) struct Process {
     pub(crate) memory: Memory,
     pub(crate) threads: Vec<i32>,
     /// Counts of threads that have ended, and of the parent at fork.
-    pub(crate) folded: Vec<u64>,
-    pub(crate) corrections: Corrections,
-    /// Counts from translations that have been thrown away, by address.
-    pub(crate) earlier: Vec<InstructionCount>,
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
     pub(crate) vforked: bool,
+    pub(crate) books: Books,
+    /// Names of contexts, from [`crate::contexts::NAMED`] on.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// A pop too many has been reported.
+    pub(crate) popped_too_many: bool,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,
@@ -124,35 +137,8 @@ pub(crate) struct Process {
     pub(crate) reported: bool,
 }
 
-impl Process {
-    /// All counts, given the sums of its cells, `sum`. The same address may occur several times.
-    pub(crate) fn counts(&self, sum: &[u64]) -> Vec<InstructionCount> {
-        let mut counts = instruction_counts(&self.space.borrow().trans, sum, &self.corrections);
-        counts.extend_from_slice(&self.earlier);
-        counts
-    }
-
-    /// Its translations are about to be thrown away: what has been counted is kept by address. `sum` is of all its cells.
-    pub(crate) fn keep_counts(&mut self, sum: &[u64]) {
-        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
-        let mut counts = self.counts(sum);
-        counts.sort_unstable_by_key(key);
-        counts.dedup_by(|next, first| {
-            let same = key(next) == key(first);
-            if same {
-                first.count = first.count.wrapping_add(next.count);
-            }
-            same
-        });
-        counts.shrink_to_fit();
-        self.earlier = counts;
-        self.folded = Vec::new();
-        self.corrections = Corrections::default();
-    }
-}
-
 /// The executions of every instruction, from sums of cells.
-fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
+pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
     let mut out = Vec::new();
     let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
     let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();

@@ -2,6 +2,7 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
+use crate::arena::Scratch;
 use crate::space::Space;
 use crate::tracee::Regs;
 use crate::transtab::{BlockId, NO_REG, Point, StubKind};
@@ -59,7 +60,7 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
             Some(Point::Rep { cell, address32, site }) => at(p.index, false, Some(Repeat { cell, address32, site })),
-            Some(Point::Spilled(_)) | None => Spot::Between,
+            Some(Point::Spilled(_) | Point::Request { .. }) | None => Spot::Between,
         };
     }
     if let Some(kind) = space.stub_at(rip) {
@@ -82,6 +83,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
                 }
             }
         }
+        Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
         Some(Point::Rep { cell, address32, site }) => rep = Some(Repeat { cell, address32, site }),
         _ => {}
     }

@@ -21,6 +21,8 @@ pub(crate) struct SlotPool {
     file: File,
     base: u64,
     free: Vec<u32>,
+    /// Free ones whose header shows another slot's in some process: never to be a thread's first slot again.
+    aliases: Vec<u32>,
     next: u32,
     count: u32,
 }
@@ -28,7 +30,7 @@ pub(crate) struct SlotPool {
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
     pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
-        Self { file, base, free: Vec::new(), next: 0, count }
+        Self { file, base, free: Vec::new(), aliases: Vec::new(), next: 0, count }
     }
 
     /// A zeroed slot; `None` when all are in use.
@@ -40,6 +42,42 @@ impl SlotPool {
             self.next += 1;
             SlotId(self.next - 1)
         })
+    }
+
+    /// A slot for cells only, zeroed, whose header is going to be another one's.
+    pub(crate) fn take_alias(&mut self) -> Option<SlotId> {
+        if let Some(id) = self.aliases.pop() {
+            return Some(SlotId(id));
+        }
+        // The last ones are for threads.
+        if self.is_low() { None } else { self.take() }
+    }
+
+    /// Gives back what [`SlotPool::take_alias`] gave.
+    pub(crate) fn give_back_alias(&mut self, id: SlotId) {
+        if self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+            self.aliases.push(id.0);
+        }
+    }
+
+    /// Makes the first `n` cells 0, of which no others are in use.
+    pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
+        if !self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+            let _ = self.set_words(id, arena::SLOT_HEADER, &vec![0; n as usize]);
+        }
+    }
+
+    fn punch(&self, id: SlotId, offset: u64, len: u64) -> bool {
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let start = u64::from(id.0) * arena::SLOT_SIZE + offset;
+        fallocate(&self.file, flags, start as i64, len as i64).is_ok()
+    }
+
+    /// The slot that starts at `gs`.
+    pub(crate) fn at(&self, gs: u64) -> Option<SlotId> {
+        let offset = gs.checked_sub(self.base)?;
+        let id = offset / arena::SLOT_SIZE;
+        (offset.is_multiple_of(arena::SLOT_SIZE) && id < u64::from(self.count)).then_some(SlotId(id as u32))
     }
 
     fn left(&self) -> usize {
@@ -58,20 +96,10 @@ impl SlotPool {
 
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        let offset = u64::from(id.0) * arena::SLOT_SIZE;
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
-        if fallocate(&self.file, flags, offset as i64, arena::SLOT_SIZE as i64).is_ok() {
+        if self.punch(id, 0, arena::SLOT_SIZE) {
             self.free.push(id.0);
         }
-    }
-
-    /// Sets all counters of a slot to zero; nothing runs on it.
-    pub(crate) fn clear_cells(&self, id: SlotId) -> io::Result<()> {
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        let offset = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
-        fallocate(&self.file, flags, offset as i64, (arena::TRACE_AREA - arena::SLOT_HEADER) as i64)
-            .map_err(io::Error::from)
     }
 
     /// What gs must be for a thread to use the slot.
@@ -105,6 +133,19 @@ impl SlotPool {
         self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
     }
 
+    /// Reads a word at any offset of a slot.
+    pub(crate) fn word(&self, id: SlotId, offset: u64) -> u64 {
+        let mut b = [0; 8];
+        let _ = self.file.read_exact_at(&mut b, u64::from(id.0) * arena::SLOT_SIZE + offset);
+        u64::from_le_bytes(b)
+    }
+
+    /// Writes words from any offset of a slot on.
+    pub(crate) fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
+    }
+
     /// What has been recorded on a slot.
     pub(crate) fn read_trace(&self, id: SlotId, words: &mut Vec<u32>) {
         let pos = self.scratch(id, Scratch::TracePos);
@@ -130,10 +171,15 @@ impl SlotPool {
 
     /// Adds the first `n` cells to `sum` (grown as needed).
     pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
-        let n = n as usize;
-        if sum.len() < n {
-            sum.resize(n, 0);
+        if sum.len() < n as usize {
+            sum.resize(n as usize, 0);
         }
+        self.each_cell(id, n, |cell, n| sum[cell as usize] = sum[cell as usize].wrapping_add(n));
+    }
+
+    /// Calls `add` for every cell of the first `n` that is not 0.
+    pub(crate) fn each_cell(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
+        let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 20)];
         let start = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
         let mut done = 0;
@@ -143,8 +189,8 @@ impl SlotPool {
             if self.file.read_exact_at(bytes, start + done as u64 * 8).is_err() {
                 break;
             }
-            for (s, b) in sum[done..done + k].iter_mut().zip(bytes.as_chunks::<8>().0) {
-                *s = s.wrapping_add(u64::from_le_bytes(*b));
+            for (i, b) in bytes.as_chunks::<8>().0.iter().enumerate().filter(|(_, b)| **b != [0; 8]) {
+                add((done + i) as u32, u64::from_le_bytes(*b));
             }
             done += k;
         }

@@ -144,6 +144,8 @@ pub(crate) struct Space {
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
     pub(crate) trace: SpaceTrace,
+    /// Changes of context of the statistics are made by translations.
+    pub(crate) contexts: bool,
     /// Address spaces that use it.
     pub(crate) users: u32,
     /// Bytes of code from which on all is to be thrown away.
@@ -206,6 +208,7 @@ impl Space {
             far: false,
             masked,
             trace: SpaceTrace::default(),
+            contexts: false,
             users: 1,
             code_limit: u64::MAX,
             protected: BTreeMap::new(),
@@ -255,6 +258,7 @@ impl Space {
             far: self.far,
             masked: self.masked,
             trace: self.trace,
+            contexts: self.contexts,
             users: 1,
             code_limit: self.code_limit,
             protected: self.protected.clone(),
@@ -489,6 +493,7 @@ impl Space {
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
+                .with_contexts(self.contexts)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);

@@ -166,6 +166,13 @@ impl SiteKind {
     }
 }
 
+/// In place of a site's number: the thread changes its context of the statistics. Operand: the context (two words). It may be
+/// the one that it is in already.
+pub const CONTEXT_SITE: u32 = u32::MAX;
+
+/// Words of a record of [`CONTEXT_SITE`].
+pub const CONTEXT_WORDS: usize = 3;
+
 /// A place in the program that records events. Its number is the first word of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {

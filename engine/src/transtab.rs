@@ -155,6 +155,8 @@ pub(crate) enum Point {
     Before,
     /// As if the instruction had ended (a system call has returned).
     After,
+    /// A client request reads what it asks for; rcx is in the scratch word `T1`. A fault is none: this stub goes on.
+    Request { stub: u32 },
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
     Rep { cell: u32, address32: bool, site: Option<u32> },

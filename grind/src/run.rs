@@ -15,7 +15,7 @@ use grind_engine::{EngineError, Exit, Program, Settings};
 use crate::called::Called;
 use crate::front::{self, Side};
 use crate::log::{self, Target};
-use crate::options::{self, LogTarget, Options, Request, sources};
+use crate::options::{self, LogTarget, Options, Request, Tool, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
@@ -128,6 +128,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
         count_at_start: options.instr_at_start,
         code_limit: options.code_limit,
         trace: simulation.trace(),
+        contexts: options.tool == Tool::Cachegrind,
     };
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     os::pass_on_signals();

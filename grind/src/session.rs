@@ -7,11 +7,15 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_engine::{Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session};
+use cg_format::cachegrind::Profile;
+use grind_engine::{
+    ContextCounts, Exit, FirstProcess, InstructionCount, Instrumentation, Notice, ProcessReport, Session,
+};
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::contexts::{self, Named};
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
@@ -20,7 +24,7 @@ use crate::log::{Log, Target, Voice, command_line};
 use crate::options::Options;
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
-use crate::simulator::Findings;
+use crate::simulator::{Findings, Found};
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -141,6 +145,49 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Writes a profile, or says why not.
+    fn save(&mut self, pid: i32, profile: &Profile, path: &Path) {
+        let saved = dump::save(profile, path, &self.spare);
+        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
+        match saved {
+            Saved::AsAsked => {}
+            Saved::Elsewhere(reason, instead) => {
+                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
+                self.user(pid, &text);
+            }
+            Saved::Nowhere(reason) => {
+                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
+                self.user(pid, &text);
+            }
+        }
+    }
+
+    /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.
+    fn tell_contexts(&mut self, pid: i32, named: &[Named], profiles: &[Profile], found: &Found) {
+        let [all, each @ ..] = profiles else { return };
+        if each.is_empty() {
+            return;
+        }
+        let totals: Vec<Vec<i128>> = each.iter().chain([all]).map(|p| p.total().to_vec()).collect();
+        let mut events = self.simulation.events();
+        events.contexts = events.cache;
+        let table = contexts::totals(named, &events.names(), &totals);
+        self.user(pid, "");
+        self.user(pid, &table);
+        if events.contexts {
+            self.user(pid, "");
+            let d1 = contexts::reuse("D1", named, &found.reuse_d1);
+            let ll = contexts::reuse("LL", named, &found.reuse_ll);
+            let text = match (d1.as_str(), ll.as_str()) {
+                ("", "") => "No context found lines of another one's in the caches.".to_owned(),
+                _ => format!(
+                    "Lines found in the caches after a change of context, by who had brought them in:\n{d1}\n{ll}"
+                ),
+            };
+            self.user(pid, text.trim_end());
+        }
+    }
+
     /// Why the program that `pid` is about to start cannot be followed, if so.
     fn unfollowable(&self, pid: i32, path: &Path) -> Option<Cause> {
         // Relative to the process, not to grind.
@@ -232,37 +279,47 @@ impl Session for Runner<'_> {
                 self.user(pid, "");
             }
         }
-        let mut counts = CountTable::new(self.simulation.events());
-        counts.add_instructions(report.counts);
-        for found in self.findings.take(pid) {
-            counts.add(found.module, found.addr, &found.counts);
-        }
-        let profile = dump::profile(report, &counts, &self.simulation, &mut *self.attribute);
+        let found = self.findings.take(pid);
+        let mut events = self.simulation.events();
+        events.contexts = events.cache && !report.contexts.is_empty();
+        let table = |instructions: &[InstructionCount], context: Option<u64>| {
+            let mut counts = CountTable::new(events);
+            counts.add_instructions(instructions);
+            for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
+                counts.add(found.module, found.addr, &found.counts);
+            }
+            counts
+        };
+        // The sum first. Contexts by number, names last, in the order in which they were made known.
+        let mut contexts: Vec<&ContextCounts> = report.contexts.iter().collect();
+        contexts.sort_by_key(|c| c.context);
+        let mut tables = vec![table(report.counts, None)];
+        tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
+        let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
+        let profiles = dump::profiles(report, &tables, &self.simulation, &mut *self.attribute);
+        drop(tables);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
             }
         }
-        match profile {
-            Ok(profile) => {
+        match profiles {
+            Ok(mut profiles) => {
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
-                let saved = dump::save(&profile, &path, &self.spare);
-                let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
-                match saved {
-                    Saved::AsAsked => {}
-                    Saved::Elsewhere(reason, instead) => {
-                        let text =
-                            format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
-                        self.user(pid, &text);
-                    }
-                    Saved::Nowhere(reason) => {
-                        let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
-                        self.user(pid, &text);
+                self.save(pid, &profiles[0], &path);
+                // Something that is no file, as /dev/null or a pipe, has no place beside it.
+                if self.options.separate_contexts && path.metadata().is_ok_and(|m| m.is_file()) {
+                    for ((profile, name), path) in
+                        profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named))
+                    {
+                        profile.header.desc.push(name.description());
+                        self.save(pid, profile, &path);
                     }
                 }
                 if self.options.verbosity > 0 {
-                    let summary = simulation::summary(self.simulation.events(), profile.total());
+                    let summary = simulation::summary(self.simulation.events(), profiles[0].total());
                     self.user(pid, &summary);
+                    self.tell_contexts(pid, &named, &profiles, &found);
                 }
             }
             Err(error) => {

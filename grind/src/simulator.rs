@@ -4,13 +4,16 @@
 //! knows options or files. A process's findings are complete when the engine reports the process's end, and are taken from
 //! [`Findings`] then.
 
+mod contexts;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel, Level1, Predictor, Served};
 use grind_engine::addr::GuestAddr;
-use grind_engine::trace::{Done, Sink, Site, SiteKind, SpaceId, Special, Target};
+use grind_engine::trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target};
 
+use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
@@ -20,23 +23,36 @@ pub struct Finding {
     pub module: usize,
     /// The instruction.
     pub addr: GuestAddr,
+    /// The context of the statistics.
+    pub context: u64,
     /// How often what happened.
     pub counts: EventCounts,
 }
 
+/// What was found of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By instruction and context.
+    pub findings: Vec<Finding>,
+    /// How many lines of the first-level data caches each context found that another had brought in.
+    pub reuse_d1: Reuse,
+    /// The same of the last level.
+    pub reuse_ll: Reuse,
+}
+
 /// What was found of processes that have ended, by process.
 #[derive(Clone, Debug, Default)]
-pub struct Findings(Arc<Mutex<HashMap<i32, Vec<Finding>>>>);
+pub struct Findings(Arc<Mutex<HashMap<i32, Found>>>);
 
 impl Findings {
     /// What was found of `pid`, once.
     #[must_use]
-    pub fn take(&self, pid: i32) -> Vec<Finding> {
+    pub fn take(&self, pid: i32) -> Found {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid).unwrap_or_default()
     }
 
-    fn put(&self, pid: i32, findings: Vec<Finding>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, findings);
+    fn put(&self, pid: i32, found: Found) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
 
@@ -86,6 +102,8 @@ struct Process {
     tallies: Vec<Tally>,
     /// Of sites whose number of accesses is not known in advance.
     rare: HashMap<u32, EventCounts>,
+    /// What there is instead, but for predictors, once a thread has left context 0. What was found before belongs to it.
+    contexts: Option<Box<contexts::Contexts>>,
 }
 
 /// See the module's description.
@@ -140,6 +158,7 @@ impl Sink for Simulator {
                 threads: HashMap::new(),
                 tallies: Vec::new(),
                 rare: HashMap::new(),
+                contexts: None,
             },
         );
     }
@@ -155,6 +174,9 @@ impl Sink for Simulator {
         let thread = copy.threads.remove(&tid);
         copy.threads.clear();
         copy.threads.extend(thread.map(|t| (child, t)));
+        if let Some(contexts) = &mut copy.contexts {
+            contexts.forked(tid, child);
+        }
         self.processes.insert(child, copy);
     }
 
@@ -168,7 +190,14 @@ impl Sink for Simulator {
             .entry(tid)
             .or_insert_with(|| Thread { level1: geometries.map(Level1::new), predictor: Predictor::new() });
         let mut rest = words;
+        if p.contexts.is_some() {
+            return contexts::records(p, sites, geometries, tid, rest);
+        }
         while let Some((&site, operands)) = rest.split_first() {
+            if site == CONTEXT_SITE {
+                p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.threads)));
+                return contexts::records(p, sites, geometries, tid, rest);
+            }
             let Some(hot) = sites.hot.get(site as usize) else { return };
             let tally = &mut p.tallies[site as usize].0;
             match hot.kind {
@@ -200,7 +229,7 @@ impl Sink for Simulator {
                     let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
                     rest = after;
                     if let (Some(level1), Some(ll), Some(g)) = (&mut thread.level1, &mut p.last_level, geometries) {
-                        let mut caches = Caches { level1, ll, geometries: g };
+                        let mut caches = Caches { data: |addr, size| level1.data(ll, addr, size), geometries: g };
                         caches.rare(kind, record, &sites.specials, p.rare.entry(site).or_default());
                     }
                 }
@@ -211,6 +240,9 @@ impl Sink for Simulator {
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.threads.remove(&tid);
+            if let Some(contexts) = &mut p.contexts {
+                contexts.thread_ended(tid);
+            }
         }
     }
 
@@ -222,24 +254,34 @@ impl Sink for Simulator {
             if *l1 == 0 {
                 continue;
             }
-            let mut c = EventCounts::default();
-            match site.kind {
-                SiteKind::Fetch => (c.i1mr, c.ilmr) = (*l1, *ll),
-                // Cachegrind books a modification as a read.
-                SiteKind::Read(_) | SiteKind::Modify(_) => (c.d1mr, c.dlmr) = (*l1, *ll),
-                SiteKind::Write(_) => (c.d1mw, c.dlmw) = (*l1, *ll),
-                SiteKind::Conditional => c.bcm = *l1,
-                SiteKind::Indirect => c.bim = *l1,
-                SiteKind::Repeated { .. } | SiteKind::Special { .. } => {}
-            }
-            found.push(Finding { module: site.module as usize, addr: site.addr, counts: c });
+            let c = misses(site.kind, *l1, *ll);
+            found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts: c });
         }
         for (site, counts) in p.rare {
             let site = sites.all[site as usize];
-            found.push(Finding { module: site.module as usize, addr: site.addr, counts });
+            found.push(Finding { module: site.module as usize, addr: site.addr, context: 0, counts });
+        }
+        let mut found = Found { findings: found, ..Found::default() };
+        if let Some(contexts) = p.contexts {
+            contexts.add_to(&sites.all, &mut found);
         }
         self.findings.put(pid, found);
     }
+}
+
+/// So many misses (mispredictions) of a site that is not a rare one.
+fn misses(kind: SiteKind, l1: u64, ll: u64) -> EventCounts {
+    let mut c = EventCounts::default();
+    match kind {
+        SiteKind::Fetch => (c.i1mr, c.ilmr) = (l1, ll),
+        // Cachegrind books a modification as a read.
+        SiteKind::Read(_) | SiteKind::Modify(_) => (c.d1mr, c.dlmr) = (l1, ll),
+        SiteKind::Write(_) => (c.d1mw, c.dlmw) = (l1, ll),
+        SiteKind::Conditional => c.bcm = l1,
+        SiteKind::Indirect => c.bim = l1,
+        SiteKind::Repeated { .. } | SiteKind::Special { .. } => {}
+    }
+    c
 }
 
 #[inline]
@@ -253,14 +295,13 @@ fn word(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// The caches as one thread sees them.
-struct Caches<'a> {
-    level1: &'a mut Level1,
-    ll: &'a mut LastLevel,
+/// The caches as one thread sees them: what becomes of an access of so many bytes.
+struct Caches<'a, F> {
+    data: F,
     geometries: &'a Geometries,
 }
 
-impl Caches<'_> {
+impl<F: FnMut(u64, u32) -> Served> Caches<'_, F> {
     /// Events whose accesses are not known in advance; `counts` gets the accesses, too.
     fn rare(&mut self, kind: SiteKind, record: &[u32], specials: &[Special], counts: &mut EventCounts) {
         match kind {
@@ -284,7 +325,7 @@ impl Caches<'_> {
     }
 
     fn access(&mut self, addr: u64, size: u32, write: bool, counts: &mut EventCounts) {
-        let served = self.level1.data(self.ll, addr, size);
+        let served = (self.data)(addr, size);
         let (all, l1, ll) = if write {
             (&mut counts.dw, &mut counts.d1mw, &mut counts.dlmw)
         } else {

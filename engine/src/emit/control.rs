@@ -156,9 +156,19 @@ impl Emitter<'_> {
     }
 
     pub(super) fn stop(&mut self, insn: &Insn, what: Emulate) {
+        let stub = self.stub_for(insn, what);
+        self.place_stub(stub);
+    }
+
+    /// A stub that is placed later by [`Self::place_stub`].
+    pub(super) fn stub_for(&mut self, insn: &Insn, what: Emulate) -> u32 {
+        self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current })
+    }
+
+    /// Stops here, as if the instruction had not begun.
+    pub(super) fn place_stub(&mut self, id: u32) {
         self.point(Point::Before);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Emulate { what, pc: insn.pc(), next: insn.next(), block: self.current });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
     }

@@ -3,6 +3,7 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
+mod contexts;
 mod control;
 mod flow;
 mod landing;
@@ -132,6 +133,7 @@ pub(crate) struct Emitter<'a> {
     /// The plan of the block at hand.
     here: flow::Plan,
     with_flows: bool,
+    with_contexts: bool,
     loops: Vec<flow::Loop>,
 }
 
@@ -161,6 +163,7 @@ impl<'a> Emitter<'a> {
             plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
+            with_contexts: false,
             loops: Vec::new(),
         }
     }
@@ -423,7 +426,7 @@ impl<'a> Emitter<'a> {
             Class::XsaveMasked => self.xsave(insn),
             Class::Cpuid => self.stop(insn, Emulate::Cpuid),
             Class::Xgetbv => self.stop(insn, Emulate::Xgetbv),
-            Class::ClientRequest => self.stop(insn, Emulate::ClientRequest),
+            Class::ClientRequest => self.client_request(insn),
             Class::ClientGetNr => self.stop(insn, Emulate::ClientGetNr),
             Class::Int3 => self.stop(insn, Emulate::Int3),
             Class::InPlace => self.stop(insn, Emulate::InPlace),

@@ -505,6 +505,13 @@ impl Emitter<'_> {
         self.return_registers((a, b), given);
     }
 
+    /// Lets the next access to every line through.
+    pub(super) fn forget_lines(&mut self) {
+        if let Some(f) = self.tracer.settings.accesses {
+            self.out.code.empty_table(f);
+        }
+    }
+
     /// Two registers that `insn` does not use; they are saved unless the block holds some anyway.
     fn scratch_registers(&mut self, insn: &Insn) -> ((Gpr, Gpr), bool) {
         if let Some(regs) = self.tracer.held.filter(|_| self.tracer.held_to == usize::MAX) {

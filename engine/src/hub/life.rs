@@ -11,11 +11,13 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::renew::fault_pending;
-use super::{Hub, affinity, counted_slot};
-use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
+use super::{Hub, affinity, contexts};
+use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::contexts::{Books, NAMED, ThreadContexts};
+use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Corrections, Process, State, Thread};
+use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
 use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
 
@@ -65,10 +67,12 @@ impl Hub<'_> {
         }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
         self.traps_of_child(pid, tid, child_pid, child);
+        let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
-            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
+            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false, contexts },
         );
+        self.begin_contexts(tid, child);
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
@@ -90,7 +94,7 @@ impl Hub<'_> {
             p.space.borrow_mut().users += 1;
             Rc::new(())
         };
-        let folded = self.sum(p);
+        let books = self.sum(p);
         let process = Process {
             pid: child,
             parent,
@@ -99,10 +103,10 @@ impl Hub<'_> {
             pool: p.pool.clone(),
             memory,
             threads: Vec::new(),
-            folded,
-            corrections: p.corrections.clone(),
-            earlier: p.earlier.clone(),
             vforked,
+            books,
+            names: p.names.clone(),
+            popped_too_many: p.popped_too_many,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -122,6 +126,9 @@ impl Hub<'_> {
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.ready_trace(t)
         {
+            if self.context(tid) != 0 {
+                self.record_context(tid);
+            }
             if self.is_renewing(tid) {
                 return self.park(t, State::Cache, false);
             }
@@ -132,7 +139,7 @@ impl Hub<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
     pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
-        match self.threads.get(&tid).map(|th| (th.state, th.switch)) {
+        match self.threads.get(&tid).map(|th| (th.state, th.switch || th.contexts.follow.is_some())) {
             None if tid == self.main && self.processes.is_empty() => {
                 let _ = t.resume(How::Continue, 0);
             }
@@ -168,10 +175,11 @@ impl Hub<'_> {
                     }
                     _ if switch => self.switch_on_the_way(t, state),
                     // It has been stopped while its translation was thrown away.
-                    State::Guest => match t.rip() {
-                        Ok(rip) => self.enter(t, rip),
-                        Err(_) => {}
-                    },
+                    State::Guest => {
+                        if let Ok(rip) = t.rip() {
+                            self.enter(t, rip);
+                        }
+                    }
                     _ => {
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -240,6 +248,7 @@ impl Hub<'_> {
         let counting = self.settings.count_at_start;
         let mut space = space;
         space.code_limit = self.settings.code_limit;
+        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
             space.trace.id = feed.new_space();
@@ -253,18 +262,28 @@ impl Hub<'_> {
             pool: Rc::new(RefCell::new(pool)),
             memory,
             threads: vec![tid],
-            folded: Vec::new(),
-            corrections: Corrections::default(),
-            earlier: Vec::new(),
             vforked: false,
+            books: Books::default(),
+            names: Vec::new(),
+            popped_too_many: false,
             counting,
             exe: exe.clone(),
             args: args.clone(),
             reported: false,
         };
         self.processes.insert(tid, process);
-        self.threads
-            .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.threads.insert(
+            tid,
+            Thread {
+                pid: tid,
+                state: State::Cache,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts: ThreadContexts::default(),
+            },
+        );
         self.traps_of_tables(tid);
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
@@ -284,13 +303,11 @@ impl Hub<'_> {
     fn forget_process(&mut self, pid: i32) {
         let Some(p) = self.processes.remove(&pid) else { return };
         for tid in &p.threads {
+            self.contexts_ended(*tid);
             if let Some(th) = self.threads.remove(tid) {
                 let mut pool = p.pool.borrow_mut();
                 if !th.folded {
-                    pool.give_back(th.slot);
-                    if let Some(o) = th.other {
-                        pool.give_back(o);
-                    }
+                    contexts::give_back(&th, &mut pool);
                 }
             }
         }
@@ -335,33 +352,27 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
-        let counted = counted_slot(th, p.counting);
-        let mut pool = p.pool.borrow_mut();
-        if let Some(slot) = counted {
-            let uncollected = self.uncollected.remove(&tid);
-            super::ask::add_collected(&pool, slot, cells, uncollected.as_ref(), &mut p.folded);
-        }
-        pool.give_back(th.slot);
-        if let Some(o) = th.other {
-            pool.give_back(o);
-        }
-        drop(pool);
+        let mut books = std::mem::take(&mut p.books);
+        let uncollected = self.uncollected.remove(&tid);
+        contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
+        p.books = books;
+        contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
-        if p.threads.is_empty() {
+        let last = p.threads.is_empty();
+        self.contexts_ended(tid);
+        if last {
             self.report(pid, exit);
         }
     }
 
     /// All counts of a process so far.
-    pub(super) fn sum(&self, p: &Process) -> Vec<u64> {
-        let mut sum = p.folded.clone();
+    pub(super) fn sum(&self, p: &Process) -> Books {
+        let mut books = p.books.clone();
         let cells = p.space.borrow().trans.cells();
         for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
-            if let Some(slot) = counted_slot(th, p.counting) {
-                super::ask::add_collected(&p.pool.borrow(), slot, cells, self.uncollected.get(tid), &mut sum);
-            }
+            contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
         }
-        sum
+        books
     }
 
     fn report(&mut self, pid: i32, exit: Option<Exit>) {
@@ -373,7 +384,13 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let counts = p.counts(&p.folded);
+        let counts = p.books.sum().counts(&space.trans);
+        let books = if p.books.many() { p.books.all() } else { &[] };
+        let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
+        let contexts: Vec<ContextCounts> = books
+            .iter()
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
+            .collect();
         self.session.process_ends(&ProcessReport {
             pid,
             parent: p.parent,
@@ -382,6 +399,7 @@ impl Hub<'_> {
             exit,
             modules: &space.modules,
             counts: &counts,
+            contexts: &contexts,
         });
     }
 

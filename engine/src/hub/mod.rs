@@ -7,6 +7,7 @@
 mod affinity;
 mod ask;
 mod clientreq;
+mod contexts;
 mod life;
 mod renew;
 mod signal;
@@ -60,6 +61,8 @@ pub(crate) struct Hub<'s> {
     uncollected: Map<i32, ask::Uncollected>,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
+    /// Threads that wait until those that follow them have changed their context.
+    held: Map<i32, contexts::Held>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -95,6 +98,7 @@ pub(crate) fn run(
         full: None,
         uncollected: Map::default(),
         standstill: None,
+        held: Map::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -245,7 +249,13 @@ impl Hub<'_> {
 
     /// What gs must be while `tid` runs translated code.
     fn gs(&self, tid: i32) -> u64 {
-        self.threads.get(&tid).and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot))).unwrap_or(0)
+        let Some(th) = self.threads.get(&tid) else { return 0 };
+        let Some(p) = self.processes.get(&th.pid) else { return 0 };
+        let pool = p.pool.borrow();
+        match pool.scratch(th.slot, Scratch::ContextBase) {
+            0 => pool.gs(th.slot),
+            base => base,
+        }
     }
 
     /// A stop at a stub; `rip` is the address behind the stub.
@@ -536,13 +546,21 @@ impl Hub<'_> {
         if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
     }
 
-    /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
+    /// Does what is to be done with a thread's counters: it changes to those for the other state of instrumentation, or for
+    /// another context.
+    fn change_over(&mut self, t: Stopped) -> Option<Stopped> {
+        let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
+        let t = if switch { self.switch_slot(t)? } else { t };
+        self.follow_leader(t)
+    }
+
+    /// Changes over to other counters where the thread happens to be. What it has entered it leaves at an instruction's
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
-            if let Some(t) = self.switch_slot(t) {
+            if let Some(t) = self.change_over(t) {
                 if state == State::Guest {
                     return self.enter(t, regs.rip);
                 }
@@ -557,7 +575,7 @@ impl Hub<'_> {
         let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
         if t.set_regs(&regs).is_ok()
             && t.set_sigmask(mask).is_ok()
-            && let Some(t) = self.switch_slot(t)
+            && let Some(t) = self.change_over(t)
         {
             self.enter(t, regs.rip);
         }
@@ -583,20 +601,31 @@ impl Hub<'_> {
         if pool.copy_scratch(th.slot, to).is_err() {
             return Some(t);
         }
+        let many = p.books.many();
+        if many {
+            contexts::copy_header(&pool, th.slot, to);
+        }
         th.other = Some(th.slot);
         th.slot = to;
+        drop(pool);
+        let mut t = if fresh { self.ready_trace(t)? } else { t };
+        if many {
+            t = self.book_to(t, self.context(tid))?;
+            self.record_context(tid);
+        }
         if let Ok(mut regs) = t.regs() {
-            regs.gs_base = pool.gs(to);
+            regs.gs_base = self.gs(tid);
             let _ = t.set_regs(&regs);
         }
-        drop(pool);
-        if let Some(feed) = &self.feed {
+        if let Some(feed) = &self.feed
+            && let Some(p) = self.process_of(tid)
+        {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 p.pool.borrow().forget_lines(to);
             }
         }
-        if fresh { self.ready_trace(t) } else { Some(t) }
+        Some(t)
     }
 
     fn masked(&self) -> bool {

@@ -103,9 +103,10 @@ impl Hub<'_> {
 
     fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
         let collecting = self.collecting(tid);
+        let context = self.context(tid);
         let Some(p) = self.process_of_mut(tid) else { return };
         if p.counting && collecting {
-            p.corrections.not_the_last(block, executed);
+            p.books.of(context).corrections.not_the_last(block, executed);
         }
     }
 
@@ -118,13 +119,15 @@ impl Hub<'_> {
         }
         let block = *p.space.borrow().trans.block(b.block);
         let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
+        let context = super::contexts::booked_to(th, p, regs.gs_base);
+        let corrections = &mut p.books.of(context).corrections;
         if collecting {
-            p.corrections.left(b.block, &block, b.executed, b.bumped);
+            corrections.left(b.block, &block, b.executed, b.bumped);
         }
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             if collecting {
-                p.corrections.take_off(rep.cell, left);
+                corrections.take_off(rep.cell, left);
             }
             if let Some(site) = rep.site {
                 self.record_repeat(tid, site, regs);
@@ -164,6 +167,12 @@ impl Hub<'_> {
             }
             if signal == libc::SIGSEGV && self.stale_protection(&t, &info) {
                 let _ = t.resume(How::Continue, 0);
+                return;
+            }
+            if self.request_is_elsewhere(tid, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
                 return;
             }
             let Some((space, _)) = self.space_and_state(tid) else { return };

@@ -23,12 +23,12 @@ impl Hub<'_> {
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let gs = p.pool.borrow().gs(th.slot);
+        let gadget = p.space.borrow().gadget;
         if p.pool.borrow().set_scratch(th.slot, Scratch::TracePos, arena::TRACE_BUFFER).is_err() {
             return Some(t);
         }
-        let gadget = p.space.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+        guard(&mut remote, gs);
         remote.thread.take()
     }
 
@@ -37,7 +37,10 @@ impl Hub<'_> {
     pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
         let Some(p) = self.processes.get(&th.pid) else { return false };
-        let guard = p.pool.borrow().gs(th.slot) + arena::TRACE_GUARD;
+        if p.pool.borrow().at(regs.gs_base).is_none() {
+            return false;
+        }
+        let guard = regs.gs_base + arena::TRACE_GUARD;
         let at = super::signal::address_of(info);
         if !(guard..guard + 4096).contains(&at) {
             return false;
@@ -135,4 +138,9 @@ impl Hub<'_> {
             self.drain(tid, slot);
         }
     }
+}
+
+/// Makes the page behind the trace buffer of the slot at `gs` one that cannot be written.
+pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
+    remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
 }

@@ -106,6 +106,8 @@ pub struct Options {
     pub branch_sim: bool,
     /// The caches to simulate, as far as they were chosen.
     pub caches: Given,
+    /// Whether each context of the statistics gets a profile of its own.
+    pub separate_contexts: bool,
     /// The tool.
     pub tool: Tool,
     /// The settings of the callgrind tool that cachegrind does not have.
@@ -137,6 +139,7 @@ impl Options {
             cache_sim: false,
             branch_sim: false,
             caches: Given::default(),
+            separate_contexts: true,
             tool: Tool::default(),
             callgrind: callgrind::settings::Settings::default(),
             words: Vec::new(),

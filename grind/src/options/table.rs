@@ -298,6 +298,16 @@ pub static OPTIONS: &[Opt] = &[
         "simulate branch prediction: count conditional and indirect branches and mispredictions",
     ),
     opt(
+        &["--contexts"],
+        Kind::Choice(&["separate", "merged"]),
+        Role::Tool(|o, v| {
+            o.separate_contexts = matches!(v, Value::Text(way) if way == "separate");
+            Ok(())
+        }),
+        "separate",
+        "of a program that changes the context of the statistics, write a profile for each context, too, or only their sum",
+    ),
+    opt(
         &["--I1"],
         CACHE,
         Role::Tool(|o, v| {
