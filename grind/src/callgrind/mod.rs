@@ -4,14 +4,19 @@
 //! - [`settings`] says what the options ask for, and which functions they concern; [`table`] lists them;
 //! - [`code`] describes the program's code to the model;
 //! - [`rows`] turns what the model found into a part of a profile;
-//! - [`parts`] names the files.
+//! - [`parts`] names the files, [`dumps`] writes them;
+//! - [`summary`] says in the log what was collected;
+//! - [`control`] hears what is asked from outside.
 //!
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
 pub mod code;
+pub mod control;
+pub mod dumps;
 pub mod parts;
 pub mod rows;
 pub mod settings;
+pub mod summary;
 pub mod table;
 #[cfg(test)]
 mod tests;
