@@ -33,7 +33,7 @@ struct LastSlot {
 }
 
 /// A table of rows of `width` counts, found by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table<K> {
     width: usize,
     pub(crate) keys: Vec<K>,
@@ -76,7 +76,7 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
 }
 
 /// All counts of one thread since the last dump.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Book {
     costs: usize,
     /// A row is the number of calls and the inclusive costs.

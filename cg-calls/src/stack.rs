@@ -24,7 +24,7 @@ pub(crate) struct Frame {
 }
 
 /// Frames, the innermost last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stack {
     costs: usize,
     frames: Vec<Frame>,

@@ -88,7 +88,7 @@ struct Known {
 }
 
 /// A state that a signal handler interrupted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Outer {
     bottom: usize,
     path: PathId,
@@ -105,7 +105,7 @@ struct Outer {
 /// One thread's calls. See the crate's description for the order of events.
 ///
 /// Events answer whether there is a [request](Calls::take_request), which must be dealt with before the next event.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Calls {
     config: Config,
     contexts: Contexts,

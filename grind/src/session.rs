@@ -7,17 +7,21 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use grind_engine::{Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Session};
+use cg_format::callgrind as format;
+use grind_engine::{Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session};
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::callgrind::boundaries::Boundaries;
+use crate::callgrind::parts::Parts;
+use crate::callgrind::{self, output};
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
 use crate::front::Reporter;
 use crate::log::{Log, Target, Voice, command_line};
-use crate::options::Options;
+use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::simulator::Findings;
@@ -36,6 +40,8 @@ pub struct Runner<'a> {
     options: &'a Options,
     simulation: Simulation,
     findings: Findings,
+    /// What was found of calls, and where functions are, with the callgrind tool.
+    calls: Option<(callgrind::sink::Findings, Boundaries)>,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -58,6 +64,7 @@ impl<'a> Runner<'a> {
             options,
             simulation: Simulation::default(),
             findings: Findings::default(),
+            calls: None,
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             attribute,
@@ -72,6 +79,71 @@ impl<'a> Runner<'a> {
     pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
         self.simulation = simulation;
         self.findings = findings;
+    }
+
+    /// Makes profiles of calls, which will be in `findings`.
+    pub fn record_calls(&mut self, findings: callgrind::sink::Findings) {
+        self.calls = Some((findings, Boundaries::new(self.options.names())));
+    }
+
+    /// Writes what was found of calls; the summary, if there is one.
+    fn write_calls(&mut self, report: &ProcessReport<'_>) -> Option<String> {
+        let pid = report.pid;
+        let outcome = self.calls.as_ref().and_then(|(found, _)| found.take(pid))?;
+        let settings = &self.options.callgrind;
+        let events = settings.events(false, false);
+        let base = self.options.callgrind_out_file().expand(pid, &mut self.sequence);
+        let mut parts = Parts::new(base, settings.combine_dumps);
+        let header = output::header(pid, &report.args);
+        let mut files: Vec<(PathBuf, format::Profile)> = Vec::new();
+        let mut names = format::Names::default();
+        let mut total = Vec::new();
+        for found in &outcome.parts {
+            let number = parts.number();
+            let made = match output::parts(settings, events, &outcome.catalogue, found, number, &mut names) {
+                Ok(made) => made,
+                Err(error) => {
+                    let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
+                    self.user(pid, &text);
+                    continue;
+                }
+            };
+            let threads: Vec<u64> = made.iter().filter_map(|(thread, _)| *thread).collect();
+            for (to, (_, part)) in parts.next(&found.trigger, &threads).into_iter().zip(made) {
+                let costs = part.total();
+                total.resize(total.len().max(costs.len()), 0);
+                total.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+                match files.iter_mut().find(|(path, _)| *path == to.path) {
+                    Some((_, file)) => file.parts.push(part),
+                    None => {
+                        let file = format::Profile { header: header.clone(), parts: vec![part], ..Default::default() };
+                        files.push((to.path, file));
+                    }
+                }
+            }
+        }
+        for (path, mut file) in files {
+            file.names = names.clone();
+            let fill = |out: &mut dyn std::io::Write| format::Writer::new(settings.write_options()).profile(out, &file);
+            let saved = dump::save_text(&path, "callgrind.out", &self.spare, fill);
+            self.tell_saved(pid, &path, saved);
+        }
+        Some(output::summary(events, &total))
+    }
+
+    fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) {
+        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
+        match saved {
+            Saved::AsAsked => {}
+            Saved::Elsewhere(reason, instead) => {
+                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
+                self.user(pid, &text);
+            }
+            Saved::Nowhere(reason) => {
+                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
+                self.user(pid, &text);
+            }
+        }
     }
 
     /// Tells the front how the first process fares.
@@ -232,6 +304,15 @@ impl Session for Runner<'_> {
                 self.user(pid, "");
             }
         }
+        if self.calls.is_some() {
+            let summary = self.write_calls(report);
+            if let Some(summary) = summary.filter(|_| self.options.verbosity > 0) {
+                self.user(pid, &summary);
+            }
+            self.log.end(pid);
+            self.processes.remove(&pid);
+            return;
+        }
         let mut counts = CountTable::new(self.simulation.events());
         counts.add_instructions(report.counts);
         for found in self.findings.take(pid) {
@@ -247,19 +328,7 @@ impl Session for Runner<'_> {
             Ok(profile) => {
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
                 let saved = dump::save(&profile, &path, &self.spare);
-                let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
-                match saved {
-                    Saved::AsAsked => {}
-                    Saved::Elsewhere(reason, instead) => {
-                        let text =
-                            format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
-                        self.user(pid, &text);
-                    }
-                    Saved::Nowhere(reason) => {
-                        let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
-                        self.user(pid, &text);
-                    }
-                }
+                self.tell_saved(pid, &path, saved);
                 if self.options.verbosity > 0 {
                     let summary = simulation::summary(self.simulation.events(), profile.total());
                     self.user(pid, &summary);
@@ -272,6 +341,10 @@ impl Session for Runner<'_> {
         }
         self.log.end(pid);
         self.processes.remove(&pid);
+    }
+
+    fn boundaries(&mut self, module: &Module) -> Vec<u64> {
+        self.calls.as_mut().map(|(_, boundaries)| boundaries.of(module)).unwrap_or_default()
     }
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {
@@ -290,7 +363,10 @@ impl Session for Runner<'_> {
     }
 
     fn tool_name(&self) -> &str {
-        "cachegrind"
+        match self.options.tool {
+            Tool::Cachegrind => "cachegrind",
+            Tool::Callgrind => "callgrind",
+        }
     }
 
     fn notice(&mut self, pid: i32, notice: Notice) {

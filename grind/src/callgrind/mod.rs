@@ -3,15 +3,21 @@
 //!
 //! - [`settings`] says what the options ask for, and which functions they concern; [`table`] lists them;
 //! - [`code`] describes the program's code to the model;
+//! - [`sink`] drives the model with what the engine records;
 //! - [`rows`] turns what the model found into a part of a profile;
+//! - [`output`] makes files of it;
+//! - [`boundaries`] tells the engine where functions begin and end;
 //! - [`parts`] names the files.
 //!
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
+pub mod boundaries;
 pub mod code;
+pub mod output;
 pub mod parts;
 pub mod rows;
 pub mod settings;
+pub mod sink;
 pub mod table;
 #[cfg(test)]
 mod tests;
