@@ -130,18 +130,17 @@ pub enum Saved {
 
 /// Writes `profile` to `path`, or, if that fails, to a new file in `spare`.
 pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
-    save_with(path, spare, "cachegrind.out", &|out| write(out, profile))
+    save_text(path, "cachegrind.out", spare, |out| write(out, profile))
 }
 
-/// Writes what `fill` writes to `path`, or, if that fails, to a new file in `spare`, which is called as `path` is, or else
-/// `name`.
-pub fn save_with(
+/// Writes to `path` what `fill` does, or, if that fails, to a new file in `spare`. `name` is its name where `path` has none.
+pub fn save_text(
     path: &Path,
-    spare: &Path,
     name: &str,
-    fill: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>,
+    spare: &Path,
+    fill: impl Fn(&mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> Saved {
-    let Err(error) = cg_format::atomic::write_file(path, 0o600, fill) else { return Saved::AsAsked };
+    let Err(error) = cg_format::atomic::write_file(path, 0o600, &fill) else { return Saved::AsAsked };
     let reason = crate::resolve::reason(&error.cause);
     let name = path.file_name().map_or_else(|| name.into(), |n| n.to_string_lossy().into_owned());
     let elsewhere =

@@ -98,6 +98,7 @@ impl Simulation {
             fetches: self.caches.map(|g| filter(g.i1, g.min_line())),
             accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
             branches: self.branches,
+            calls: None,
         }
     }
 
@@ -201,7 +202,7 @@ pub fn summary(events: Events, total: &[i128]) -> String {
 }
 
 /// `1,234,567`
-fn with_commas(number: i128) -> String {
+pub(crate) fn with_commas(number: i128) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

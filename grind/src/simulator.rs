@@ -118,7 +118,7 @@ impl Sink for Simulator {
                 }
                 SiteKind::Conditional => (0, HotKind::Conditional),
                 SiteKind::Indirect => (0, HotKind::Indirect),
-                SiteKind::Repeated { .. } | SiteKind::Special { .. } => (0, HotKind::Rare),
+                _ => (0, HotKind::Rare),
             };
             Hot { addr: s.addr.0, size, kind }
         }));
@@ -230,7 +230,7 @@ impl Sink for Simulator {
                 SiteKind::Write(_) => (c.d1mw, c.dlmw) = (*l1, *ll),
                 SiteKind::Conditional => c.bcm = *l1,
                 SiteKind::Indirect => c.bim = *l1,
-                SiteKind::Repeated { .. } | SiteKind::Special { .. } => {}
+                _ => {}
             }
             found.push(Finding { module: site.module as usize, addr: site.addr, counts: c });
         }

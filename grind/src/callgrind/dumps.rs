@@ -18,7 +18,7 @@ use super::code::Catalogue;
 use super::parts::{Destination, Parts, Trigger};
 use super::rows;
 use super::settings::Settings;
-use crate::dump::{Saved, save_with};
+use crate::dump::{Saved, save_text};
 
 /// What is known of a run before anything is counted.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ impl Dumps {
             return Saved::Nowhere(error.to_string());
         }
         if !to.append {
-            return save_with(&to.path, &self.about.spare, "callgrind.out", &|out| out.write_all(&text));
+            return save_text(&to.path, "callgrind.out", &self.about.spare, |out| out.write_all(&text));
         }
         // A blank line keeps it apart from the `totals:` before.
         text.insert(0, b'\n');
