@@ -214,6 +214,11 @@ pub trait Session {
     fn wish(&mut self) -> Option<Wish> {
         None
     }
+    /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when
+    /// the module is mapped, if calls are recorded.
+    fn boundaries(&mut self, _module: &Module) -> Vec<u64> {
+        Vec::new()
+    }
     /// Text that the guest prints through a client request (already formatted).
     fn client_print(&mut self, pid: i32, text: &[u8]);
     /// The guest asked to switch counting although it is in that state already.

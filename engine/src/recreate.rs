@@ -28,6 +28,8 @@ pub(crate) struct Repeat {
     pub(crate) address32: bool,
     /// Where its accesses are recorded, if they are.
     pub(crate) site: Option<u32>,
+    /// Where its executions are told, if they are.
+    pub(crate) told: Option<u32>,
 }
 
 /// An instruction's boundary.
@@ -59,7 +61,9 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
         return match space.trans.point(rip) {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
-            Some(Point::Rep { cell, address32, site }) => at(p.index, false, Some(Repeat { cell, address32, site })),
+            Some(Point::Rep { cell, address32, site, told }) => {
+                at(p.index, false, Some(Repeat { cell, address32, site, told }))
+            }
             Some(Point::Spilled(_) | Point::Request { .. }) | None => Spot::Between,
         };
     }
@@ -84,7 +88,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
             }
         }
         Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
-        Some(Point::Rep { cell, address32, site }) => rep = Some(Repeat { cell, address32, site }),
+        Some(Point::Rep { cell, address32, site, told }) => rep = Some(Repeat { cell, address32, site, told }),
         _ => {}
     }
     // Last: a register that was saved by the instruction held a value of ours.

@@ -169,6 +169,16 @@ impl SlotPool {
         let _ = self.file.write_all_at(&tables, u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_AREA);
     }
 
+    /// Takes `n` off a cell; returns what remains.
+    pub(crate) fn take_off_cell(&self, id: SlotId, cell: u32, n: u64) -> u64 {
+        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(arena::cell_offset(cell));
+        let mut b = [0; 8];
+        let _ = self.file.read_exact_at(&mut b, at);
+        let remains = u64::from_le_bytes(b).wrapping_sub(n);
+        let _ = self.file.write_all_at(&remains.to_le_bytes(), at);
+        remains
+    }
+
     /// Adds the first `n` cells to `sum` (grown as needed).
     pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
         if sum.len() < n as usize {

@@ -85,6 +85,7 @@ pub(crate) struct Protected {
 struct Outside<'a> {
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
+    boundaries: &'a [Arc<[u64]>],
     /// The range that was asked for last.
     last: Cell<(u64, u64)>,
 }
@@ -100,6 +101,12 @@ impl Known for Outside<'_> {
 
     fn none_before(&self, pc: u64) -> u64 {
         self.trans.next_begin(pc)
+    }
+
+    fn boundary_in(&self, start: u64, end: u64) -> Option<u64> {
+        let range = self.ranges.iter().find(|r| start >= r.start && start < r.end)?;
+        let list = self.boundaries.get(range.module as usize)?;
+        list.get(list.partition_point(|b| *b < start)).copied().filter(|b| *b < end)
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
@@ -122,6 +129,10 @@ pub(crate) struct SpaceTrace {
     pub(crate) announced: usize,
     /// Special ones among them.
     pub(crate) announced_specials: usize,
+    /// Blocks that have been announced.
+    pub(crate) announced_blocks: usize,
+    /// The sink does not know the present modules.
+    pub(crate) map_changed: bool,
 }
 
 /// See the module's description.
@@ -129,6 +140,8 @@ pub(crate) struct SpaceTrace {
 pub(crate) struct Space {
     pub(crate) trans: TransTab,
     pub(crate) modules: Vec<Module>,
+    /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
+    boundaries: Vec<Arc<[u64]>>,
     ranges: Vec<ExecRange>,
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) tables_at: u64,
@@ -197,6 +210,7 @@ impl Space {
         Self {
             trans: TransTab::default(),
             modules: Vec::new(),
+            boundaries: Vec::new(),
             ranges: Vec::new(),
             chunks: Vec::new(),
             tables_at,
@@ -247,6 +261,7 @@ impl Space {
         Self {
             trans: self.trans.clone(),
             modules: self.modules.clone(),
+            boundaries: self.boundaries.clone(),
             ranges: self.ranges.clone(),
             chunks,
             tables_at: self.tables_at,
@@ -391,6 +406,7 @@ impl Space {
     pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
         self.ranges.clear();
         self.code.clear();
+        self.trace.map_changed = true;
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
             let vdso = r.name == b"[vdso]";
@@ -426,6 +442,9 @@ impl Space {
                 end: GuestAddr(VSYSCALL_PAGE + 4096),
                 offset: 0,
             });
+            if self.boundaries.len() + 1 == self.modules.len() {
+                self.boundaries.push(Arc::new([]));
+            }
             let module = (self.modules.len() - 1) as u32;
             self.ranges.push(ExecRange {
                 start: VSYSCALL_PAGE,
@@ -435,6 +454,21 @@ impl Space {
                 shared: None,
             });
         }
+    }
+
+    /// Modules whose boundaries are not known yet.
+    pub(crate) fn unbounded_modules(&self) -> &[Module] {
+        &self.modules[self.boundaries.len()..]
+    }
+
+    /// Takes note of the boundaries of the first module that has none yet.
+    pub(crate) fn add_boundaries(&mut self, list: Vec<u64>) {
+        self.boundaries.push(list.into());
+    }
+
+    /// What is executable at present.
+    pub(crate) fn mapped_modules(&self) -> Vec<Module> {
+        self.ranges.iter().map(|r| self.modules[r.module as usize].clone()).collect()
     }
 
     /// Forgets code that was read, but not translated.
@@ -459,7 +493,8 @@ impl Space {
         }
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
-        let outside = Outside { trans: &self.trans, ranges: &self.ranges, last: Cell::default() };
+        let outside =
+            Outside { trans: &self.trans, ranges: &self.ranges, boundaries: &self.boundaries, last: Cell::default() };
         let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
         let volatile = |start: u64, end: u64| {
             any_volatile
@@ -487,6 +522,17 @@ impl Space {
                 last.set((r.start, r.end, r.module));
                 r.module
             };
+            let boundaries = &self.boundaries;
+            let crosses = |from: u64, to: u64| {
+                let Some(r) = ranges.iter().find(|r| from >= r.start && from < r.end) else { return true };
+                if to < r.start || to >= r.end {
+                    return true;
+                }
+                let Some(list) = boundaries.get(r.module as usize) else { return false };
+                let place = |pc: u64| list.partition_point(|b| *b <= pc);
+                let to_place = place(to);
+                to_place != place(from) || to_place > 0 && list[to_place - 1] == to
+            };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let flows = !self.volatile(pc) && !self.trace.settings.any();
@@ -494,6 +540,7 @@ impl Space {
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
+                .bounded(&crosses)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);

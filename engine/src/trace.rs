@@ -5,11 +5,12 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::addr::GuestAddr;
-use crate::api::Ask;
+use crate::api::{Ask, Module, StaticEvents};
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -26,14 +27,66 @@ pub struct TraceSettings {
     pub accesses: Option<Filter>,
     /// Outcomes of conditional branches, and targets of indirect ones.
     pub branches: bool,
+    /// Executed blocks and transfers of control.
+    pub calls: Option<CallTrace>,
 }
 
 impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.accesses.is_some() || self.branches
+        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some()
     }
+}
+
+/// Which transfers of control are recorded: all calls, returns and indirect jumps; of the others those that get to, or over,
+/// a boundary of [`crate::Session::boundaries`]. Nothing is counted then: every executed block is told, with or before the
+/// transfer of control that ends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTrace {
+    /// Every direct jump, and every conditional one that is taken, is recorded too.
+    pub jumps: bool,
+}
+
+/// An instruction of a [`Block`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its address.
+    pub addr: GuestAddr,
+    /// Its length in bytes.
+    pub len: u8,
+    /// Whether an execution of the block is one of the instruction. (If not, records of its own tell how often.)
+    pub counted: bool,
+    /// What an execution does.
+    pub events: StaticEvents,
+}
+
+/// Instructions that are executed one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Index of its module.
+    pub module: u32,
+    /// At least one; each begins where the last one ends.
+    pub instructions: Vec<Instruction>,
+}
+
+/// How control is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// A call of this address.
+    Call(GuestAddr),
+    /// An indirect call.
+    CallIndirect,
+    /// A return.
+    Return,
+    /// An indirect jump.
+    JumpIndirect,
+    /// A jump to this address.
+    Jump(GuestAddr),
+    /// A conditional jump to this address, taken.
+    Taken(GuestAddr),
+    /// No jump: what follows is on the other side of a boundary.
+    Onward(GuestAddr),
 }
 
 /// The part of a cache's geometry that decides which accesses change nothing: those to the line that was used last in its
@@ -83,6 +136,25 @@ pub enum SiteKind {
         index: u32,
         /// Words of a record.
         words: u16,
+    },
+    /// A block is executed. No operands.
+    Block {
+        /// Its number in the list of its space's blocks.
+        block: u32,
+    },
+    /// A transfer of control. Operands: the stack pointer after it; for indirect ones and returns the target.
+    Transfer {
+        /// Which one.
+        how: Transfer,
+        /// The block that it ends.
+        block: u32,
+        /// The record also tells that the block is executed.
+        tells: bool,
+    },
+    /// A repeated instruction has ended or was interrupted. Operand: how often it has been executed in all by the thread.
+    Executions {
+        /// The block that it belongs to.
+        block: u32,
     },
 }
 
@@ -162,6 +234,9 @@ impl SiteKind {
             Self::Read(_) | Self::Write(_) | Self::Modify(_) | Self::Indirect => 3,
             Self::Repeated { .. } => 13,
             Self::Special { words, .. } => words as usize,
+            Self::Block { .. } => 1,
+            Self::Transfer { how: Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect, .. } => 5,
+            Self::Transfer { .. } | Self::Executions { .. } => 3,
         }
     }
 }
@@ -190,10 +265,25 @@ pub struct Site {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpaceId(pub u32);
 
+/// A signal handler that is about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Its address.
+    pub addr: GuestAddr,
+    /// The stack pointer of the code that it interrupts.
+    pub sp: u64,
+    /// The stack that it runs on, if that is not the one of the interrupted code.
+    pub stack: Option<Range<u64>>,
+}
+
 /// Where the trace goes. All calls come from one thread of its own, in the order in which things happened to a process.
 pub trait Sink: Send {
     /// More sites of a space; they are numbered on from the last, and so are its special ones among themselves.
     fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]);
+    /// More blocks of a space; they are numbered on from the last.
+    fn blocks(&mut self, _space: SpaceId, _blocks: &[Block]) {}
+    /// What code of a space is executed from, from now on. Modules that are not in the list any more are gone.
+    fn mapped(&mut self, _space: SpaceId, _modules: &[Module]) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.
@@ -208,6 +298,13 @@ pub trait Sink: Send {
     /// handed over. Whatever the session needs must be there for [`crate::Session::asked`], which is called next (but not
     /// for [`Ask::ToggleCollect`]).
     fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Ask) {}
+    /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
+    /// that have been told, just the first `executed` were executed (there may be more of them, too).
+    fn corrected(&mut self, _pid: i32, _tid: i32, _block: u32, _counted: usize, _executed: usize) {}
+    /// A signal handler begins.
+    fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
+    /// The thread makes the system call that ends a signal handler.
+    fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
     /// A thread begins to record (again), or ceases to.
     fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
     /// A thread has ended, all its records have been handed over.
@@ -220,6 +317,8 @@ pub trait Sink: Send {
 #[derive(Debug)]
 enum Message {
     Sites(SpaceId, Vec<Site>, Vec<Special>),
+    Blocks(SpaceId, Vec<Block>),
+    Mapped(SpaceId, Vec<Module>),
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
@@ -227,6 +326,9 @@ enum Message {
     Records(i32, i32, Vec<u32>),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
+    Corrected(i32, i32, u32, usize, usize),
+    SignalBegins(i32, i32, Handler),
+    SignalEnds(i32, i32),
     ThreadEnded(i32, i32),
     ProcessEnded(i32, Sender<()>),
 }
@@ -270,6 +372,28 @@ impl Feed {
         if !sites.is_empty() {
             self.send(Message::Sites(space, sites.to_vec(), specials.to_vec()));
         }
+    }
+
+    pub(crate) fn blocks(&self, space: SpaceId, blocks: &[Block]) {
+        if !blocks.is_empty() {
+            self.send(Message::Blocks(space, blocks.to_vec()));
+        }
+    }
+
+    pub(crate) fn mapped(&self, space: SpaceId, modules: Vec<Module>) {
+        self.send(Message::Mapped(space, modules));
+    }
+
+    pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+        self.send(Message::Corrected(pid, tid, block, counted, executed));
+    }
+
+    pub(crate) fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
+        self.send(Message::SignalBegins(pid, tid, handler));
+    }
+
+    pub(crate) fn signal_ends(&self, pid: i32, tid: i32) {
+        self.send(Message::SignalEnds(pid, tid));
     }
 
     pub(crate) fn space_copied(&self, from: SpaceId, to: SpaceId) {
@@ -330,6 +454,8 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
     for message in from {
         match message {
             Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
+            Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
+            Message::Mapped(space, modules) => sink.mapped(space, &modules),
             Message::SpaceCopied(from, to) => sink.space_copied(from, to),
             Message::Image(pid, space) => sink.image(pid, space),
             Message::Moved(pid, space) => sink.moved(pid, space),
@@ -343,6 +469,11 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
                 sink.asked(pid, tid, &ask);
                 let _ = done.send(());
             }
+            Message::Corrected(pid, tid, block, counted, executed) => {
+                sink.corrected(pid, tid, block, counted, executed);
+            }
+            Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
+            Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
             Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
             Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
             Message::ProcessEnded(pid, done) => {

@@ -67,6 +67,8 @@ pub(crate) struct Block {
     pub(crate) held: [u8; 2],
     pub(crate) held_from: u16,
     pub(crate) held_to: u16,
+    /// Its number among [`TransTab::trace_blocks`], if executions are told.
+    pub(crate) told: Option<u32>,
     /// Its guest code has gone or changed: not to be entered any more.
     pub(crate) dead: bool,
 }
@@ -159,7 +161,8 @@ pub(crate) enum Point {
     Request { stub: u32 },
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
-    Rep { cell: u32, address32: bool, site: Option<u32> },
+    /// `told`: where its executions are told, if they are.
+    Rep { cell: u32, address32: bool, site: Option<u32>, told: Option<u32> },
 }
 
 /// No register.
@@ -270,6 +273,8 @@ pub(crate) struct TransTab {
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
+    /// Blocks whose executions are told.
+    pub(crate) trace_blocks: Vec<trace::Block>,
     /// Those of them that record registers.
     pub(crate) specials: Vec<trace::Special>,
     /// Numbers of code lines, by address divided by the size of a line.
@@ -322,6 +327,7 @@ impl TransTab {
         self.trace_sites = old.trace_sites;
         self.specials = old.specials;
         self.lines = old.lines;
+        self.trace_blocks = old.trace_blocks;
     }
 
     /// The number that the next block gets.
@@ -516,6 +522,7 @@ mod tests {
             held: [NO_REG; 2],
             held_from: 0,
             held_to: 0,
+            told: None,
             dead: false,
         }
     }

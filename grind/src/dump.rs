@@ -155,10 +155,19 @@ pub enum Saved {
 
 /// Writes `profile` to `path`, or, if that fails, to a new file in `spare`.
 pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
-    let fill = |out: &mut dyn std::io::Write| write(out, profile);
-    let Err(error) = cg_format::atomic::write_file(path, 0o600, fill) else { return Saved::AsAsked };
+    save_text(path, "cachegrind.out", spare, |out| write(out, profile))
+}
+
+/// Writes to `path` what `fill` does, or, if that fails, to a new file in `spare`. `name` is its name where `path` has none.
+pub fn save_text(
+    path: &Path,
+    name: &str,
+    spare: &Path,
+    fill: impl Fn(&mut dyn std::io::Write) -> std::io::Result<()>,
+) -> Saved {
+    let Err(error) = cg_format::atomic::write_file(path, 0o600, &fill) else { return Saved::AsAsked };
     let reason = crate::resolve::reason(&error.cause);
-    let name = path.file_name().map_or_else(|| "cachegrind.out".into(), |n| n.to_string_lossy().into_owned());
+    let name = path.file_name().map_or_else(|| name.into(), |n| n.to_string_lossy().into_owned());
     let elsewhere =
         tempfile::Builder::new().prefix(&format!("{name}.")).rand_bytes(6).tempfile_in(spare).and_then(|file| {
             let mut out = std::io::BufWriter::new(file.as_file());

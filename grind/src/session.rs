@@ -9,19 +9,25 @@ use std::path::{Path, PathBuf};
 
 use cg_format::cachegrind::Profile;
 use grind_engine::{
-    ContextCounts, Exit, FirstProcess, InstructionCount, Instrumentation, Notice, ProcessReport, Session,
+    Ask, ContextCounts, Exit, FirstProcess, InstructionCount, Instrumentation, Module, Notice, ProcessReport, Session,
+    Wish,
 };
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::callgrind;
+use crate::callgrind::boundaries::Boundaries;
+use crate::callgrind::desk::Desk;
+use crate::callgrind::dumps::Written;
+use crate::callgrind::session::CallSession;
 use crate::contexts::{self, Named};
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
 use crate::front::Reporter;
 use crate::log::{Log, Target, Voice, command_line};
-use crate::options::Options;
+use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::simulator::{Findings, Found};
@@ -40,6 +46,8 @@ pub struct Runner<'a> {
     options: &'a Options,
     simulation: Simulation,
     findings: Findings,
+    /// The callgrind tool's share.
+    calls: Option<CallSession>,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -62,6 +70,7 @@ impl<'a> Runner<'a> {
             options,
             simulation: Simulation::default(),
             findings: Findings::default(),
+            calls: None,
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             attribute,
@@ -76,6 +85,61 @@ impl<'a> Runner<'a> {
     pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
         self.simulation = simulation;
         self.findings = findings;
+    }
+
+    /// Makes profiles of calls, which are handed over at `desk`.
+    pub fn record_calls(&mut self, desk: Desk, events: Vec<String>) {
+        let boundaries = Boundaries::new(self.options.names());
+        self.calls = Some(CallSession::new(desk, boundaries, events, self.options.callgrind.instr_at_start));
+    }
+
+    /// A process begins to be recorded: what `announce` does, with the name of its profile.
+    fn announce_calls(&mut self, pid: i32, announce: impl FnOnce(&mut CallSession, PathBuf) -> std::io::Result<()>) {
+        let Some(calls) = &mut self.calls else { return };
+        let file = self.options.callgrind_out_file().expand(pid, &mut self.sequence);
+        match announce(calls, file) {
+            Ok(()) if self.options.verbosity > 0 => {
+                self.user(pid, "For interactive control, run 'callgrind_control -h'.");
+            }
+            Ok(()) => {}
+            Err(error) => {
+                let reason = resolve::reason(&error);
+                self.notice(pid, Notice::Warning(format!("callgrind_control cannot reach this run: {reason}")));
+            }
+        }
+    }
+
+    /// The process has ended: the last files, and a summary.
+    fn end_calls(&mut self, pid: i32) {
+        let Some(calls) = &mut self.calls else { return };
+        let (written, total) = calls.ended(pid);
+        self.tell_written(pid, written);
+        if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
+            let settings = &self.options.callgrind;
+            let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
+            self.user(pid, &callgrind::summary::summary(events, &total));
+        }
+    }
+
+    fn tell_written(&mut self, pid: i32, written: Vec<Written>) {
+        for file in written {
+            self.tell_saved(pid, &file.path, file.saved);
+        }
+    }
+
+    fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) {
+        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
+        match saved {
+            Saved::AsAsked => {}
+            Saved::Elsewhere(reason, instead) => {
+                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
+                self.user(pid, &text);
+            }
+            Saved::Nowhere(reason) => {
+                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
+                self.user(pid, &text);
+            }
+        }
     }
 
     /// Tells the front how the first process fares.
@@ -103,7 +167,7 @@ impl<'a> Runner<'a> {
             return;
         }
         let Some(process) = self.processes.get(&pid).cloned() else { return };
-        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(), process.command);
+        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(self.options.tool), process.command);
         if matches!(self.options.log, crate::options::LogTarget::File(_)) {
             lines.push_str(&format!("Parent PID: {}\n", process.parent));
         }
@@ -250,6 +314,7 @@ impl Session for Runner<'_> {
             self.verbose_start(pid);
             self.describe_simulation(pid);
         }
+        self.announce_calls(pid, |calls, file| calls.started(pid, args, file));
     }
 
     fn first_process(&mut self, how: FirstProcess) {
@@ -267,6 +332,7 @@ impl Session for Runner<'_> {
         if own {
             self.banner(child);
         }
+        self.announce_calls(child, |calls, file| calls.forked(parent, child, file));
     }
 
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
@@ -278,6 +344,12 @@ impl Session for Runner<'_> {
                 self.user(pid, &format!("Process terminating with default action of signal {signal} ({name})"));
                 self.user(pid, "");
             }
+        }
+        if self.calls.is_some() {
+            self.end_calls(pid);
+            self.log.end(pid);
+            self.processes.remove(&pid);
+            return;
         }
         let found = self.findings.take(pid);
         let mut events = self.simulation.events();
@@ -331,6 +403,26 @@ impl Session for Runner<'_> {
         self.processes.remove(&pid);
     }
 
+    fn boundaries(&mut self, module: &Module) -> Vec<u64> {
+        self.calls.as_mut().map(|calls| calls.boundaries(module)).unwrap_or_default()
+    }
+
+    fn process_left(&mut self, pid: i32) {
+        if let Some(calls) = &mut self.calls {
+            let _ = calls.ended(pid);
+        }
+    }
+
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+        let Some(calls) = &mut self.calls else { return };
+        let written = calls.asked(report.pid, tid, ask);
+        self.tell_written(report.pid, written);
+    }
+
+    fn wish(&mut self) -> Option<Wish> {
+        self.calls.as_mut()?.wish()
+    }
+
     fn client_print(&mut self, pid: i32, text: &[u8]) {
         self.log.text(pid, Voice::Program, text);
     }
@@ -347,7 +439,10 @@ impl Session for Runner<'_> {
     }
 
     fn tool_name(&self) -> &str {
-        "cachegrind"
+        match self.options.tool {
+            Tool::Cachegrind => "cachegrind",
+            Tool::Callgrind => "callgrind",
+        }
     }
 
     fn notice(&mut self, pid: i32, notice: Notice) {

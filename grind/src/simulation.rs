@@ -98,6 +98,7 @@ impl Simulation {
             fetches: self.caches.map(|g| filter(g.i1, g.min_line())),
             accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
             branches: self.branches,
+            calls: None,
         }
     }
 

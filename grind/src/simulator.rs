@@ -136,7 +136,7 @@ impl Sink for Simulator {
                 }
                 SiteKind::Conditional => (0, HotKind::Conditional),
                 SiteKind::Indirect => (0, HotKind::Indirect),
-                SiteKind::Repeated { .. } | SiteKind::Special { .. } => (0, HotKind::Rare),
+                _ => (0, HotKind::Rare),
             };
             Hot { addr: s.addr.0, size, kind }
         }));
@@ -279,7 +279,7 @@ fn misses(kind: SiteKind, l1: u64, ll: u64) -> EventCounts {
         SiteKind::Write(_) => (c.d1mw, c.dlmw) = (l1, ll),
         SiteKind::Conditional => c.bcm = l1,
         SiteKind::Indirect => c.bim = l1,
-        SiteKind::Repeated { .. } | SiteKind::Special { .. } => {}
+        _ => {}
     }
     c
 }

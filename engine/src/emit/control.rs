@@ -20,10 +20,12 @@ impl Emitter<'_> {
         self.out.code.bytes(insn.bytes());
         let taken = self.out.code.pos() - 1;
         self.record_arm(site, false);
+        self.tell_onward(insn);
         let over = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
         self.out.code.patch_short(taken);
         self.record_arm(site, true);
+        self.tell_loop(insn);
         let pos = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
     }
@@ -90,8 +92,10 @@ impl Emitter<'_> {
         if insn.ins.op_count() == 1 {
             // The return address is not where a landing for returns looks for it.
             self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
+            self.tell_transfer(insn);
             self.look_up(Way::Jump);
         } else {
+            self.tell_transfer(insn);
             self.look_up(Way::Return);
         }
     }

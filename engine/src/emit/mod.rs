@@ -3,6 +3,7 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
+mod calls;
 mod contexts;
 mod control;
 mod flow;
@@ -127,6 +128,9 @@ pub(crate) struct Emitter<'a> {
     bump_end: usize,
     current: BlockId,
     tracer: simulate::Tracer,
+    teller: calls::Teller,
+    /// Whether a way from one address to another gets to, or over, a boundary of functions.
+    crosses: &'a dyn Fn(u64, u64) -> bool,
     masked: bool,
     /// How blocks are counted, in the order of emission.
     plan: Vec<flow::Plan>,
@@ -159,6 +163,8 @@ impl<'a> Emitter<'a> {
             bump_end: 0,
             current: BlockId(0),
             tracer: simulate::Tracer::default(),
+            teller: calls::Teller::default(),
+            crosses: &|_, _| false,
             masked: false,
             plan: Vec::new(),
             here: flow::Plan::default(),
@@ -173,6 +179,13 @@ impl<'a> Emitter<'a> {
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
+        self.teller = calls::Teller::new(settings.calls);
+        self
+    }
+
+    /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
+    pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool) -> Self {
+        self.crosses = crosses;
         self
     }
 
@@ -196,6 +209,7 @@ impl<'a> Emitter<'a> {
             self.block(&b, next);
         }
         self.cold_parts();
+        self.cold_transfers();
         self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
@@ -249,11 +263,19 @@ impl<'a> Emitter<'a> {
             }
             flow::Entry::Free => Bump::Done,
         };
+        if self.teller.active() {
+            self.bump = Bump::Done;
+            self.begin_told_block(insns);
+        }
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
         let traced = self.tracer.active();
+        let told = self.teller.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
+            if i == 0 {
+                self.tell_at_start(insns);
+            }
             match self.bump {
                 Bump::Inc(at) if at == i => {
                     self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
@@ -277,7 +299,10 @@ impl<'a> Emitter<'a> {
                 }
             }
             let elsewhere = self.insn(insn, i, next_in_order);
-            if traced {
+            if i + 1 == insns.len() && insn.class != Class::Loop {
+                self.tell_onward(insn);
+            }
+            if traced || told {
                 let facts = self.facts(insn);
                 self.trans.facts.push(facts);
             }
@@ -292,6 +317,9 @@ impl<'a> Emitter<'a> {
             self.end_held();
         }
         let last = &insns[insns.len() - 1];
+        if self.teller.active() {
+            self.bump_end = self.bump_end.min(self.out.code.pos());
+        }
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
         // The way on to the next instruction, unless that follows right here.
         if last.class.goes_on()
@@ -322,8 +350,10 @@ impl<'a> Emitter<'a> {
             held,
             held_from,
             held_to,
+            told: self.teller.block(),
             dead: false,
         });
+        self.end_told_block(b, insns);
         for &(pos, point) in &self.points {
             self.trans.add_point(base + pos as u64, point);
         }
@@ -395,12 +425,18 @@ impl<'a> Emitter<'a> {
                 let inverted = self.here.inverted;
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
-                self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
+                if !self.tell_taken(insn, pos) {
+                    self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
+                }
             }
             Class::Loop => self.short_branch(insn),
-            Class::Jmp => self.go(insn.target(), next_in_order, self.here.goal),
+            Class::Jmp => {
+                self.tell_transfer(insn);
+                self.go(insn.target(), next_in_order, self.here.goal);
+            }
             Class::Call => {
                 self.push_return(insn.next());
+                self.tell_transfer(insn);
                 let pos = self.out.code.jmp();
                 self.out.fixups.push(Fixup { pos, target: insn.target(), to: self.here.goal });
             }
@@ -409,11 +445,13 @@ impl<'a> Emitter<'a> {
                 self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
+                self.tell_transfer(insn);
                 self.look_up(Way::Jump);
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
                 self.record_indirect(insn);
+                self.tell_transfer(insn);
                 self.look_up(Way::Jump);
             }
             Class::Ret => self.ret(insn),

@@ -422,7 +422,7 @@ impl Hub<'_> {
     }
 
     /// Takes over the process's memory map.
-    fn learn_map(&self, pid: i32, space: &Rc<RefCell<Space>>) {
+    fn learn_map(&mut self, pid: i32, space: &Rc<RefCell<Space>>) {
         let Some(p) = self.processes.get(&pid) else { return };
         let Ok(regions) = maps::read(pid) else { return };
         let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
@@ -431,6 +431,13 @@ impl Hub<'_> {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
         });
+        if self.settings.trace.calls.is_some() {
+            let new = space.borrow().unbounded_modules().to_vec();
+            for module in new {
+                let list = self.session.boundaries(&module);
+                space.borrow_mut().add_boundaries(list);
+            }
+        }
     }
 
     /// Makes sure that no other address space uses this process's translations.

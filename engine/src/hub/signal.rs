@@ -102,6 +102,10 @@ impl Hub<'_> {
     }
 
     fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
+        let told = self.process_of(tid).and_then(|p| p.space.borrow().trans.block(block).told);
+        if let Some(told) = told {
+            return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);
+        }
         let collecting = self.collecting(tid);
         let context = self.context(tid);
         let Some(p) = self.process_of_mut(tid) else { return };
@@ -118,6 +122,10 @@ impl Hub<'_> {
             return;
         }
         let block = *p.space.borrow().trans.block(b.block);
+        if let Some(told) = block.told {
+            let counted = if b.bumped { usize::from(block.n) } else { 0 };
+            return self.correct_told(tid, told, counted, b, regs);
+        }
         let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
         let context = super::contexts::booked_to(th, p, regs.gs_base);
         let corrections = &mut p.books.of(context).corrections;
@@ -342,6 +350,7 @@ impl Hub<'_> {
     /// The kernel has built the frame; rip is the handler's.
     fn handler_begins(&mut self, t: Stopped) {
         let Ok(rip) = t.rip() else { return };
+        self.tell_handler(&t);
         // Our stops are SIGTRAPs: a handler that blocks them would make the kernel reset the guest's own action for it.
         if let Ok(mask) = t.sigmask()
             && mask & bit(libc::SIGTRAP) != 0

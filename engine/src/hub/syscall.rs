@@ -35,6 +35,7 @@ impl Hub<'_> {
             }
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
+                self.tell_handler_ends(tid);
                 self.set_state(tid, State::SigReturn);
                 if t.set_rip(go).is_ok() {
                     let _ = t.resume(How::Step, 0);

@@ -6,11 +6,13 @@ use std::cell::RefCell;
 use nix::libc;
 
 use super::{Hub, counted_slot};
+use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
 use crate::image::Remote;
-use crate::recreate;
+use crate::recreate::{self, Boundary};
 use crate::slots::SlotId;
 use crate::space::Space;
+use crate::trace::{Feed, Handler};
 use crate::tracee::{Regs, Stopped};
 
 impl Hub<'_> {
@@ -73,17 +75,7 @@ impl Hub<'_> {
             let mut words = feed.buffer();
             pool.read_trace(slot, &mut words);
             if !words.is_empty() {
-                let mut space = p.space.borrow_mut();
-                let known = space.trace;
-                let trans = &space.trans;
-                feed.sites(
-                    known.id,
-                    &trans.trace_sites[known.announced..],
-                    &trans.specials[known.announced_specials..],
-                );
-                let (sites, specials) = (trans.trace_sites.len(), trans.specials.len());
-                space.trace.announced = sites;
-                space.trace.announced_specials = specials;
+                announce(feed, &mut p.space.borrow_mut());
                 feed.records(th.pid, tid, words);
             }
         }
@@ -128,6 +120,64 @@ impl Hub<'_> {
         }
     }
 
+    /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
+    fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
+        self.drain_thread(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
+        announce(feed, &mut p.space.borrow_mut());
+        tell(feed, p.pid);
+    }
+
+    /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
+    pub(super) fn tell_correction(&mut self, tid: i32, block: u32, counted: usize, executed: usize) {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let recording = self.processes.get(&th.pid).is_some_and(|p| counted_slot(th, p.counting) == Some(th.slot));
+        if recording && counted != executed {
+            self.tell(tid, |feed, pid| feed.corrected(pid, tid, block, counted, executed));
+        }
+    }
+
+    /// The same for a thread at boundary `b`, which may be within a repeated instruction.
+    pub(super) fn correct_told(&mut self, tid: i32, block: u32, counted: usize, b: &Boundary, regs: &Regs) {
+        self.tell_correction(tid, block, counted, b.executed.into());
+        let Some(rep) = b.rep else { return };
+        if let Some(site) = rep.told {
+            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+            let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
+            self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
+        }
+        if let Some(site) = rep.site {
+            self.record_repeat(tid, site, regs);
+        }
+    }
+
+    /// The kernel has built the frame of a signal handler; `t` is about to run it.
+    pub(super) fn tell_handler(&mut self, t: &Stopped) {
+        if self.settings.trace.calls.is_none() {
+            return;
+        }
+        let Ok(regs) = t.regs() else { return };
+        let Some(p) = self.process_of(t.tid()) else { return };
+        // rdx points to a ucontext: flags, link, the alternate stack (address, flags, size), then the registers.
+        let word = |offset: u64| p.memory.word(regs.rdx.wrapping_add(offset)).unwrap_or(0);
+        let (stack, size, sp) = (word(16), word(32), word(160));
+        let stack = stack..stack.saturating_add(size);
+        let handler = Handler {
+            addr: GuestAddr(regs.rip),
+            sp,
+            stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
+        };
+        self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
+    }
+
+    /// The thread is about to return from a signal handler.
+    pub(super) fn tell_handler_ends(&mut self, tid: i32) {
+        if self.settings.trace.calls.is_some() {
+            self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));
+        }
+    }
+
     /// Hands over what thread `tid` has recorded so far.
     pub(super) fn drain_thread(&mut self, tid: i32) {
         if self.feed.is_none() {
@@ -143,4 +193,25 @@ impl Hub<'_> {
 /// Makes the page behind the trace buffer of the slot at `gs` one that cannot be written.
 pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
     remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+}
+
+/// Tells the sink of everything in `space` that records may name.
+fn announce(feed: &Feed, space: &mut Space) {
+    let known = space.trace;
+    if known.map_changed && known.settings.calls.is_some() {
+        feed.mapped(known.id, space.mapped_modules());
+        space.trace.map_changed = false;
+    }
+    let trans = &space.trans;
+    feed.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
+    feed.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
+    let (sites, specials, blocks) = (trans.trace_sites.len(), trans.specials.len(), trans.trace_blocks.len());
+    space.trace.announced = sites;
+    space.trace.announced_specials = specials;
+    space.trace.announced_blocks = blocks;
+}
+
+/// A word of 64 bits as two of a record.
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
 }

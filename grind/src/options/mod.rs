@@ -16,6 +16,7 @@ use cg_sim::host::Given;
 use grind_engine::CpuModel;
 
 use crate::callgrind;
+use crate::debuginfo;
 use crate::expand::Template;
 use crate::glob::Pattern;
 use sources::Source;
@@ -118,6 +119,26 @@ pub struct Options {
 }
 
 impl Options {
+    /// The profile of the callgrind tool.
+    #[must_use]
+    pub fn callgrind_out_file(&self) -> Template {
+        self.callgrind.out_file.clone().unwrap_or_else(|| {
+            Template::parse(OsStr::new("callgrind.out.%p"), |_| None).expect("the default name is a template")
+        })
+    }
+
+    /// How functions are named, and where debug information is looked for.
+    #[must_use]
+    pub fn names(&self) -> debuginfo::Options {
+        let mut names = debuginfo::Options {
+            demangle: self.demangle,
+            show_below_main: self.show_below_main,
+            ..debuginfo::Options::default()
+        };
+        names.debug_roots.splice(0..0, self.debug_folders.iter().cloned());
+        names
+    }
+
     fn new(environment: Environment) -> Self {
         // The default is a well-formed template; a test parses it.
         let out_file = Template::parse(OsStr::new("cachegrind.out.%p"), |_| None);
