@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::api::InstructionCount;
 use crate::hash::Map;
 use crate::process::Corrections;
 use crate::slots::SlotId;
@@ -42,9 +43,21 @@ pub(crate) struct Book {
     pub(crate) context: u64,
     cells: Cells,
     pub(crate) corrections: Corrections,
+    /// Counts from translations that have been thrown away, by address.
+    pub(crate) earlier: Vec<InstructionCount>,
 }
 
 impl Book {
+    fn new(context: u64, cells: Cells) -> Self {
+        Self { context, cells, corrections: Corrections::default(), earlier: Vec::new() }
+    }
+
+    /// It holds nothing but these counts.
+    pub(crate) fn keep(&mut self, earlier: Vec<InstructionCount>) {
+        let cells = if self.context == 0 { Cells::List(Vec::new()) } else { Cells::Few(Map::default()) };
+        *self = Self { earlier, ..Self::new(self.context, cells) };
+    }
+
     /// Adds to a cell.
     pub(crate) fn add(&mut self, cell: u32, n: u64) {
         match &mut self.cells {
@@ -80,6 +93,7 @@ impl Book {
             Cells::Few(few) => few.iter().for_each(|(&cell, &n)| self.add(cell, n)),
         }
         self.corrections.add_all(&other.corrections);
+        self.earlier.extend_from_slice(&other.earlier);
     }
 }
 
@@ -92,8 +106,7 @@ pub(crate) struct Books {
 
 impl Default for Books {
     fn default() -> Self {
-        let zero = Book { context: 0, cells: Cells::List(Vec::new()), corrections: Corrections::default() };
-        Self { all: vec![zero], index: [(0, 0)].into_iter().collect() }
+        Self { all: vec![Book::new(0, Cells::List(Vec::new()))], index: [(0, 0)].into_iter().collect() }
     }
 }
 
@@ -103,7 +116,7 @@ impl Books {
         let next = self.all.len();
         let i = *self.index.entry(context).or_insert(next);
         if i == next {
-            self.all.push(Book { context, cells: Cells::Few(Map::default()), corrections: Corrections::default() });
+            self.all.push(Book::new(context, Cells::Few(Map::default())));
         }
         &mut self.all[i]
     }

@@ -55,22 +55,15 @@ impl SlotPool {
 
     /// Gives back what [`SlotPool::take_alias`] gave.
     pub(crate) fn give_back_alias(&mut self, id: SlotId) {
-        if self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+        if self.clear_cells(id).is_ok() {
             self.aliases.push(id.0);
         }
     }
 
-    /// Makes the first `n` cells 0, of which no others are in use.
-    pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
-        if !self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
-            let _ = self.set_words(id, arena::SLOT_HEADER, &vec![0; n as usize]);
-        }
-    }
-
-    fn punch(&self, id: SlotId, offset: u64, len: u64) -> bool {
+    fn punch(&self, id: SlotId, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         let start = u64::from(id.0) * arena::SLOT_SIZE + offset;
-        fallocate(&self.file, flags, start as i64, len as i64).is_ok()
+        fallocate(&self.file, flags, start as i64, len as i64).map_err(io::Error::from)
     }
 
     /// The slot that starts at `gs`.
@@ -97,9 +90,14 @@ impl SlotPool {
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
-        if self.punch(id, 0, arena::SLOT_SIZE) {
+        if self.punch(id, 0, arena::SLOT_SIZE).is_ok() {
             self.free.push(id.0);
         }
+    }
+
+    /// Sets all counters of a slot to zero; nothing runs on it.
+    pub(crate) fn clear_cells(&self, id: SlotId) -> io::Result<()> {
+        self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER)
     }
 
     /// What gs must be for a thread to use the slot.
@@ -161,6 +159,20 @@ impl SlotPool {
             let _ = self.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER + record.len() as u64);
         }
         let _ = self.file.write_all_at(&[0; 8 * arena::MAX_FILTER as usize], slot + arena::ACCESS_TABLE);
+    }
+
+    /// Empties the filters' tables: the next access to every line is recorded.
+    pub(crate) fn forget_lines(&self, id: SlotId) {
+        let tables = [0; (arena::TRACE_BUFFER - arena::TRACE_AREA) as usize];
+        let _ = self.file.write_all_at(&tables, u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_AREA);
+    }
+
+    /// Adds the first `n` cells to `sum` (grown as needed).
+    pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
+        if sum.len() < n as usize {
+            sum.resize(n as usize, 0);
+        }
+        self.each_cell(id, n, |cell, n| sum[cell as usize] = sum[cell as usize].wrapping_add(n));
     }
 
     /// Calls `add` for every cell of the first `n` that is not 0.

@@ -3,6 +3,8 @@
 //! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
 //! one indivisible store, since other threads may be running it.
 
+mod renew;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -146,6 +148,8 @@ pub(crate) struct Space {
     pub(crate) contexts: bool,
     /// Address spaces that use it.
     pub(crate) users: u32,
+    /// Bytes of code from which on all is to be thrown away.
+    pub(crate) code_limit: u64,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -206,6 +210,7 @@ impl Space {
             trace: SpaceTrace::default(),
             contexts: false,
             users: 1,
+            code_limit: u64::MAX,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
             fresh: Vec::new(),
@@ -224,18 +229,16 @@ impl Space {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
             self.gadget = Gadget(guest);
-            for (way, at) in [(Way::Jump, 16), (Way::Return, 24)] {
+            for (way, at) in renew::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
                 self.trans.stubs[id as usize].addr = guest + at;
                 let mut stop = vec![0xcc];
                 stop.extend_from_slice(&id.to_le_bytes());
                 chunk.host.write(at as usize, &stop);
-                let entry = (guest + at).to_le_bytes();
-                let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
-                self.tables.write(way.table() as usize, &table);
             }
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
-            chunk.used = 64;
+            chunk.used = renew::FIRST_USED;
+            self.empty_tables();
         }
     }
 
@@ -257,6 +260,7 @@ impl Space {
             trace: self.trace,
             contexts: self.contexts,
             users: 1,
+            code_limit: self.code_limit,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
             fresh: Vec::new(),
@@ -389,19 +393,17 @@ impl Space {
         self.code.clear();
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
+            let vdso = r.name == b"[vdso]";
+            // All anonymous memory is one module: there may be any number of such mappings, one after the other.
+            let anonymous = path.is_none() && !vdso;
+            let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };
             let known = self
                 .modules
                 .iter()
-                .position(|m| m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path);
+                .position(|m| m.start.0 == start && m.end.0 == end && m.offset == offset && m.path == path);
             let module = known.unwrap_or_else(|| {
-                let image = (r.name == b"[vdso]").then(|| image(r.start, r.end)).flatten().map(Arc::from);
-                self.modules.push(Module {
-                    path,
-                    image,
-                    start: GuestAddr(r.start),
-                    end: GuestAddr(r.end),
-                    offset: r.offset,
-                });
+                let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);
+                self.modules.push(Module { path, image, start: GuestAddr(start), end: GuestAddr(end), offset });
                 self.modules.len() - 1
             });
             self.ranges.push(ExecRange {

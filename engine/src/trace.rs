@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::addr::GuestAddr;
+use crate::api::Ask;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -203,6 +204,12 @@ pub trait Sink: Send {
     fn forked(&mut self, parent: i32, tid: i32, child: i32);
     /// A thread has recorded these words.
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
+    /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been
+    /// handed over. Whatever the session needs must be there for [`crate::Session::asked`], which is called next (but not
+    /// for [`Ask::ToggleCollect`]).
+    fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Ask) {}
+    /// A thread begins to record (again), or ceases to.
+    fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.
@@ -218,6 +225,8 @@ enum Message {
     Moved(i32, SpaceId),
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
+    Asked(i32, i32, Ask, Sender<()>),
+    Recording(i32, i32, bool),
     ThreadEnded(i32, i32),
     ProcessEnded(i32, Sender<()>),
 }
@@ -283,6 +292,17 @@ impl Feed {
         self.send(Message::Records(pid, tid, words));
     }
 
+    /// Returns when the sink has dealt with it.
+    pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Ask) {
+        let (done, wait) = channel();
+        self.send(Message::Asked(pid, tid, ask.clone(), done));
+        let _ = wait.recv();
+    }
+
+    pub(crate) fn recording(&self, pid: i32, tid: i32, on: bool) {
+        self.send(Message::Recording(pid, tid, on));
+    }
+
     pub(crate) fn thread_ended(&self, pid: i32, tid: i32) {
         self.send(Message::ThreadEnded(pid, tid));
     }
@@ -319,6 +339,11 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
                 words.clear();
                 let _ = back.send(words);
             }
+            Message::Asked(pid, tid, ask, done) => {
+                sink.asked(pid, tid, &ask);
+                let _ = done.send(());
+            }
+            Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
             Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
             Message::ProcessEnded(pid, done) => {
                 sink.process_ended(pid);

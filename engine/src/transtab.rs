@@ -1,6 +1,7 @@
 //! The table of translations: which guest address has a fragment and where, which fragment a cache address belongs to, what
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
-//! are never used twice, so counts can be attributed after a block is gone.
+//! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
+//! ([`TransTab::renew`]).
 
 use crate::api::StaticEvents;
 use crate::arena;
@@ -308,6 +309,19 @@ impl TransTab {
     pub(crate) fn line_number(&mut self, line: u64) -> u32 {
         let next = self.lines.len() as u32 + 1;
         *self.lines.entry(line).or_insert(next)
+    }
+
+    /// Forgets all blocks, counters and stubs but the first `stubs`; code is put into the same chunks from the start. Places
+    /// that write records keep their numbers, and so do code lines.
+    pub(crate) fn renew(&mut self, stubs: usize) {
+        let old = std::mem::take(self);
+        self.stubs = old.stubs[..stubs].to_vec();
+        for run in &old.runs {
+            self.add_chunk(run.start);
+        }
+        self.trace_sites = old.trace_sites;
+        self.specials = old.specials;
+        self.lines = old.lines;
     }
 
     /// The number that the next block gets.

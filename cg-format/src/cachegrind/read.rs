@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use super::column_sums::{ColumnSums, digits_before};
 use super::digits::{DIGITS, Ends, digits, number};
 use super::lines::{LineSource, PAD, Piece};
 use super::profile::{Header, Profile, UNSPECIFIED};
@@ -244,6 +245,8 @@ struct Parser {
     /// have them yet either, and all are of the function at hand.
     recent: Vec<i64>,
     recent_rows: u32,
+    /// Sums of rows that are not in `recent` yet; only used if lines are not kept.
+    sums: ColumnSums,
     summary: Option<(u64, Vec<i128>)>,
 }
 
@@ -260,6 +263,7 @@ impl Parser {
             total: Vec::new(),
             recent: Vec::new(),
             recent_rows: 0,
+            sums: ColumnSums::new(0),
             summary: None,
         }
     }
@@ -288,7 +292,11 @@ impl Parser {
                 if self.recent_rows == MOST_RECENT {
                     self.settle(profile)?;
                 }
-                let Some(next) = self.row(text, at, &mut ends, profile) else {
+                let next = match self.detail {
+                    Detail::Lines => self.row(text, at, &mut ends, profile),
+                    Detail::Functions => self.summed_row(text, at, &mut ends, profile),
+                };
+                let Some(next) = next else {
                     at += self.careful_row(&text[at..], profile)?;
                     break;
                 };
@@ -331,6 +339,7 @@ impl Parser {
         self.scratch = vec![0; self.header.events.len()];
         self.recent = vec![0; self.header.events.len()];
         self.total = vec![0; self.header.events.len()];
+        self.sums = ColumnSums::new(self.header.events.len());
         self.stage = Stage::Body;
         match profile {
             Some(profile) if profile.header.events != self.header.events => {
@@ -390,9 +399,7 @@ impl Parser {
             return None;
         }
         self.scratch[filled..].fill(0);
-        if self.detail == Detail::Lines && profile.add_narrow(line, &self.scratch).is_err() {
-            return None;
-        }
+        profile.add_narrow(line, &self.scratch).ok()?;
         for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
             // Cannot overflow: see `MOST_RECENT`.
             *total += *count;
@@ -401,8 +408,50 @@ impl Parser {
         Some(end + 1)
     }
 
+    /// As [`Parser::row`], if lines are not kept and the row has no negative count.
+    #[inline]
+    fn summed_row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &Profile) -> Option<usize> {
+        let mut end = ends.next(text);
+        if end - at > DIGITS || !profile.has_aim() {
+            return None;
+        }
+        let mut filled = 0;
+        for digits in self.sums.row() {
+            if text[end] != b' ' {
+                break;
+            }
+            let start = end + 1;
+            end = ends.next(text);
+            if end == start {
+                // A blank at the end of the line is all that is usual.
+                if text[end] != b'\n' {
+                    return None;
+                }
+                break;
+            }
+            *digits = digits_before(text, end, end - start)?;
+            filled += 1;
+        }
+        if text[end] == b' ' {
+            let blank = end;
+            end = ends.next(text);
+            if end > blank + 1 {
+                return None;
+            }
+        }
+        if text[end] != b'\n' {
+            return None;
+        }
+        if self.sums.add(filled) {
+            self.sums.settle(&mut self.recent);
+        }
+        self.recent_rows += 1;
+        Some(end + 1)
+    }
+
     /// Moves the sums of the latest rows to where they belong.
     fn settle(&mut self, profile: &mut Profile) -> Step<()> {
+        self.sums.settle(&mut self.recent);
         if self.detail == Detail::Functions && self.recent_rows > 0 {
             profile.add_to_only_row(&self.recent).map_err(|_| ReadErrorKind::TooLarge)?;
         }

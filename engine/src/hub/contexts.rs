@@ -51,9 +51,23 @@ pub(super) fn booked_to(th: &Thread, p: &Process, gs: u64) -> u64 {
     }
 }
 
-/// Adds all that a thread has counted to `books`.
-pub(super) fn add_thread(th: &Thread, p: &Process, cells: u32, books: &mut Books) {
+/// Adds all that a thread has counted to `books`, but for what was not to be collected.
+pub(super) fn add_thread(
+    th: &Thread,
+    p: &Process,
+    cells: u32,
+    uncollected: Option<&super::ask::Uncollected>,
+    books: &mut Books,
+) {
     let pool = p.pool.borrow();
+    if let (Some(_), Some(slot)) = (uncollected, counted_slot(th, p.counting)) {
+        // Only of a tool that has no contexts.
+        let mut sum = Vec::new();
+        super::ask::add_collected(&pool, slot, cells, uncollected, &mut sum);
+        let book = books.of(th.contexts.home);
+        sum.iter().enumerate().for_each(|(cell, &n)| book.add(cell as u32, n));
+        return;
+    }
     let counted = counted_slot(th, p.counting).map(|slot| (th.contexts.home, slot));
     for (context, slot) in counted.into_iter().chain(th.contexts.extra.iter().copied()) {
         let book = books.of(context);
@@ -215,7 +229,8 @@ impl Hub<'_> {
             return;
         }
         let followers = if context == before { Vec::new() } else { self.lead(tid, context) };
-        if followers.is_empty() {
+        // Where all threads are about to stop, they change before any of them goes on.
+        if followers.is_empty() || self.is_renewing(tid) {
             let _ = t.resume(How::Continue, 0);
         } else {
             self.held.insert(tid, Held { thread: t, followers });
@@ -296,7 +311,9 @@ impl Hub<'_> {
         let pool = p.pool.borrow();
         let book = p.books.of(former);
         pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
-        pool.clear_cells(slot, cells);
+        if pool.clear_cells(slot).is_err() {
+            let _ = pool.set_words(slot, arena::SLOT_HEADER, &vec![0; cells as usize]);
+        }
         if pool.word(th.slot, entry(former)) == former {
             let _ = pool.set_words(th.slot, entry(former), &[0, 0]);
         }

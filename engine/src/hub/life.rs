@@ -10,15 +10,16 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::renew::fault_pending;
 use super::{Hub, affinity, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
-use crate::contexts::{Book, Books, NAMED, ThreadContexts};
+use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Process, State, Thread, instruction_counts};
+use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
-use crate::tracee::{Ended, Gadget, How, Memory, Stop, Stopped};
+use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
     /// `t` has just created a thread or process.
@@ -40,9 +41,12 @@ impl Hub<'_> {
         };
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        if has(libc::CLONE_VFORK) {
+            self.cancel_renewal(pid);
+        }
         if child_pid == child {
             self.drain_thread(tid);
-            self.fork_process(pid, child, has(libc::CLONE_VM));
+            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
             }
@@ -81,7 +85,7 @@ impl Hub<'_> {
     }
 
     /// The books of a process that has just been forked from `parent`.
-    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool) {
+    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
         let Some(p) = self.processes.get(&parent) else { return };
         let Ok(memory) = Memory::open(child) else { return };
         let mm = if same_memory {
@@ -102,6 +106,7 @@ impl Hub<'_> {
             books,
             names: p.names.clone(),
             popped_too_many: p.popped_too_many,
+            vforked,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -123,6 +128,9 @@ impl Hub<'_> {
         {
             if self.context(tid) != 0 {
                 self.record_context(tid);
+            }
+            if self.is_renewing(tid) {
+                return self.park(t, State::Cache, false);
             }
             let _ = t.resume(How::Continue, 0);
         }
@@ -146,11 +154,41 @@ impl Hub<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                if switch && !stopping {
-                    return self.switch_on_the_way(t, state);
+                // Another thread waits for it to change its context.
+                let awaited = self.threads.get(&tid).is_some_and(|th| th.contexts.follow.is_some());
+                let renewing = self.is_renewing(tid);
+                if renewing && (stopping || !awaited) {
+                    return self.park(t, state, stopping);
                 }
-                let how = if stopping { How::Listen } else { How::Continue };
-                let _ = t.resume(how, 0);
+                match state {
+                    _ if stopping => {
+                        let _ = t.resume(How::Listen, 0);
+                    }
+                    // Its step may still be to come.
+                    State::InPlace { .. } | State::Handler | State::SigReturn => {
+                        let _ = t.resume(How::Step, 0);
+                        if switch {
+                            tracee::interrupt(tid);
+                        }
+                    }
+                    // It has got to a stub, or faulted, and this stop has only come first.
+                    State::Cache if switch && fault_pending(tid) => {
+                        let _ = t.resume(How::Continue, 0);
+                        tracee::interrupt(tid);
+                    }
+                    _ if switch => self.switch_on_the_way(t, state),
+                    // It has been stopped while its translation was thrown away.
+                    State::Guest => match t.rip() {
+                        Ok(rip) => self.enter(t, rip),
+                        Err(_) => {}
+                    },
+                    _ => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                }
+                if renewing {
+                    tracee::interrupt(tid);
+                }
             }
         }
     }
@@ -170,6 +208,7 @@ impl Hub<'_> {
         if !follow {
             self.left |= tid == self.main;
             let _ = t.detach(0);
+            self.session.process_left(tid);
             return;
         }
         // The exit from execve still has to write its result.
@@ -214,6 +253,7 @@ impl Hub<'_> {
         let counting = self.settings.count_at_start;
         let mut space = space;
         space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
+        space.code_limit = self.settings.code_limit;
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
             space.trace.id = feed.new_space();
@@ -230,6 +270,7 @@ impl Hub<'_> {
             books: Books::default(),
             names: Vec::new(),
             popped_too_many: false,
+            vforked: false,
             counting,
             exe: exe.clone(),
             args: args.clone(),
@@ -317,7 +358,7 @@ impl Hub<'_> {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
         let mut books = std::mem::take(&mut p.books);
-        contexts::add_thread(th, p, cells, &mut books);
+        contexts::add_thread(th, p, cells, self.uncollected.remove(&tid).as_ref(), &mut books);
         p.books = books;
         contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
@@ -329,11 +370,11 @@ impl Hub<'_> {
     }
 
     /// All counts of a process so far.
-    fn sum(&self, p: &Process) -> Books {
+    pub(super) fn sum(&self, p: &Process) -> Books {
         let mut books = p.books.clone();
         let cells = p.space.borrow().trans.cells();
-        for th in p.threads.iter().filter_map(|t| self.threads.get(t)).filter(|th| !th.folded) {
-            contexts::add_thread(th, p, cells, &mut books);
+        for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
+            contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
         }
         books
     }
@@ -347,13 +388,12 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let count = |book: &Book| instruction_counts(&space.trans, &book.sums(), &book.corrections);
-        let counts = count(&p.books.sum());
+        let counts = p.counts(&p.books);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
         let contexts: Vec<ContextCounts> = books
             .iter()
-            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: count(b) })
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: p.counts_of(b) })
             .collect();
         self.session.process_ends(&ProcessReport {
             pid,

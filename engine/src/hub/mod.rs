@@ -5,9 +5,11 @@
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
 mod affinity;
+mod ask;
 mod clientreq;
 mod contexts;
 mod life;
+mod renew;
 mod signal;
 mod sigtrap;
 mod syscall;
@@ -19,7 +21,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use crate::api::{Exit, FirstProcess, Instrumentation, Notice, Program, Session, Settings};
+use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -28,7 +30,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
-use crate::recreate::{self, Boundary, Spot};
+use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
@@ -53,6 +55,14 @@ pub(crate) struct Hub<'s> {
     traps: Map<i32, sigtrap::Traps>,
     /// Threads that wait until those that follow them have changed their context.
     held: Map<i32, contexts::Held>,
+    /// Address spaces whose translations are about to be thrown away.
+    renewals: Vec<renew::Renewal>,
+    /// The process in which it has just turned out that this should be done.
+    full: Option<i32>,
+    /// Threads whose costs are, or were, not collected for a while.
+    uncollected: Map<i32, ask::Uncollected>,
+    /// What stands still while something is asked about a process.
+    standstill: Option<ask::Standstill>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -85,6 +95,10 @@ pub(crate) fn run(
         feed,
         traps: Map::default(),
         held: Map::default(),
+        renewals: Vec::new(),
+        full: None,
+        uncollected: Map::default(),
+        standstill: None,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -113,6 +127,13 @@ impl Hub<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+                Wait::Interrupted => self.serve_wishes(),
+            }
+            if let Some(pid) = self.full.take() {
+                self.begin_renewal(pid);
+            }
+            if !self.renewals.is_empty() {
+                self.settle_renewals();
             }
         }
     }
@@ -155,6 +176,11 @@ impl Hub<'_> {
                     state => self.signal(t, signal, state),
                 }
             }
+        }
+        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
+        // other state it is about to stop again.)
+        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
+            tracee::interrupt(tid);
         }
     }
 
@@ -375,6 +401,9 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = space.borrow_mut().translate(pc, &p.memory);
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
         if id.is_none() && p.memory.array::<1>(pc).is_some() {
             // Code is there: it must never run as it is.
             let source = std::io::Error::other("the code cache, or its counters, are used up");
@@ -496,26 +525,25 @@ impl Hub<'_> {
         }
     }
 
-    /// Starts or stops counting for the process of `t`, which is at a stub.
+    /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back
+    /// unless it died.
     fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
         let tid = t.tid();
         let Some(p) = self.process_of_mut(tid) else { return Some(t) };
-        let pid = p.pid;
         if p.counting == on {
-            let request = if on { Instrumentation::Start } else { Instrumentation::Stop };
-            self.session.redundant_instrumentation(pid, request);
             return Some(t);
         }
         p.counting = on;
-        let others: Vec<i32> = p.threads.iter().copied().filter(|&o| o != tid).collect();
-        let t = self.switch_slot(t);
-        for other in others {
-            if let Some(th) = self.threads.get_mut(&other) {
-                th.switch = true;
-                tracee::interrupt(other);
+        for thread in p.threads.clone() {
+            if let Some(th) = self.threads.get_mut(&thread).filter(|th| !th.folded) {
+                // One that has not followed the last change yet stays where it is.
+                th.switch = !th.switch;
+                if thread != tid {
+                    tracee::interrupt(thread);
+                }
             }
         }
-        t
+        if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
     }
 
     /// Does what is to be done with a thread's counters: it changes to those for the other state of instrumentation, or for
@@ -530,16 +558,12 @@ impl Hub<'_> {
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
-        let in_call = (regs.orig_rax as i64) >= 0;
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let spot = recreate::spot(&space.borrow(), regs.rip);
-        let on_the_way = match spot {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
-        };
-        if in_call || state != State::Cache || !on_the_way {
+        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
             if let Some(t) = self.change_over(t) {
+                if state == State::Guest {
+                    return self.enter(t, regs.rip);
+                }
                 let _ = t.resume(How::Continue, 0);
             }
             return;
@@ -561,6 +585,7 @@ impl Hub<'_> {
     /// The thread is handed back unless it died.
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
+        self.drain_thread(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -583,6 +608,12 @@ impl Hub<'_> {
         th.other = Some(th.slot);
         th.slot = to;
         drop(pool);
+        if let Some(feed) = &self.feed {
+            feed.recording(p.pid, tid, p.counting);
+            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
+                p.pool.borrow().forget_lines(to);
+            }
+        }
         let mut t = if fresh { self.ready_trace(t)? } else { t };
         if many {
             t = self.book_to(t, self.context(tid))?;

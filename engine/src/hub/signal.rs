@@ -17,7 +17,8 @@ pub(super) const fn bit(signal: i32) -> u64 {
 }
 
 /// The signals that an instruction causes.
-const FAULTS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+pub(super) const FAULTS: u64 =
+    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
 
 /// All others: held back while the engine steps a thread.
 pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
@@ -87,7 +88,7 @@ impl Hub<'_> {
         }
     }
 
-    fn in_cache(&self, t: &Stopped) -> bool {
+    pub(super) fn in_cache(&self, t: &Stopped) -> bool {
         let space = self.space_and_state(t.tid()).map(|(s, _)| s);
         t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
     }
@@ -101,9 +102,10 @@ impl Hub<'_> {
     }
 
     fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
+        let collecting = self.collecting(tid);
         let context = self.context(tid);
         let Some(p) = self.process_of_mut(tid) else { return };
-        if p.counting {
+        if p.counting && collecting {
             p.books.of(context).corrections.not_the_last(block, executed);
         }
     }
@@ -118,10 +120,15 @@ impl Hub<'_> {
         let block = *p.space.borrow().trans.block(b.block);
         let context = super::contexts::booked_to(th, p, regs.gs_base);
         let corrections = &mut p.books.of(context).corrections;
-        corrections.left(b.block, &block, b.executed, b.bumped);
+        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
+        if collecting {
+            corrections.left(b.block, &block, b.executed, b.bumped);
+        }
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
-            corrections.take_off(rep.cell, left);
+            if collecting {
+                corrections.take_off(rep.cell, left);
+            }
             if let Some(site) = rep.site {
                 self.record_repeat(tid, site, regs);
             }

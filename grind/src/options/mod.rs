@@ -66,6 +66,9 @@ impl Tool {
 /// The variables that option values may refer to.
 pub type Environment = fn(&OsStr) -> Option<OsString>;
 
+/// Mebibytes of translated code that are kept unless the user says otherwise.
+const DEFAULT_CODE_LIMIT: u64 = 512;
+
 /// All settings.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -81,6 +84,8 @@ pub struct Options {
     pub child_silent_after_fork: bool,
     /// The processor that the program sees.
     pub cpu: CpuModel,
+    /// Bytes of translated code that are kept.
+    pub code_limit: u64,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -123,6 +128,7 @@ impl Options {
             skip_by_arg: Vec::new(),
             child_silent_after_fork: false,
             cpu: CpuModel::default(),
+            code_limit: DEFAULT_CODE_LIMIT << 20,
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,
