@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use crate::api::InstructionCount;
 use crate::hash::Map;
-use crate::process::Corrections;
+use crate::process::{Corrections, instruction_counts};
 use crate::slots::SlotId;
+use crate::transtab::TransTab;
 
 /// The first number of a context that has a name.
 pub(crate) const NAMED: u64 = 1 << 32;
@@ -44,7 +45,7 @@ pub(crate) struct Book {
     cells: Cells,
     pub(crate) corrections: Corrections,
     /// Counts from translations that have been thrown away, by address.
-    pub(crate) earlier: Vec<InstructionCount>,
+    earlier: Vec<InstructionCount>,
 }
 
 impl Book {
@@ -52,10 +53,31 @@ impl Book {
         Self { context, cells, corrections: Corrections::default(), earlier: Vec::new() }
     }
 
-    /// It holds nothing but these counts.
-    pub(crate) fn keep(&mut self, earlier: Vec<InstructionCount>) {
-        let cells = if self.context == 0 { Cells::List(Vec::new()) } else { Cells::Few(Map::default()) };
-        *self = Self { earlier, ..Self::new(self.context, cells) };
+    /// The executions of every instruction. The same address may occur several times.
+    pub(crate) fn counts(&self, trans: &TransTab) -> Vec<InstructionCount> {
+        let mut counts = instruction_counts(trans, &self.sums(), &self.corrections);
+        counts.extend_from_slice(&self.earlier);
+        counts
+    }
+
+    /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.
+    fn without_cells(&self, trans: &TransTab) -> Self {
+        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
+        let mut counts = self.counts(trans);
+        counts.sort_unstable_by_key(key);
+        counts.dedup_by(|next, first| {
+            let same = key(next) == key(first);
+            if same {
+                first.count = first.count.wrapping_add(next.count);
+            }
+            same
+        });
+        counts.shrink_to_fit();
+        let cells = match self.cells {
+            Cells::List(_) => Cells::List(Vec::new()),
+            Cells::Few(_) => Cells::Few(Map::default()),
+        };
+        Self { earlier: counts, ..Self::new(self.context, cells) }
     }
 
     /// Adds to a cell.
@@ -106,7 +128,8 @@ pub(crate) struct Books {
 
 impl Default for Books {
     fn default() -> Self {
-        Self { all: vec![Book::new(0, Cells::List(Vec::new()))], index: [(0, 0)].into_iter().collect() }
+        let zero = Book::new(0, Cells::List(Vec::new()));
+        Self { all: vec![zero], index: [(0, 0)].into_iter().collect() }
     }
 }
 
@@ -119,6 +142,11 @@ impl Books {
             self.all.push(Book::new(context, Cells::Few(Map::default())));
         }
         &mut self.all[i]
+    }
+
+    /// The books as they go on when the translations have been thrown away; these hold the counts of all cells.
+    pub(crate) fn without_cells(&self, trans: &TransTab) -> Self {
+        Self { all: self.all.iter().map(|b| b.without_cells(trans)).collect(), index: self.index.clone() }
     }
 
     /// All books, that of context 0 first, the others in the order in which they were opened.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::addr::GuestAddr;
 use crate::api::{InstructionCount, StaticEvents};
-use crate::contexts::{Book, Books, ThreadContexts};
+use crate::contexts::{Books, ThreadContexts};
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
@@ -121,14 +121,14 @@ pub(crate) struct Process {
     pub(crate) pool: Rc<RefCell<SlotPool>>,
     pub(crate) memory: Memory,
     pub(crate) threads: Vec<i32>,
+    /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
+    pub(crate) vforked: bool,
     /// Counts of threads that have ended, and of the parent at fork.
     pub(crate) books: Books,
     /// Names of contexts, from [`crate::contexts::NAMED`] on.
     pub(crate) names: Vec<Vec<u8>>,
     /// A pop too many has been reported.
     pub(crate) popped_too_many: bool,
-    /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
-    pub(crate) vforked: bool,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,
@@ -137,40 +137,8 @@ pub(crate) struct Process {
     pub(crate) reported: bool,
 }
 
-impl Process {
-    /// What a book holds. The same address may occur several times.
-    pub(crate) fn counts_of(&self, book: &Book) -> Vec<InstructionCount> {
-        let mut counts = instruction_counts(&self.space.borrow().trans, &book.sums(), &book.corrections);
-        counts.extend_from_slice(&book.earlier);
-        counts
-    }
-
-    /// What all books hold together.
-    pub(crate) fn counts(&self, books: &Books) -> Vec<InstructionCount> {
-        self.counts_of(&books.sum())
-    }
-
-    /// Its translations are about to be thrown away: what has been counted is kept by address. `books` has all its counts.
-    pub(crate) fn keep_counts(&mut self, books: &Books) {
-        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
-        for book in books.all() {
-            let mut counts = self.counts_of(book);
-            counts.sort_unstable_by_key(key);
-            counts.dedup_by(|next, first| {
-                let same = key(next) == key(first);
-                if same {
-                    first.count = first.count.wrapping_add(next.count);
-                }
-                same
-            });
-            counts.shrink_to_fit();
-            self.books.of(book.context).keep(counts);
-        }
-    }
-}
-
 /// The executions of every instruction, from sums of cells.
-fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
+pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
     let mut out = Vec::new();
     let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
     let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();

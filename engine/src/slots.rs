@@ -55,15 +55,22 @@ impl SlotPool {
 
     /// Gives back what [`SlotPool::take_alias`] gave.
     pub(crate) fn give_back_alias(&mut self, id: SlotId) {
-        if self.clear_cells(id).is_ok() {
+        if self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
             self.aliases.push(id.0);
         }
     }
 
-    fn punch(&self, id: SlotId, offset: u64, len: u64) -> io::Result<()> {
+    /// Makes the first `n` cells 0, of which no others are in use.
+    pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
+        if !self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+            let _ = self.set_words(id, arena::SLOT_HEADER, &vec![0; n as usize]);
+        }
+    }
+
+    fn punch(&self, id: SlotId, offset: u64, len: u64) -> bool {
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         let start = u64::from(id.0) * arena::SLOT_SIZE + offset;
-        fallocate(&self.file, flags, start as i64, len as i64).map_err(io::Error::from)
+        fallocate(&self.file, flags, start as i64, len as i64).is_ok()
     }
 
     /// The slot that starts at `gs`.
@@ -90,14 +97,9 @@ impl SlotPool {
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
-        if self.punch(id, 0, arena::SLOT_SIZE).is_ok() {
+        if self.punch(id, 0, arena::SLOT_SIZE) {
             self.free.push(id.0);
         }
-    }
-
-    /// Sets all counters of a slot to zero; nothing runs on it.
-    pub(crate) fn clear_cells(&self, id: SlotId) -> io::Result<()> {
-        self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER)
     }
 
     /// What gs must be for a thread to use the slot.

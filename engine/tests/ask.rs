@@ -89,7 +89,13 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
     let built = Command::new("gcc").args(words).arg(&path).arg("-I").arg(include).arg(&file).status().unwrap();
     assert!(built.success(), "{name} does not compile");
     let program = Program { path: path.clone(), args: vec![path.into()], env: Vec::new() };
-    let settings = Settings { cpu: CpuModel::Baseline, count_at_start: true, trace: TraceSettings::default() };
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit: u64::MAX,
+        trace: TraceSettings::default(),
+        contexts: false,
+    };
     let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(exit, Exit::Code(0), "{name}");
     driver

@@ -378,7 +378,7 @@ fn merged_contexts_are_only_in_the_log() {
     }
     let got = run("phases.c", &["-DANNOTATED"], &["--contexts=merged"]);
     assert_eq!(got.raw.len(), 1);
-    let table: Vec<&str> = got.log.lines().filter_map(|l| l.splitn(2, "== ").nth(1)).collect();
+    let table: Vec<&str> = got.log.lines().filter_map(|l| l.split_once("== ").map(|x| x.1)).collect();
     let at = table.iter().position(|l| *l == "Contexts:").expect("a table");
     let first: Vec<&str> = table[at + 1..].iter().map(|l| l.split_whitespace().next().unwrap_or("")).collect();
     assert_eq!(first[..6], ["context", "0", "1", "2", "3", "(all)"]);

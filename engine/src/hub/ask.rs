@@ -43,14 +43,7 @@ enum Held {
 }
 
 /// Adds what a slot has counted to `sum`, but for what is not collected.
-pub(super) fn add_collected(
-    pool: &SlotPool,
-    slot: SlotId,
-    cells: u32,
-    uncollected: Option<&Uncollected>,
-    sum: &mut Vec<u64>,
-) {
-    let Some(u) = uncollected else { return pool.add_cells(slot, cells, sum) };
+pub(super) fn add_collected(pool: &SlotPool, slot: SlotId, cells: u32, u: &Uncollected, sum: &mut Vec<u64>) {
     match &u.since {
         None => pool.add_cells(slot, cells, sum),
         Some(then) => add(sum, then, u64::wrapping_add),
@@ -129,7 +122,7 @@ impl Hub<'_> {
         if let Some(p) = self.processes.get(&pid) {
             let sum = self.sum(p);
             let space = p.space.borrow();
-            let counts = p.counts(&sum);
+            let counts = sum.sum().counts(&space.trans);
             let report = ProcessReport {
                 pid,
                 parent: p.parent,

@@ -9,6 +9,7 @@
 
 use nix::libc;
 
+use super::ask::{self, Uncollected};
 use super::{Hub, counted_slot, trace};
 use crate::api::Notice;
 use crate::arena::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
@@ -51,19 +52,13 @@ pub(super) fn booked_to(th: &Thread, p: &Process, gs: u64) -> u64 {
     }
 }
 
-/// Adds all that a thread has counted to `books`, but for what was not to be collected.
-pub(super) fn add_thread(
-    th: &Thread,
-    p: &Process,
-    cells: u32,
-    uncollected: Option<&super::ask::Uncollected>,
-    books: &mut Books,
-) {
+/// Adds all that a thread has counted to `books`, but for what is not collected.
+pub(super) fn add_thread(th: &Thread, p: &Process, cells: u32, uncollected: Option<&Uncollected>, books: &mut Books) {
     let pool = p.pool.borrow();
-    if let (Some(_), Some(slot)) = (uncollected, counted_slot(th, p.counting)) {
-        // Only of a tool that has no contexts.
+    if let (Some(u), Some(slot)) = (uncollected, counted_slot(th, p.counting)) {
+        // Callgrind has no contexts.
         let mut sum = Vec::new();
-        super::ask::add_collected(&pool, slot, cells, uncollected, &mut sum);
+        ask::add_collected(&pool, slot, cells, u, &mut sum);
         let book = books.of(th.contexts.home);
         sum.iter().enumerate().for_each(|(cell, &n)| book.add(cell as u32, n));
         return;
@@ -229,7 +224,7 @@ impl Hub<'_> {
             return;
         }
         let followers = if context == before { Vec::new() } else { self.lead(tid, context) };
-        // Where all threads are about to stop, they change before any of them goes on.
+        // Where all threads stop to have their translations thrown away, they change before any of them goes on.
         if followers.is_empty() || self.is_renewing(tid) {
             let _ = t.resume(How::Continue, 0);
         } else {
@@ -311,9 +306,7 @@ impl Hub<'_> {
         let pool = p.pool.borrow();
         let book = p.books.of(former);
         pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
-        if pool.clear_cells(slot).is_err() {
-            let _ = pool.set_words(slot, arena::SLOT_HEADER, &vec![0; cells as usize]);
-        }
+        pool.clear_cells(slot, cells);
         if pool.word(th.slot, entry(former)) == former {
             let _ = pool.set_words(th.slot, entry(former), &[0, 0]);
         }

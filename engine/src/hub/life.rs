@@ -103,10 +103,10 @@ impl Hub<'_> {
             pool: p.pool.clone(),
             memory,
             threads: Vec::new(),
+            vforked,
             books,
             names: p.names.clone(),
             popped_too_many: p.popped_too_many,
-            vforked,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -154,10 +154,7 @@ impl Hub<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                // Another thread waits for it to change its context.
-                let awaited = self.threads.get(&tid).is_some_and(|th| th.contexts.follow.is_some());
-                let renewing = self.is_renewing(tid);
-                if renewing && (stopping || !awaited) {
+                if self.is_renewing(tid) {
                     return self.park(t, state, stopping);
                 }
                 match state {
@@ -178,16 +175,14 @@ impl Hub<'_> {
                     }
                     _ if switch => self.switch_on_the_way(t, state),
                     // It has been stopped while its translation was thrown away.
-                    State::Guest => match t.rip() {
-                        Ok(rip) => self.enter(t, rip),
-                        Err(_) => {}
-                    },
+                    State::Guest => {
+                        if let Ok(rip) = t.rip() {
+                            self.enter(t, rip);
+                        }
+                    }
                     _ => {
                         let _ = t.resume(How::Continue, 0);
                     }
-                }
-                if renewing {
-                    tracee::interrupt(tid);
                 }
             }
         }
@@ -252,8 +247,8 @@ impl Hub<'_> {
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
         let mut space = space;
-        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         space.code_limit = self.settings.code_limit;
+        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
             space.trace.id = feed.new_space();
@@ -267,10 +262,10 @@ impl Hub<'_> {
             pool: Rc::new(RefCell::new(pool)),
             memory,
             threads: vec![tid],
+            vforked: false,
             books: Books::default(),
             names: Vec::new(),
             popped_too_many: false,
-            vforked: false,
             counting,
             exe: exe.clone(),
             args: args.clone(),
@@ -358,7 +353,8 @@ impl Hub<'_> {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
         let mut books = std::mem::take(&mut p.books);
-        contexts::add_thread(th, p, cells, self.uncollected.remove(&tid).as_ref(), &mut books);
+        let uncollected = self.uncollected.remove(&tid);
+        contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
         p.books = books;
         contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
@@ -388,12 +384,12 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let counts = p.counts(&p.books);
+        let counts = p.books.sum().counts(&space.trans);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
         let contexts: Vec<ContextCounts> = books
             .iter()
-            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: p.counts_of(b) })
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
             .collect();
         self.session.process_ends(&ProcessReport {
             pid,

@@ -53,8 +53,6 @@ pub(crate) struct Hub<'s> {
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
-    /// Threads that wait until those that follow them have changed their context.
-    held: Map<i32, contexts::Held>,
     /// Address spaces whose translations are about to be thrown away.
     renewals: Vec<renew::Renewal>,
     /// The process in which it has just turned out that this should be done.
@@ -63,6 +61,8 @@ pub(crate) struct Hub<'s> {
     uncollected: Map<i32, ask::Uncollected>,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
+    /// Threads that wait until those that follow them have changed their context.
+    held: Map<i32, contexts::Held>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -94,11 +94,11 @@ pub(crate) fn run(
         pin: affinity::Pin::default(),
         feed,
         traps: Map::default(),
-        held: Map::default(),
         renewals: Vec::new(),
         full: None,
         uncollected: Map::default(),
         standstill: None,
+        held: Map::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -608,12 +608,6 @@ impl Hub<'_> {
         th.other = Some(th.slot);
         th.slot = to;
         drop(pool);
-        if let Some(feed) = &self.feed {
-            feed.recording(p.pid, tid, p.counting);
-            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
-                p.pool.borrow().forget_lines(to);
-            }
-        }
         let mut t = if fresh { self.ready_trace(t)? } else { t };
         if many {
             t = self.book_to(t, self.context(tid))?;
@@ -622,6 +616,14 @@ impl Hub<'_> {
         if let Ok(mut regs) = t.regs() {
             regs.gs_base = self.gs(tid);
             let _ = t.set_regs(&regs);
+        }
+        if let Some(feed) = &self.feed
+            && let Some(p) = self.process_of(tid)
+        {
+            feed.recording(p.pid, tid, p.counting);
+            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
+                p.pool.borrow().forget_lines(to);
+            }
         }
         Some(t)
     }

@@ -12,7 +12,6 @@ use nix::libc;
 
 use super::Hub;
 use super::signal::{ASYNCHRONOUS, FAULTS};
-use crate::error::EngineError;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{self, How, Regs, Stopped};
@@ -130,7 +129,8 @@ impl Hub<'_> {
                 Some(t)
             }
         };
-        let Some(thread) = t else { return };
+        // Its leader may be waiting for it.
+        let Some(thread) = t.and_then(|t| self.follow_leader(t)) else { return };
         let Some(mm) = self.process_of(tid).map(|p| p.mm.clone()) else { return };
         if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
             r.waiting.insert(tid, Waiting { thread, stopped });
@@ -210,20 +210,16 @@ impl Hub<'_> {
         for pid in pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
             if let Some(p) = self.processes.get_mut(&pid) {
-                p.keep_counts(&sum);
+                p.books = sum.without_cells(&space.borrow().trans);
             }
         }
-        let mut failure = None;
+        let cells = space.borrow().trans.cells();
         for tid in threads {
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };
-            let extra = th.contexts.extra.iter().map(|(_, slot)| *slot);
-            for slot in std::iter::once(th.slot).chain(th.other).chain(extra) {
-                failure = p.pool.borrow().clear_cells(slot).err().or(failure);
+            let others = th.contexts.extra.iter().map(|(_, slot)| *slot);
+            for slot in std::iter::once(th.slot).chain(th.other).chain(others) {
+                p.pool.borrow().clear_cells(slot, cells);
             }
-        }
-        if let Some(source) = failure {
-            // Never seen; what is reported from here on would be wrong.
-            self.failure.get_or_insert(EngineError::Os { what: "clearing counters", source });
         }
         space.borrow_mut().renew();
     }
@@ -237,6 +233,7 @@ impl Hub<'_> {
                 // When it is continued, there will be a stop that tells of it.
                 let _ = w.thread.resume(How::Listen, 0);
             } else {
+                // Its leader may have changed its context meanwhile.
                 let Some(thread) = self.follow_leader(w.thread) else { continue };
                 match state {
                     State::Guest => match thread.rip() {

@@ -118,9 +118,9 @@ impl Hub<'_> {
             return;
         }
         let block = *p.space.borrow().trans.block(b.block);
+        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
         let context = super::contexts::booked_to(th, p, regs.gs_base);
         let corrections = &mut p.books.of(context).corrections;
-        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
         if collecting {
             corrections.left(b.block, &block, b.executed, b.bumped);
         }
