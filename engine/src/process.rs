@@ -121,9 +121,9 @@ pub(crate) struct Process {
     pub(crate) pool: Rc<RefCell<SlotPool>>,
     pub(crate) memory: Memory,
     pub(crate) threads: Vec<i32>,
-    /// Counts of threads that have ended, and of the parent at fork.
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
     pub(crate) vforked: bool,
+    /// Counts of threads that have ended, and of the parent at fork.
     pub(crate) books: Books,
     /// Names of contexts, from [`crate::contexts::NAMED`] on.
     pub(crate) names: Vec<Vec<u8>>,

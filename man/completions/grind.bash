@@ -65,6 +65,8 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --branch-sim=yes
 --branch-sim=no
+--contexts=separate
+--contexts=merged
 --I1=
 --D1=
 --LL=

@@ -224,7 +224,8 @@ impl Hub<'_> {
             return;
         }
         let followers = if context == before { Vec::new() } else { self.lead(tid, context) };
-        if followers.is_empty() {
+        // Where all threads stop to have their translations thrown away, they change before any of them goes on.
+        if followers.is_empty() || self.is_renewing(tid) {
             let _ = t.resume(How::Continue, 0);
         } else {
             self.held.insert(tid, Held { thread: t, followers });

@@ -229,17 +229,20 @@ impl Hub<'_> {
         for (tid, w) in r.waiting {
             let Some(th) = self.threads.get(&tid) else { continue };
             let (state, switch) = (th.state, th.switch);
-            match state {
+            if w.stopped {
                 // When it is continued, there will be a stop that tells of it.
-                _ if w.stopped => {
-                    let _ = w.thread.resume(How::Listen, 0);
-                }
-                State::Guest => match w.thread.rip() {
-                    Ok(rip) => self.enter(w.thread, rip),
-                    Err(_) => continue,
-                },
-                _ => {
-                    let _ = w.thread.resume(How::Continue, 0);
+                let _ = w.thread.resume(How::Listen, 0);
+            } else {
+                // Its leader may have changed its context meanwhile.
+                let Some(thread) = self.follow_leader(w.thread) else { continue };
+                match state {
+                    State::Guest => match thread.rip() {
+                        Ok(rip) => self.enter(thread, rip),
+                        Err(_) => continue,
+                    },
+                    _ => {
+                        let _ = thread.resume(How::Continue, 0);
+                    }
                 }
             }
             if switch {
