@@ -5,12 +5,14 @@
 
 mod control;
 mod flow;
+mod instructions;
 mod landing;
 mod operand;
 mod rep;
 mod simulate;
 #[cfg(test)]
 mod tests;
+pub(crate) mod walk;
 
 use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 
@@ -268,7 +270,7 @@ impl<'a> Emitter<'a> {
                 if i == 0 {
                     self.begin_traced_block(insns);
                 }
-                self.check(insn);
+                self.check(insn, i);
                 if insn.class.ends_block() {
                     self.end_held();
                 }

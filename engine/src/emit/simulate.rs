@@ -1,33 +1,50 @@
-//! What a traced block does besides counting: checks that drop the fetches and accesses which change nothing in a simulated
-//! cache (those to the line used last in its set), and records of the others, written behind the hot code.
+//! What a traced block does besides counting: it keeps its thread's first-level caches, as least-recently-used caches that
+//! know for each line when it was used last, and records what misses them.
 //!
-//! Each check stands before its instruction, so records are in program order, a fetch before the accesses of its
-//! instruction. Invariants: the filter's table holds, for every set, the line that the simulated cache used last, or nothing;
-//! an access that is not to that line, or that touches two lines, is recorded; the highest word of a record is written first,
-//! so that one that does not fit any more faults before anything of it is there.
+//! A line that was used at a known time is in the cache, so a hit is settled in line: compare, and store the time. All else
+//! (misses, accesses to two lines, lines that the table has lost sight of) goes to the routines of [`super::walk`]. Checks
+//! stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
+//!
+//! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
+//! uses are not known in advance), by two for each, since an access may use two lines; each use knows how far back its own
+//! time is. Invariants: later uses have later times, within a thread; the highest word of a record is written first, so that
+//! one that does not fit any more faults before anything of it is there.
 
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
+use super::instructions::{ABOVE, E};
+use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::Gpr;
 use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Address, Kind, Place, When};
-use crate::trace::{Filter, Site, SiteKind, Special, Target, TraceSettings};
-use crate::transtab::NO_REG;
+use crate::events::{self, Access, Kind, Place, When};
+use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
+use crate::transtab::{NO_REG, StubKind};
 
 /// A code line number that no line has.
 const NO_LINE: u64 = u64::MAX;
 
+/// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
+type Lines = [(u32, u32); 2];
+
 /// What remains to be emitted behind the hot code.
 #[derive(Clone, Debug)]
 enum Cold {
-    /// An instruction whose line was not the last used of its set.
-    Fetch { from: usize, back: usize, lines: [(u32, u32); 2], n: usize, site: u32 },
-    /// An access that was not to the line last used in its set. `a` is the address less that line's, `b` the offset in the
-    /// table.
-    Access { from: usize, back: usize, a: Gpr, b: Gpr, c: Gpr, size: u16, site: u32 },
+    /// An instruction whose line is not in the cache, or may not be.
+    Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
+    /// An access that is not settled. `a` is the address less that of the line in the table's entry `b`.
+    Access { from: usize, back: usize, a: Gpr, b: Gpr, size: u16, before: u32, site: u32 },
+}
+
+/// Registers that no instruction of the block touches.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    a: Gpr,
+    b: Gpr,
+    /// Holds the clock, if there is a third.
+    clock: Option<Gpr>,
 }
 
 /// What tracing needs while a batch is emitted.
@@ -38,11 +55,14 @@ pub(super) struct Tracer {
     accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
     line: u64,
-    /// Two registers that no instruction of the block touches, once they are in use.
-    held: Option<(Gpr, Gpr)>,
+    held: Option<Held>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
+    /// The block's segments: the number of its first instruction, how far it moves the clock.
+    segments: Vec<(usize, u32)>,
+    /// How much of the present segment's time is still to come.
+    left: u32,
 }
 
 impl Tracer {
@@ -56,67 +76,111 @@ impl Tracer {
     }
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
-    pub(super) fn held(&self, start: usize) -> ([u8; 2], u16, u16) {
+    pub(super) fn held(&self, start: usize) -> ([u8; 3], u16, u16) {
         match self.held {
-            Some((a, b)) => ([a.0, b.0], (self.held_from - start) as u16, (self.held_to - start) as u16),
-            None => ([NO_REG; 2], 0, 0),
+            Some(Held { a, b, clock }) => {
+                let clock = clock.map_or(NO_REG, |c| c.0);
+                ([a.0, b.0, clock], (self.held_from - start) as u16, (self.held_to - start) as u16)
+            }
+            None => ([NO_REG; 3], 0, 0),
         }
+    }
+
+    /// Takes the time of one use of up to two lines: how much earlier than the clock it is.
+    fn time(&mut self) -> u32 {
+        self.left -= 2;
+        self.left + 1
     }
 }
 
-/// The entry of a filter's table for the line at `address`.
-fn entries(f: Filter) -> u32 {
-    f.sets.min(arena::MAX_FILTER)
-}
-
 impl Emitter<'_> {
-    /// Takes two registers for the checks of a block, if it has enough accesses to be worth it.
+    /// Plans the block's segments, and takes registers for its checks if it has enough accesses to be worth it.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
         self.tracer.line = NO_LINE;
         self.tracer.held = None;
-        if self.tracer.settings.accesses.is_none() {
-            return;
-        }
+        self.tracer.segments.clear();
+        let settings = self.tracer.settings;
         let mut used = 1u16 << Gpr::RSP.0;
         let mut checks = 0;
-        for insn in insns {
-            self.tracer.accesses.clear();
-            events::accesses(insn, &mut self.tracer.accesses);
-            checks += self.tracer.accesses.len();
-            for u in self.info.info(&insn.ins).used_registers() {
-                let r = u.register();
-                if r.is_gpr() {
-                    used |= 1 << r.full_register().number();
+        let mut segment = (0, 0);
+        let mut line = NO_LINE;
+        for (i, insn) in insns.iter().enumerate() {
+            if let Some(f) = settings.fetches {
+                let (first, last) = lines_of(insn, f);
+                segment.1 += 2 * (u32::from(first != line) + u32::from(last != first));
+                line = last;
+            }
+            if settings.accesses.is_some() {
+                self.tracer.accesses.clear();
+                events::accesses(insn, &mut self.tracer.accesses);
+                let list = &self.tracer.accesses;
+                checks += list.len();
+                if is_special(list) || list.iter().any(|a| a.when == When::Iteration) {
+                    self.tracer.segments.push(segment);
+                    segment = (i + 1, 0);
+                } else {
+                    segment.1 += 2 * list.len() as u32;
+                }
+                for u in self.info.info(&insn.ins).used_registers() {
+                    let r = u.register();
+                    if r.is_gpr() {
+                        used |= 1 << r.full_register().number();
+                    }
                 }
             }
         }
+        self.tracer.segments.push(segment);
+        // The next one is the last in the list.
+        self.tracer.segments.reverse();
         if checks < 2 {
             return;
         }
         // rax first: LAHF needs it.
         let mut free = (0..16u8).filter(|r| used >> r & 1 == 0).map(Gpr);
         if let (Some(b), Some(a)) = (free.next(), free.next()) {
-            self.tracer.held = Some((a, b));
+            let mut clock = free.next();
+            let mut a = a;
+            if clock == Some(Gpr::RCX) {
+                // Where flags are live, a line is looked up through rcx.
+                (a, clock) = (Gpr::RCX, Some(a));
+            }
+            self.tracer.held = Some(Held { a, b, clock });
             self.out.code.spill(Scratch::Held1, a);
             self.out.code.spill(Scratch::Held2, b);
+            if let Some(clock) = clock {
+                self.out.code.spill(Scratch::Held3, clock);
+            }
             self.tracer.held_from = self.out.code.pos();
             self.tracer.held_to = usize::MAX;
         }
     }
 
+    /// The registers that are held at present.
+    fn holding(&self) -> Option<Held> {
+        self.tracer.held.filter(|_| self.tracer.held_to == usize::MAX)
+    }
+
     /// Gives the block's own registers back.
     pub(super) fn end_held(&mut self) {
-        if let Some((a, b)) = self.tracer.held
-            && self.tracer.held_to == usize::MAX
-        {
+        if let Some(Held { a, b, clock }) = self.holding() {
             self.tracer.held_to = self.out.code.pos();
             self.out.code.reload(a, Scratch::Held1);
             self.out.code.reload(b, Scratch::Held2);
+            if let Some(clock) = clock {
+                self.out.code.reload(clock, Scratch::Held3);
+            }
         }
     }
 
-    /// The checks before instruction `insn`.
-    pub(super) fn check(&mut self, insn: &Insn) {
+    /// The checks before instruction `insn`, which is number `i` of its block.
+    pub(super) fn check(&mut self, insn: &Insn, i: usize) {
+        if let Some(&(_, time)) = self.tracer.segments.last().filter(|s| s.0 == i) {
+            self.tracer.segments.pop();
+            self.tracer.left = time;
+            if time > 0 {
+                self.move_clock(insn, time);
+            }
+        }
         if let Some(f) = self.tracer.settings.fetches {
             self.check_fetch(insn, f);
         }
@@ -125,7 +189,7 @@ impl Emitter<'_> {
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) {
-                self.record_special(insn, &list, f);
+                self.record_special(insn, &list);
             } else if !list.is_empty() {
                 self.check_accesses(insn, &list, f);
             }
@@ -164,68 +228,118 @@ impl Emitter<'_> {
         self.trans.new_trace_site(site)
     }
 
-    fn check_fetch(&mut self, insn: &Insn, f: Filter) {
-        let bits = f.line.trailing_zeros();
-        let first = insn.pc() >> bits;
-        let last = (insn.next() - 1) >> bits;
-        if first == self.tracer.line && last == first {
+    /// Moves the clock on by `time`, before any of its uses.
+    fn move_clock(&mut self, insn: &Insn, time: u32) {
+        let clock = self.holding().and_then(|h| h.clock);
+        let c = &mut self.out.code;
+        if clock.is_none() && insn.live & STATUS == 0 {
+            c.add_gs(Scratch::Clock as u32, time as i32);
+            return;
+        }
+        let r = clock.or(self.holding().map(|h| h.a)).unwrap_or(Gpr::RAX);
+        let given = self.holding().is_some();
+        let c = &mut self.out.code;
+        if !given {
+            c.spill(Scratch::T3, r);
+        }
+        c.load_gs(r, Scratch::Clock as u32);
+        c.lea_disp(r, r, time as i32);
+        c.store_gs(Scratch::Clock as u32, r);
+        if !given {
+            c.reload(r, Scratch::T3);
+        }
+    }
+
+    /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
+    fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
+        let clock = self.holding().and_then(|h| h.clock);
+        let c = &mut self.out.code;
+        match clock {
+            Some(r) if before == 0 => r,
+            Some(r) => {
+                c.lea_disp(free, r, -(before as i32));
+                free
+            }
+            None => {
+                c.load_gs(free, Scratch::Clock as u32);
+                if before > 0 {
+                    c.lea_disp(free, free, -(before as i32));
+                }
+                free
+            }
+        }
+    }
+
+    fn check_fetch(&mut self, insn: &Insn, f: FirstLevel) {
+        let (first, last) = lines_of(insn, f);
+        let mut lines = [(0, 0); 2];
+        let mut n = 0;
+        for line in [first, last] {
+            if line != self.tracer.line {
+                self.tracer.line = line;
+                let set = (line & u64::from(f.sets - 1)) as u32 * f.ways * 8;
+                lines[n] = (self.trans.line_number(line) * 8, set);
+                n += 1;
+            }
+        }
+        if n == 0 {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Fetch);
-        let entry = |line: u64| (line & u64::from(entries(f) - 1)) as u32;
-        let mut lines = [(entry(first), self.trans.line_number(first)), (entry(last), self.trans.line_number(last))];
-        let mut waiting = [usize::MAX; 2];
-        let mut n = 0;
-        if first != self.tracer.line {
-            waiting[0] = self.line_check(insn, lines[0]);
-            n += 1;
+        let mut before = [0; 2];
+        let mut waiting = [0; 2];
+        for i in 0..n {
+            before[i] = self.tracer.time();
+            waiting[i] = self.line_check(insn, lines[i].0, before[i]);
         }
-        if last != first {
-            waiting[1] = self.line_check(insn, lines[1]);
-            n += 1;
-        }
-        if last == first {
-            lines[1] = lines[0];
-        }
-        let _ = n;
         let back = self.out.code.pos();
-        let count = if last == first { 1 } else { 2 };
-        for from in waiting.into_iter().filter(|&w| w != usize::MAX) {
-            self.tracer.cold.push(Cold::Fetch { from, back, lines, n: count, site });
+        for &from in &waiting[..n] {
+            self.tracer.cold.push(Cold::Fetch { from, back, lines, before: before[0], site });
         }
-        self.tracer.line = last;
     }
 
-    /// Emits the comparison for one code line; returns the field of the jump that leaves it.
-    fn line_check(&mut self, insn: &Insn, (entry, number): (u32, u32)) -> usize {
-        let at = arena::FETCH_TABLE as u32 + entry * 4;
+    /// Emits the check for one code line; returns the field of the jump that leaves it.
+    fn line_check(&mut self, insn: &Insn, line: u32, before: u32) -> usize {
+        let at = arena::LINES as u32 + line;
         if insn.live & STATUS == 0 {
-            let c = &mut self.out.code;
-            c.cmp_gs32(at, number);
-            return c.jcc(NE);
+            let given = self.holding().map(|h| h.b);
+            let r = given.unwrap_or(Gpr::RAX);
+            self.out.code.cmp_gs_zero(at);
+            let leave = self.out.code.jcc(E);
+            if given.is_none() {
+                self.out.code.spill(Scratch::T3, r);
+            }
+            let time = self.time_in(r, before - 1);
+            self.out.code.store_gs(at, time);
+            if given.is_none() {
+                self.out.code.reload(r, Scratch::T3);
+            }
+            return leave;
         }
         // Without touching flags.
-        let free = matches!(self.tracer.held, Some((a, b)) if a == Gpr::RCX || b == Gpr::RCX)
-            && self.tracer.held_to == usize::MAX;
+        let free = self.holding().is_some_and(|h| h.a == Gpr::RCX || h.b == Gpr::RCX);
         let c = &mut self.out.code;
         if !free {
             c.spill(Scratch::T3, Gpr::RCX);
         }
-        c.load_gs32(Gpr::RCX, at);
-        c.lea_disp32(Gpr::RCX, Gpr::RCX, (number as i32).wrapping_neg());
-        let same = c.jrcxz();
+        c.load_gs(Gpr::RCX, at);
+        let absent = c.jrcxz();
+        let present = c.jmp_short();
+        c.patch_short(absent);
         if !free {
             c.reload(Gpr::RCX, Scratch::T3);
         }
         let leave = c.jmp();
-        c.patch_short(same);
+        c.patch_short(present);
+        let time = self.time_in(Gpr::RCX, before - 1);
+        self.out.code.store_gs(at, time);
         if !free {
-            c.reload(Gpr::RCX, Scratch::T3);
+            self.out.code.reload(Gpr::RCX, Scratch::T3);
         }
         leave
     }
 
-    fn check_accesses(&mut self, insn: &Insn, list: &[Access], f: Filter) {
+    fn check_accesses(&mut self, insn: &Insn, list: &[Access], f: FirstLevel) {
         if list.iter().all(|a| a.when != When::Always) {
             return;
         }
@@ -304,10 +418,8 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_access(&mut self, insn: &Insn, access: &Access, f: Filter, a: Gpr, b: Gpr) {
-        if access.when != When::Always {
-            return;
-        }
+    fn check_access(&mut self, insn: &Insn, access: &Access, f: FirstLevel, a: Gpr, b: Gpr) {
+        debug_assert!(access.when == When::Always);
         let size = access.size.min(f.widest as u16);
         let kind = match access.kind {
             Kind::Read => SiteKind::Read(size),
@@ -315,63 +427,48 @@ impl Emitter<'_> {
             Kind::Modify => SiteKind::Modify(size),
         };
         let site = self.trace_site(insn, kind);
+        let before = self.tracer.time();
         self.access_address(&access.place, a, b);
         let c = &mut self.out.code;
-        c.table_offset(b, a, f);
-        c.gs_index(0x2b, a, b, arena::ACCESS_TABLE as u32); // sub a, gs:[b + table]
+        c.table_offset(b, a, f.line.trailing_zeros());
+        c.gs_index(0x2b, a, b, arena::DATA_TABLE as u32); // sub a, gs:[b + table]
         c.cmp_imm(a, i32::from(f.line as u16 - size));
         let from = c.jcc(ABOVE);
+        c.gs_index(0x8b, b, b, arena::DATA_TABLE as u32 + 8);
+        let time = self.time_in(a, before - 1);
+        let c = &mut self.out.code;
+        c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
-        // Any third register will do.
-        let third = (0..16).map(Gpr).find(|&r| r != a && r != b && r != Gpr::RSP).expect("there are sixteen");
-        self.tracer.cold.push(Cold::Access { from, back, a, b, c: third, size, site });
+        self.tracer.cold.push(Cold::Access { from, back, a, b, size, before, site });
     }
 
     /// Emits what was left for later.
     pub(super) fn cold_parts(&mut self) {
         let parts = std::mem::take(&mut self.tracer.cold);
-        let (fetch, data) = (self.tracer.settings.fetches, self.tracer.settings.accesses);
         for part in parts {
             let c = &mut self.out.code;
-            let here = c.here();
             match part {
-                Cold::Fetch { from, back, lines, n, site } => {
-                    let _ = fetch;
-                    c.patch_rel32(from, here);
-                    for &(entry, number) in &lines[..n] {
-                        c.store_gs32_imm(arena::FETCH_TABLE as u32 + entry * 4, number);
-                    }
-                    c.spill(Scratch::T3, Gpr::RAX);
-                    c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-                    c.store_site(Gpr::RAX, site);
-                    c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
-                    c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
-                    c.reload(Gpr::RAX, Scratch::T3);
-                    c.jmp_back(back);
+                Cold::Fetch { from, back, lines, before, site } => {
+                    c.patch_here(from);
+                    // Two stores of 12 bytes and a jump of 8; what describes the fetch follows.
+                    let what = c.here() + 32;
+                    c.store_gs32_imm(Scratch::WalkWhat as u32, what as u32);
+                    c.store_gs32_imm(Scratch::WalkWhat as u32 + 4, (what >> 32) as u32);
+                    c.jmp_gs(Scratch::FetchWalk as u32);
+                    debug_assert_eq!(c.here(), what);
+                    let go_on = back as i32 - c.pos() as i32;
+                    c.words(&fetch_words(site, before, lines, go_on));
                 }
-                Cold::Access { from, back, a, b, c: third, size, site } => {
-                    let Some(f) = data else { continue };
-                    let table = arena::ACCESS_TABLE as u32;
-                    c.patch_rel32(from, here);
-                    c.gs_index(0x03, a, b, table); // add a, gs:[b + table]: the address again
-                    c.spill(Scratch::T3, third);
-                    c.mov_reg(third, a);
-                    c.and_imm(third, -(f.line as i32));
-                    c.gs_index(0x89, third, b, table); // mov gs:[b + table], third
-                    if size > 1 {
-                        // Its last byte may lie in another line; that one was used last in its set then.
-                        c.lea_disp(third, a, i32::from(size) - 1);
-                        c.table_offset(b, third, f);
-                        c.and_imm(third, -(f.line as i32));
-                        c.gs_index(0x89, third, b, table);
-                    }
-                    c.load_gs(third, Scratch::TracePos as u32);
-                    c.gs_base8(0x89, a, third, 4); // mov gs:[third + 4], a
-                    c.store_site(third, site);
-                    c.lea_disp(third, third, 12);
-                    c.store_gs(Scratch::TracePos as u32, third);
-                    c.reload(third, Scratch::T3);
-                    c.jmp_back(back);
+                Cold::Access { from, back, a, b, size, before, site } => {
+                    c.patch_here(from);
+                    c.gs_index(0x03, a, b, arena::DATA_TABLE as u32); // add a, gs:[b + table]: the address again
+                    c.store_gs(Scratch::WalkAddress as u32, a);
+                    let what = c.lea_ahead(b);
+                    c.store_gs(Scratch::WalkWhat as u32, b);
+                    c.jmp_gs(Scratch::AccessWalk as u32);
+                    c.patch_here(what);
+                    let go_on = back as i32 - c.pos() as i32;
+                    c.words(&access_words(site, before, size, go_on));
                 }
             }
         }
@@ -402,6 +499,10 @@ impl Emitter<'_> {
                 .is_some_and(|a| matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI)));
         self.tracer.accesses = list;
         let site = self.trace_site(insn, SiteKind::Repeated { size, source, target, target_first, narrow });
+        self.trace_site(insn, SiteKind::Read(size.into()));
+        let at_target =
+            if target == Target::Write { SiteKind::Write(size.into()) } else { SiteKind::Read(size.into()) };
+        self.trace_site(insn, at_target);
         let c = &mut self.out.code;
         c.spill(Scratch::Repeat, Gpr::RCX);
         c.spill(Scratch::RepeatSource, Gpr(6));
@@ -409,8 +510,7 @@ impl Emitter<'_> {
         Some(site)
     }
 
-    /// A repeated string instruction has ended: records what it did. The filter's table does not follow its accesses, so it
-    /// is emptied.
+    /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         let Some(f) = self.tracer.settings.accesses else { return };
         let ((a, b), given) = self.scratch_registers(insn);
@@ -427,12 +527,17 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
-        c.empty_table(f);
         self.return_registers((a, b), given);
+        if let SiteKind::Repeated { size, source, target, target_first, narrow } =
+            self.trans.trace_sites[site as usize].kind
+        {
+            let repeat = Repeat { size, source, target, target_first, narrow };
+            emit_repeat_walk(&mut self.out.code, f, repeat, site);
+        }
     }
 
     /// Records the registers that decide what `insn` accesses.
-    fn record_special(&mut self, insn: &Insn, list: &[Access], f: Filter) {
+    fn record_special(&mut self, insn: &Insn, list: &[Access]) {
         let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
         let mut add = |r: Register| {
             let number = Some(r.number() as u8);
@@ -468,6 +573,9 @@ impl Emitter<'_> {
         self.trans.specials.push(special);
         let index = (self.trans.specials.len() - 1) as u32;
         let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
+        for write in [false, true] {
+            self.trace_site(insn, SiteKind::Sized { write });
+        }
         let ((a, b), given) = self.scratch_registers(insn);
         self.out.code.load_gs(a, Scratch::TracePos as u32);
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
@@ -501,14 +609,18 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);
         c.store_gs(Scratch::TracePos as u32, a);
-        c.empty_table(f);
         self.return_registers((a, b), given);
+        // The engine walks them.
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::Walk { site });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
     }
 
     /// Two registers that `insn` does not use; they are saved unless the block holds some anyway.
     fn scratch_registers(&mut self, insn: &Insn) -> ((Gpr, Gpr), bool) {
-        if let Some(regs) = self.tracer.held.filter(|_| self.tracer.held_to == usize::MAX) {
-            return (regs, true);
+        if let Some(Held { a, b, .. }) = self.holding() {
+            return ((a, b), true);
         }
         let r2 = self.free_register(&insn.ins, &[]);
         let r1 = self.free_register(&insn.ins, &[r2]);
@@ -525,54 +637,62 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records the outcome of a conditional branch that the flags decide.
+    /// Predicts a conditional branch that the flags decide; keeps them.
     fn check_condition(&mut self, insn: &Insn) {
         let condition = insn.ins.condition_code() as u8 - 1;
         let site = self.trace_site(insn, SiteKind::Conditional);
         let ((a, b), given) = self.scratch_registers(insn);
+        let d = Gpr(self.free_register(&insn.ins, &[register(a), register(b)]).number() as u8);
         let c = &mut self.out.code;
-        c.mov_imm(a, 0);
-        c.bytes(&[0x40 | a.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | a.0 & 7]);
-        c.load_gs(b, Scratch::TracePos as u32);
-        c.gs_base8_32(0x89, a, b, 4);
-        c.store_site(b, site);
-        c.lea_disp(b, b, 8);
-        c.store_gs(Scratch::TracePos as u32, b);
+        c.spill(Scratch::T3, d);
+        c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
+        c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
+        c.predict(insn.pc(), site, [a, b, d]);
+        c.reload(d, Scratch::T3);
         self.return_registers((a, b), given);
     }
 
-    /// In one arm of a branch that looks at rcx: records which.
-    pub(super) fn record_arm(&mut self, site: Option<u32>, taken: bool) {
+    /// In one arm of a branch that looks at rcx: predicts it.
+    pub(super) fn record_arm(&mut self, insn: &Insn, site: Option<u32>, taken: bool) {
         let Some(site) = site else { return };
         let c = &mut self.out.code;
-        c.spill(Scratch::T3, Gpr::RAX);
-        c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.bytes(&[0x65, 0xc7, 0x40, 4]); // mov dword gs:[rax + 4], taken
-        c.bytes(&u32::from(taken).to_le_bytes());
-        c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 8);
-        c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
-        c.reload(Gpr::RAX, Scratch::T3);
+        let (a, b, d) = (Gpr::RAX, Gpr::RDX, Gpr::RCX);
+        c.spill(Scratch::T1, a);
+        c.spill(Scratch::T2, b);
+        c.spill(Scratch::T3, d);
+        c.mov_imm(b, u64::from(taken));
+        c.predict(insn.pc(), site, [a, b, d]);
+        c.reload(d, Scratch::T3);
+        c.reload(b, Scratch::T2);
+        c.reload(a, Scratch::T1);
     }
 
-    /// The site of a branch that looks at rcx, if branches are recorded.
+    /// The site of a branch that looks at rcx, if branches are predicted.
     pub(super) fn arm_site(&mut self, insn: &Insn) -> Option<u32> {
         self.tracer.settings.branches.then(|| self.trace_site(insn, SiteKind::Conditional))
     }
 
-    /// Records the target of an indirect jump or call, which is in rcx.
+    /// Predicts the target of an indirect jump or call, which is in rcx. No flag is changed.
     pub(super) fn record_indirect(&mut self, insn: &Insn) {
         if !self.tracer.settings.branches || events::branch(insn).is_none() {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Indirect);
+        let last = arena::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RAX);
+        c.load_gs(Gpr::RAX, last);
+        c.store_gs(last, Gpr::RCX);
+        c.not(Gpr::RAX);
+        c.lea_sum(Gpr::RCX, Gpr::RAX);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, 1); // this target less the last one
+        let same = c.jrcxz();
         c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.gs_base8(0x89, Gpr::RCX, Gpr::RAX, 4);
         c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 12);
+        c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
         c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
+        c.patch_short(same);
+        c.load_gs(Gpr::RCX, last);
         c.reload(Gpr::RAX, Scratch::T3);
     }
 }
@@ -585,188 +705,13 @@ fn is_special(list: &[Access]) -> bool {
     })
 }
 
-/// Condition codes.
-const NE: u8 = 5;
-const ABOVE: u8 = 7;
+/// The first and the last code line of an instruction.
+fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
+    let bits = f.line.trailing_zeros();
+    (insn.pc() >> bits, (insn.next() - 1) >> bits)
+}
 
-/// Instructions that only tracing needs.
-impl Asm {
-    /// `op reg, gs:[base + offset]` (64 bits)
-    fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
-        debug_assert!(base != Gpr::RSP);
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x80 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// Empties the table of the data filter.
-    fn empty_table(&mut self, f: Filter) {
-        self.spill(Scratch::T3, Gpr::RCX);
-        self.mov_imm(Gpr::RCX, u64::from(entries(f)) * 8);
-        let again = self.pos();
-        self.gs_zero(Gpr::RCX, arena::ACCESS_TABLE as u32 - 8);
-        self.lea_disp(Gpr::RCX, Gpr::RCX, -8);
-        let done = self.jrcxz();
-        self.jmp_back(again);
-        self.patch_short(done);
-        self.reload(Gpr::RCX, Scratch::T3);
-    }
-
-    /// `mov qword gs:[base + offset], 0`
-    fn gs_zero(&mut self, base: Gpr, offset: u32) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x65, 0x48 | base.0 >> 3, 0xc7, 0x80 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&[0; 4]);
-    }
-
-    /// `op reg32, gs:[base + offset]` with a short offset
-    fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `op reg, gs:[base + offset]` (64 bits) with a short offset
-    fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `mov dword gs:[base], site`
-    fn store_site(&mut self, base: Gpr, site: u32) {
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&[0]);
-        self.bytes(&site.to_le_bytes());
-    }
-
-    /// `cmp dword gs:[offset], value`
-    fn cmp_gs32(&mut self, offset: u32, value: u32) {
-        self.bytes(&[0x65, 0x81, 0x3c, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `mov dword gs:[offset], value`
-    fn store_gs32_imm(&mut self, offset: u32, value: u32) {
-        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `mov reg32, gs:[offset]`
-    fn load_gs32(&mut self, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x8b, (reg.0 & 7) << 3 | 4, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `lea reg32, [base + disp]` (clears the upper half)
-    fn lea_disp32(&mut self, reg: Gpr, base: Gpr, disp: i32) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x40 | (reg.0 >> 3) << 2 | base.0 >> 3, 0x8d, 0x80 | (reg.0 & 7) << 3 | base.0 & 7]);
-        self.bytes(&disp.to_le_bytes());
-    }
-
-    /// `cmp reg, value`
-    fn cmp_imm(&mut self, reg: Gpr, value: i32) {
-        self.alu_imm(7, reg, value);
-    }
-
-    /// `and reg, value`
-    fn and_imm(&mut self, reg: Gpr, value: i32) {
-        self.alu_imm(4, reg, value);
-    }
-
-    fn alu_imm(&mut self, digit: u8, reg: Gpr, value: i32) {
-        let modrm = 0xc0 | digit << 3 | reg.0 & 7;
-        match i8::try_from(value) {
-            Ok(v) => self.bytes(&[0x48 | reg.0 >> 3, 0x83, modrm, v as u8]),
-            Err(_) => {
-                self.bytes(&[0x48 | reg.0 >> 3, 0x81, modrm]);
-                self.bytes(&value.to_le_bytes());
-            }
-        }
-    }
-
-    /// Into `to`: the offset, in the table of 64-bit entries, of the set that address `from` belongs to.
-    fn table_offset(&mut self, to: Gpr, from: Gpr, f: Filter) {
-        self.mov_reg32(to, from);
-        let shift = f.line.trailing_zeros() - 3;
-        self.bytes(&[0x40 | to.0 >> 3, 0xc1, 0xe8 | to.0 & 7, shift as u8]); // shr
-        self.bytes(&[0x40 | to.0 >> 3, 0x81, 0xe0 | to.0 & 7]); // and
-        self.bytes(&((entries(f) - 1) * 8).to_le_bytes());
-    }
-
-    /// `lea reg, [address]`, without its segment's base.
-    fn lea_address(&mut self, reg: Gpr, address: &Address) {
-        let number = |r: Register| Gpr(r.number() as u8);
-        let gpr = |r: Register| r.is_gpr().then(|| number(r));
-        let (base, index) = (gpr(address.base), gpr(address.index));
-        let displacement = address.displacement;
-        if base.is_none() && index.is_none() {
-            let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
-            self.mov_imm(reg, at);
-            return;
-        }
-        if address.narrow {
-            self.bytes(&[0x67]);
-        }
-        let x = index.map_or(0, |r| r.0 >> 3);
-        let b = base.map_or(0, |r| r.0 >> 3);
-        self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
-        let short = i8::try_from(displacement).ok().filter(|_| base.is_some());
-        let mode = match (base, short) {
-            (None, _) => 0,
-            (Some(_), Some(_)) => 0x40,
-            (Some(_), None) => 0x80,
-        };
-        let needs_sib = index.is_some() || base.is_none_or(|r| r.0 & 7 == 4);
-        if needs_sib {
-            let scale = address.scale.max(1).trailing_zeros() as u8;
-            self.bytes(&[
-                mode | (reg.0 & 7) << 3 | 4,
-                scale << 6 | index.map_or(4, |r| r.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7),
-            ]);
-        } else {
-            self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
-        }
-        match short {
-            Some(d) => self.bytes(&[d as u8]),
-            None => self.bytes(&(displacement as i32).to_le_bytes()),
-        }
-    }
-
-    /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    fn sign_extended(&mut self, to: Gpr, from: Register) {
-        let f = from.number() as u8;
-        let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
-        let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
-        match from.size() {
-            2 => self.bytes(&[rex, 0x0f, 0xbf, modrm]),
-            4 => self.bytes(&[rex, 0x63, modrm]),
-            _ => self.bytes(&[rex, 0x8b, modrm]),
-        }
-    }
-
-    /// `rdfsbase reg`
-    fn rdfsbase(&mut self, reg: Gpr) {
-        self.bytes(&[0xf3, 0x48 | reg.0 >> 3, 0x0f, 0xae, 0xc0 | reg.0 & 7]);
-    }
-
-    /// `jmp` to an offset in this buffer
-    fn jmp_back(&mut self, to: usize) {
-        self.bytes(&[0xe9]);
-        let rel = to as i64 - (self.pos() as i64 + 4);
-        self.bytes(&(rel as i32).to_le_bytes());
-    }
+/// The register's name for the encoder.
+fn register(r: Gpr) -> Register {
+    Register::RAX + u32::from(r.0)
 }

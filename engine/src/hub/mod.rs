@@ -261,6 +261,12 @@ impl Hub<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+            StubKind::Walk { site } => {
+                self.walk_special(t.tid(), site);
+                if t.set_rip(rip).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+            }
         }
     }
 
@@ -547,7 +553,6 @@ impl Hub<'_> {
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
-        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
@@ -565,7 +570,7 @@ impl Hub<'_> {
             let _ = t.set_regs(&regs);
         }
         drop(pool);
-        if fresh { self.ready_trace(t) } else { Some(t) }
+        self.ready_trace(t)
     }
 
     fn masked(&self) -> bool {

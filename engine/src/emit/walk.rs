@@ -1,0 +1,307 @@
+//! The walk of a first-level cache: two routines, one copy of each a set of translations, that emitted code jumps to when
+//! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
+//!
+//! What is to be walked is described by a few words ([`access_words`], [`fetch_words`]) behind the code that jumps here. All
+//! registers come back as they were; status flags only from the walk of a fetch. Invariants: a line is in the cache if and
+//! only if a way holds it; [`arena::DATA_TABLE`] may not know of a line that is there, but what it says is true; an entry
+//! that says nothing holds a line that belongs to another entry; `level1` is the same in Rust, for the engine's own use, and
+//! `cg-sim` is the model that both are tested against.
+
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::trace::{FirstLevel, Target};
+
+use super::instructions::{ABOVE, BELOW, E, GREATER, NE, NOT_SIGN, SHR, SIGN};
+
+const RAX: Gpr = Gpr(0);
+const RCX: Gpr = Gpr(1);
+const RDX: Gpr = Gpr(2);
+const RBX: Gpr = Gpr(3);
+const RSI: Gpr = Gpr(6);
+const RDI: Gpr = Gpr(7);
+const R8: Gpr = Gpr(8);
+const R9: Gpr = Gpr(9);
+
+/// The registers that a walk uses, in the order of the words that they are saved to.
+const USED: [Gpr; 8] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9];
+
+/// What describes an access to [`emit_access_walk`]: its site; how much earlier than the clock it is; bytes less one; the
+/// distance from here to where to go on.
+pub(super) fn access_words(site: u32, back: u32, size: u16, go_on: i32) -> [u32; 4] {
+    [site, back, u32::from(size) - 1, go_on as u32]
+}
+
+/// What describes a fetch to [`emit_fetch_walk`]: its site; how much earlier than the clock it is; for one or two lines 8
+/// times the number, and the offset of its set in [`arena::CODE_WAYS`]; the distance from here to where to go on.
+pub(super) fn fetch_words(site: u32, back: u32, lines: [(u32, u32); 2], go_on: i32) -> [u32; 7] {
+    [site, back, lines[0].0, lines[0].1, lines[1].0, lines[1].1, go_on as u32]
+}
+
+fn save(c: &mut Asm) {
+    for (n, r) in USED.into_iter().enumerate() {
+        c.store_gs(arena::SAVES + 8 * n as u32, r);
+    }
+}
+
+fn restore(c: &mut Asm) {
+    for (n, r) in USED.into_iter().enumerate() {
+        c.load_gs(r, arena::SAVES + 8 * n as u32);
+    }
+}
+
+/// The walk of a data access whose address is in [`Scratch::WalkAddress`].
+pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
+    let bits = cache.line.trailing_zeros();
+    let line = -(cache.line as i32);
+    let (table, ways) = (arena::DATA_TABLE as u32, arena::DATA_WAYS as u32);
+    save(c);
+    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load_gs(RDI, Scratch::Clock as u32);
+    c.load32(RAX, RBX, 4);
+    c.op_reg(0x29, RDI, RAX); // rdi: the time
+    c.mov_imm(RSI, 0); // rsi: whether a line has been missed
+    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.and_imm(RAX, line); // rax: the line
+    let touch = c.pos();
+    c.table_offset(RCX, RAX, bits); // rcx: its entry in the table
+    c.gs_index(0x3b, RAX, RCX, table);
+    let walk = c.jcc(NE);
+    c.gs_index(0x8b, RDX, RCX, table + 8);
+    c.gs_index(0x89, RDI, RDX, ways + 8);
+    let hit = c.jmp();
+    c.patch_here(walk);
+    c.mov_reg(RDX, RAX);
+    c.shift(SHR, RDX, bits as u8);
+    c.and_imm(RDX, cache.sets as i32 - 1);
+    c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // rdx: a way of the set
+    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way rbx
+    let again = c.pos();
+    c.gs_index(0x3b, RAX, RDX, ways);
+    let found = c.jcc(E);
+    c.gs_index(0x3b, R8, RDX, ways + 8);
+    c.gs_cmov(ABOVE, R8, RDX, ways + 8);
+    c.cmov(ABOVE, RBX, RDX);
+    c.alu_imm(0, RDX, arena::DATA_WAY as i32);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    // Missed: the table forgets the line that has to go.
+    c.mov_imm(RSI, 1);
+    c.mov_reg(RDX, RBX);
+    c.gs_index(0x8b, R8, RDX, ways);
+    c.table_offset(R9, R8, bits);
+    c.gs_index(0x3b, R8, R9, table);
+    let unknown = c.jcc(NE);
+    c.not(R8);
+    c.and_imm(R8, cache.line as i32);
+    c.gs_index(0x89, R8, R9, table);
+    c.patch_here(unknown);
+    c.gs_index(0x89, RAX, RDX, ways);
+    c.patch_here(found);
+    c.gs_index(0x89, RDI, RDX, ways + 8);
+    c.gs_index(0x89, RAX, RCX, table);
+    c.gs_index(0x89, RDX, RCX, table + 8);
+    c.patch_here(hit);
+    // The last byte may lie in the next line.
+    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load32(RCX, RBX, 8);
+    c.load_gs(RDX, Scratch::WalkAddress as u32);
+    c.op_reg(0x01, RCX, RDX);
+    c.and_imm(RCX, line);
+    c.lea_disp(RDI, RDI, 1);
+    c.op_reg(0x39, RCX, RAX);
+    c.mov_reg(RAX, RCX);
+    c.jcc_back(NE, touch);
+    c.op_reg(0x85, RSI, RSI);
+    let hit = c.jcc(E);
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.gs_base8(0x89, RDX, RCX, 4);
+    c.load32(RAX, RBX, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 0);
+    c.lea_disp(RCX, RCX, 12);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.patch_here(hit);
+    c.load_signed32(RAX, RBX, 12);
+    c.op_reg(0x01, RAX, RBX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    restore(c);
+    c.jmp_gs(Scratch::WalkReturn as u32);
+}
+
+/// The walk of a fetch.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
+    let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
+    let flags = arena::SAVES + 8 * USED.len() as u32;
+    save(c);
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(flags, RAX);
+    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load_gs(RDI, Scratch::Clock as u32);
+    c.load32(RAX, RBX, 4);
+    c.op_reg(0x29, RDI, RAX); // rdi: the time
+    c.mov_imm(RSI, 0); // rsi: whether a line has been missed
+    let touch = c.pos();
+    c.load32(RAX, RBX, 8); // rax: the line
+    c.gs_index(0x8b, RCX, RAX, lines);
+    c.op_reg(0x85, RCX, RCX);
+    let hit = c.jcc(NE);
+    c.load32(RDX, RBX, 12); // rdx: a way of the set
+    c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way rsi
+    let again = c.pos();
+    c.gs_index(0x8b, RCX, RDX, ways);
+    c.gs_index(0x3b, R8, RCX, lines);
+    c.gs_cmov(ABOVE, R8, RCX, lines);
+    c.cmov(ABOVE, RSI, RDX);
+    c.alu_imm(0, RDX, 8);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    c.gs_index(0x8b, RCX, RSI, ways);
+    c.gs_zero(RCX, lines);
+    c.gs_index(0x89, RAX, RSI, ways);
+    c.mov_imm(RSI, 1);
+    c.patch_here(hit);
+    c.gs_index(0x89, RDI, RAX, lines);
+    c.lea_disp(RDI, RDI, 1);
+    // A second line: its words are 8 bytes on. rbx comes there only once, since a walk has two lines at most.
+    c.load_gs(RDX, Scratch::WalkWhat as u32);
+    c.op_reg(0x39, RDX, RBX);
+    let both = c.jcc(NE);
+    c.lea_disp(RBX, RBX, 8);
+    c.load32(RAX, RBX, 8);
+    c.op_reg(0x85, RAX, RAX);
+    c.jcc_back(NE, touch);
+    c.patch_here(both);
+    c.op_reg(0x85, RSI, RSI);
+    let hit = c.jcc(E);
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load32(RAX, RDX, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 0);
+    c.lea_disp(RCX, RCX, 4);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.patch_here(hit);
+    c.load_signed32(RAX, RDX, 24);
+    c.op_reg(0x01, RAX, RDX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    c.load_gs(RAX, flags);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    restore(c);
+    c.jmp_gs(Scratch::WalkReturn as u32);
+}
+
+/// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeat {
+    pub(crate) size: u8,
+    pub(crate) source: bool,
+    pub(crate) target: Target,
+    pub(crate) target_first: bool,
+    pub(crate) narrow: bool,
+}
+
+impl Repeat {
+    /// What an iteration does, in order: whether at \[rdi\].
+    pub(crate) fn order(self) -> impl Iterator<Item = bool> {
+        let target = self.target != Target::Unused;
+        [(target && self.target_first, true), (self.source, false), (target && !self.target_first, true)]
+            .into_iter()
+            .filter_map(|(is, at_target)| is.then_some(at_target))
+    }
+
+    /// Whether two lines may contend for the only place of their set, so that every iteration counts.
+    pub(crate) fn contends(self, cache: FirstLevel) -> bool {
+        cache.ways == 1 && self.source && self.target != Target::Unused
+    }
+}
+
+/// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
+/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped. All registers
+/// and flags come back as they were.
+pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32) {
+    const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
+    let saves = arena::SAVES + 128;
+    let flags = saves + 8 * REGISTERS.len() as u32;
+    let size = i32::from(repeat.size);
+    let log = repeat.size.trailing_zeros() as u8;
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.store_gs(saves + 8 * n as u32, r);
+    }
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(flags, RAX);
+    c.reload(RAX, Scratch::Repeat);
+    c.reload(RBX, Scratch::RepeatSource);
+    c.reload(RDX, Scratch::RepeatTarget);
+    let narrow = |c: &mut Asm, registers: &[Gpr]| {
+        for &r in registers.iter().filter(|_| repeat.narrow) {
+            c.mov_reg32(r, r);
+        }
+    };
+    narrow(c, &[RCX, RSI, RDI, RBX, RDX]);
+    c.op_reg(0x29, RAX, RCX);
+    narrow(c, &[RAX]); // rax: iterations that are left; rbx, rdx: where
+    c.op_reg(0x29, RSI, RBX);
+    c.op_reg(0x29, RDI, RDX);
+    c.mov_imm(RCX, size as u64); // rcx: the step
+    c.op_reg(0x09, RSI, RDI);
+    let up = c.jcc(NOT_SIGN);
+    c.not(RCX);
+    c.lea_disp(RCX, RCX, 1);
+    c.patch_here(up);
+    let again = c.pos();
+    c.op_reg(0x85, RAX, RAX);
+    let end = c.jcc(E);
+    for at_target in repeat.order() {
+        c.store_gs(Scratch::WalkAddress as u32, if at_target { RDX } else { RBX });
+        c.add_gs(Scratch::Clock as u32, 2);
+        let what = c.lea_ahead(RSI);
+        c.store_gs(Scratch::WalkWhat as u32, RSI);
+        c.jmp_gs(Scratch::AccessWalk as u32);
+        c.patch_here(what);
+        c.words(&access_words(site + 1 + u32::from(at_target), 1, repeat.size.into(), 16));
+    }
+    c.lea_disp(RAX, RAX, -1);
+    c.op_reg(0x01, RBX, RCX);
+    c.op_reg(0x01, RDX, RCX);
+    narrow(c, &[RBX, RDX]);
+    if repeat.contends(cache) {
+        c.jmp_back(again);
+    } else {
+        c.mov_reg(RSI, RAX); // rsi: iterations to skip
+        for at_target in repeat.order() {
+            c.mov_reg(RDI, if at_target { RDX } else { RBX });
+            c.and_imm(RDI, cache.line as i32 - 1); // rdi: the offset in the line
+            c.mov_imm(R8, 0); // r8: iterations in the line that the last one was in
+            c.op_reg(0x85, RCX, RCX);
+            let down = c.jcc(SIGN);
+            c.cmp_imm(RDI, size);
+            let none_up = c.jcc(BELOW);
+            c.mov_imm(R8, cache.line.into());
+            c.op_reg(0x29, R8, RDI);
+            c.shift(SHR, R8, log);
+            let have = c.jmp();
+            c.patch_here(down);
+            c.cmp_imm(RDI, cache.line as i32 - 2 * size);
+            let none_down = c.jcc(GREATER);
+            c.mov_reg(R8, RDI);
+            c.shift(SHR, R8, log);
+            c.lea_disp(R8, R8, 1);
+            for field in [have, none_up, none_down] {
+                c.patch_here(field);
+            }
+            c.op_reg(0x39, R8, RSI);
+            c.cmov(BELOW, RSI, R8);
+        }
+        c.op_reg(0x29, RAX, RSI);
+        c.multiply_by(RSI, RCX);
+        c.op_reg(0x01, RBX, RSI);
+        c.op_reg(0x01, RDX, RSI);
+        narrow(c, &[RBX, RDX]);
+        c.jmp_back(again);
+    }
+    c.patch_here(end);
+    c.load_gs(RAX, flags);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.load_gs(r, saves + 8 * n as u32);
+    }
+}
