@@ -284,6 +284,12 @@ impl Asm {
         self.patch_rel32(field, self.base + to as u64);
     }
 
+    /// `jcc` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
+    pub(super) fn jcc_away(&mut self, condition: u8) -> usize {
+        self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
     /// Lets the 32-bit distance at `field` lead here.
     pub(super) fn patch_here(&mut self, field: usize) {
         let here = self.here();

@@ -8,6 +8,7 @@ mod flow;
 mod instructions;
 mod landing;
 mod operand;
+mod plan;
 mod rep;
 mod simulate;
 #[cfg(test)]
@@ -270,7 +271,7 @@ impl<'a> Emitter<'a> {
                 if i == 0 {
                     self.begin_traced_block(insns);
                 }
-                self.check(insn, i);
+                self.check(insns, i);
                 if insn.class.ends_block() {
                     self.end_held();
                 }

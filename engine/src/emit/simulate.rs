@@ -14,6 +14,7 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
 use super::instructions::{ABOVE, E};
+use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
@@ -23,9 +24,6 @@ use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
 use crate::transtab::{NO_REG, StubKind};
 
-/// A code line number that no line has.
-const NO_LINE: u64 = u64::MAX;
-
 /// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
 type Lines = [(u32, u32); 2];
 
@@ -34,18 +32,20 @@ type Lines = [(u32, u32); 2];
 enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
     Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
-    /// An access that is not settled. `a` is the address less that of the line in the table's entry `b`.
-    Access { from: usize, back: usize, a: Gpr, b: Gpr, size: u16, before: u32, site: u32 },
+    /// A group of accesses that is not settled. `a` is the address less that of the line in the table's entry `b`.
+    Accesses { from: usize, back: usize, a: Gpr, b: Gpr, words: Vec<u32> },
 }
 
-/// Registers that no instruction of the block touches.
+/// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    a: Gpr,
-    b: Gpr,
-    /// Holds the clock, if there is a third.
-    clock: Option<Gpr>,
+struct Taken {
+    regs: [Gpr; 3],
+    spilled: [bool; 3],
 }
+
+/// Where they are saved.
+const TAKEN: [Scratch; 3] = [Scratch::T1, Scratch::T2, Scratch::T3];
+const HELD: [Scratch; 3] = [Scratch::Held1, Scratch::Held2, Scratch::Held3];
 
 /// What tracing needs while a batch is emitted.
 #[derive(Debug, Default)]
@@ -55,12 +55,12 @@ pub(super) struct Tracer {
     accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
     line: u64,
-    held: Option<Held>,
+    plan: Plan,
+    /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock.
+    held: Vec<Gpr>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
-    /// The block's segments: the number of its first instruction, how far it moves the clock.
-    segments: Vec<(usize, u32)>,
     /// How much of the present segment's time is still to come.
     left: u32,
 }
@@ -77,13 +77,11 @@ impl Tracer {
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
     pub(super) fn held(&self, start: usize) -> ([u8; 3], u16, u16) {
-        match self.held {
-            Some(Held { a, b, clock }) => {
-                let clock = clock.map_or(NO_REG, |c| c.0);
-                ([a.0, b.0, clock], (self.held_from - start) as u16, (self.held_to - start) as u16)
-            }
-            None => ([NO_REG; 3], 0, 0),
+        if self.held.is_empty() {
+            return ([NO_REG; 3], 0, 0);
         }
+        let regs = std::array::from_fn(|n| self.held.get(n).map_or(NO_REG, |r| r.0));
+        (regs, (self.held_from - start) as u16, (self.held_to - start) as u16)
     }
 
     /// Takes the time of one use of up to two lines: how much earlier than the clock it is.
@@ -94,109 +92,70 @@ impl Tracer {
 }
 
 impl Emitter<'_> {
-    /// Plans the block's segments, and takes registers for its checks if it has enough accesses to be worth it.
+    /// Plans the block's checks, and takes registers for them if that pays.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
         self.tracer.line = NO_LINE;
-        self.tracer.held = None;
-        self.tracer.segments.clear();
-        let settings = self.tracer.settings;
-        let mut used = 1u16 << Gpr::RSP.0;
-        let mut checks = 0;
-        let mut segment = (0, 0);
-        let mut line = NO_LINE;
-        for (i, insn) in insns.iter().enumerate() {
-            if let Some(f) = settings.fetches {
-                let (first, last) = lines_of(insn, f);
-                segment.1 += 2 * (u32::from(first != line) + u32::from(last != first));
-                line = last;
-            }
-            if settings.accesses.is_some() {
-                self.tracer.accesses.clear();
-                events::accesses(insn, &mut self.tracer.accesses);
-                let list = &self.tracer.accesses;
-                checks += list.len();
-                if is_special(list) || list.iter().any(|a| a.when == When::Iteration) {
-                    self.tracer.segments.push(segment);
-                    segment = (i + 1, 0);
-                } else {
-                    segment.1 += 2 * list.len() as u32;
-                }
-                for u in self.info.info(&insn.ins).used_registers() {
-                    let r = u.register();
-                    if r.is_gpr() {
-                        used |= 1 << r.full_register().number();
-                    }
-                }
-            }
+        self.tracer.held.clear();
+        let plan = Plan::of(insns, &self.tracer.settings, &mut self.info);
+        let mut free: Vec<Gpr> = (0..16u8).filter(|r| plan.free >> r & 1 != 0).map(Gpr).take(plan.hold).collect();
+        if free.len() == 3 && free[2] == Gpr::RCX {
+            // Where flags are live, a line is looked up through rcx.
+            free.swap(0, 2);
         }
-        self.tracer.segments.push(segment);
-        // The next one is the last in the list.
-        self.tracer.segments.reverse();
-        if checks < 2 {
-            return;
+        self.tracer.plan = plan;
+        for (&r, word) in free.iter().zip(HELD) {
+            self.out.code.spill(word, r);
         }
-        // rax first: LAHF needs it.
-        let mut free = (0..16u8).filter(|r| used >> r & 1 == 0).map(Gpr);
-        if let (Some(b), Some(a)) = (free.next(), free.next()) {
-            let mut clock = free.next();
-            let mut a = a;
-            if clock == Some(Gpr::RCX) {
-                // Where flags are live, a line is looked up through rcx.
-                (a, clock) = (Gpr::RCX, Some(a));
-            }
-            self.tracer.held = Some(Held { a, b, clock });
-            self.out.code.spill(Scratch::Held1, a);
-            self.out.code.spill(Scratch::Held2, b);
-            if let Some(clock) = clock {
-                self.out.code.spill(Scratch::Held3, clock);
-            }
-            self.tracer.held_from = self.out.code.pos();
-            self.tracer.held_to = usize::MAX;
-        }
+        self.tracer.held = free;
+        self.tracer.held_from = self.out.code.pos();
+        self.tracer.held_to = usize::MAX;
     }
 
     /// The registers that are held at present.
-    fn holding(&self) -> Option<Held> {
-        self.tracer.held.filter(|_| self.tracer.held_to == usize::MAX)
+    fn holding(&self) -> &[Gpr] {
+        if self.tracer.held_to == usize::MAX { &self.tracer.held } else { &[] }
+    }
+
+    /// The register that holds the clock, if one does.
+    fn clock(&self) -> Option<Gpr> {
+        self.holding().get(2).copied()
     }
 
     /// Gives the block's own registers back.
     pub(super) fn end_held(&mut self) {
-        if let Some(Held { a, b, clock }) = self.holding() {
+        if self.tracer.held_to == usize::MAX {
             self.tracer.held_to = self.out.code.pos();
-            self.out.code.reload(a, Scratch::Held1);
-            self.out.code.reload(b, Scratch::Held2);
-            if let Some(clock) = clock {
-                self.out.code.reload(clock, Scratch::Held3);
+            for (&r, word) in self.tracer.held.iter().zip(HELD) {
+                self.out.code.reload(r, word);
             }
         }
     }
 
-    /// The checks before instruction `insn`, which is number `i` of its block.
-    pub(super) fn check(&mut self, insn: &Insn, i: usize) {
-        if let Some(&(_, time)) = self.tracer.segments.last().filter(|s| s.0 == i) {
-            self.tracer.segments.pop();
+    /// The checks before instruction `i` of a block.
+    pub(super) fn check(&mut self, insns: &[Insn], i: usize) {
+        let insn = &insns[i];
+        if let Some(&(_, time)) = self.tracer.plan.segments.last().filter(|s| s.0 == i) {
+            self.tracer.plan.segments.pop();
             self.tracer.left = time;
             if time > 0 {
-                self.move_clock(insn, time);
+                self.move_clock(insn, i, time);
             }
         }
         if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, f);
+            self.check_fetch(insn, i, f);
         }
         if let Some(f) = self.tracer.settings.accesses {
+            self.check_accesses(insns, i, f);
             let mut list = std::mem::take(&mut self.tracer.accesses);
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) {
-                self.record_special(insn, &list);
-            } else if !list.is_empty() {
-                self.check_accesses(insn, &list, f);
+                self.record_special(insn, i, &list);
             }
             self.tracer.accesses = list;
         }
         if self.tracer.settings.branches && insn.class == Class::Jcc {
-            self.check_condition(insn);
+            self.check_condition(insn, i);
         }
     }
 
@@ -229,48 +188,42 @@ impl Emitter<'_> {
     }
 
     /// Moves the clock on by `time`, before any of its uses.
-    fn move_clock(&mut self, insn: &Insn, time: u32) {
-        let clock = self.holding().and_then(|h| h.clock);
-        let c = &mut self.out.code;
+    fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
+        let clock = self.clock();
         if clock.is_none() && insn.live & STATUS == 0 {
-            c.add_gs(Scratch::Clock as u32, time as i32);
+            self.out.code.add_gs(Scratch::Clock as u32, time as i32);
             return;
         }
-        let r = clock.or(self.holding().map(|h| h.a)).unwrap_or(Gpr::RAX);
-        let given = self.holding().is_some();
+        let taken = if clock.is_none() { Some(self.take(insn, i, 1)) } else { None };
         let c = &mut self.out.code;
-        if !given {
-            c.spill(Scratch::T3, r);
+        if let Some(r) = clock.or(taken.map(|t| t.regs[0])) {
+            c.load_gs(r, Scratch::Clock as u32);
+            c.lea_disp(r, r, time as i32);
+            c.store_gs(Scratch::Clock as u32, r);
         }
-        c.load_gs(r, Scratch::Clock as u32);
-        c.lea_disp(r, r, time as i32);
-        c.store_gs(Scratch::Clock as u32, r);
-        if !given {
-            c.reload(r, Scratch::T3);
+        if let Some(taken) = taken {
+            self.give_back(taken);
         }
     }
 
     /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
     fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
-        let clock = self.holding().and_then(|h| h.clock);
+        let clock = self.clock();
         let c = &mut self.out.code;
         match clock {
-            Some(r) if before == 0 => r,
-            Some(r) => {
-                c.lea_disp(free, r, -(before as i32));
-                free
-            }
+            Some(r) if before == 0 => return r,
+            Some(r) => c.lea_disp(free, r, -(before as i32)),
             None => {
                 c.load_gs(free, Scratch::Clock as u32);
                 if before > 0 {
                     c.lea_disp(free, free, -(before as i32));
                 }
-                free
             }
         }
+        free
     }
 
-    fn check_fetch(&mut self, insn: &Insn, f: FirstLevel) {
+    fn check_fetch(&mut self, insn: &Insn, i: usize, f: FirstLevel) {
         let (first, last) = lines_of(insn, f);
         let mut lines = [(0, 0); 2];
         let mut n = 0;
@@ -288,9 +241,9 @@ impl Emitter<'_> {
         let site = self.trace_site(insn, SiteKind::Fetch);
         let mut before = [0; 2];
         let mut waiting = [0; 2];
-        for i in 0..n {
-            before[i] = self.tracer.time();
-            waiting[i] = self.line_check(insn, lines[i].0, before[i]);
+        for k in 0..n {
+            before[k] = self.tracer.time();
+            waiting[k] = self.line_check(insn, i, lines[k].0, before[k]);
         }
         let back = self.out.code.pos();
         for &from in &waiting[..n] {
@@ -299,25 +252,20 @@ impl Emitter<'_> {
     }
 
     /// Emits the check for one code line; returns the field of the jump that leaves it.
-    fn line_check(&mut self, insn: &Insn, line: u32, before: u32) -> usize {
+    fn line_check(&mut self, insn: &Insn, i: usize, line: u32, before: u32) -> usize {
         let at = arena::LINES as u32 + line;
         if insn.live & STATUS == 0 {
-            let given = self.holding().map(|h| h.b);
-            let r = given.unwrap_or(Gpr::RAX);
             self.out.code.cmp_gs_zero(at);
-            let leave = self.out.code.jcc(E);
-            if given.is_none() {
-                self.out.code.spill(Scratch::T3, r);
-            }
-            let time = self.time_in(r, before - 1);
+            let leave = self.out.code.jcc_away(E);
+            let taken = self.take(insn, i, 1);
+            let time = self.time_in(taken.regs[0], before - 1);
             self.out.code.store_gs(at, time);
-            if given.is_none() {
-                self.out.code.reload(r, Scratch::T3);
-            }
+            self.give_back(taken);
             return leave;
         }
         // Without touching flags.
-        let free = self.holding().is_some_and(|h| h.a == Gpr::RCX || h.b == Gpr::RCX);
+        let free = self.holding().iter().take(2).any(|&r| r == Gpr::RCX)
+            || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
         let c = &mut self.out.code;
         if !free {
             c.spill(Scratch::T3, Gpr::RCX);
@@ -339,22 +287,26 @@ impl Emitter<'_> {
         leave
     }
 
-    fn check_accesses(&mut self, insn: &Insn, list: &[Access], f: FirstLevel) {
-        if list.iter().all(|a| a.when != When::Always) {
+    /// The checks of all groups that begin with instruction `i`.
+    fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel) {
+        let begins = |g: &Group| g.members[0].insn == i;
+        if !self.tracer.plan.groups.last().is_some_and(begins) {
             return;
         }
-        let ((a, b), given) = self.scratch_registers(insn);
+        let insn = &insns[i];
+        let taken = self.take(insn, i, 2);
+        let [a, b, _] = taken.regs;
         let live = insn.live & STATUS != 0;
         if live {
             self.save_flags(b);
         }
-        for access in list {
-            self.check_access(insn, access, f, a, b);
+        while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
+            self.check_group(insns, &group, f, a, b);
         }
         if live {
             self.restore_flags(b);
         }
-        self.return_registers((a, b), given);
+        self.give_back(taken);
     }
 
     /// Saves the status flags. `free` is a register that may be changed.
@@ -382,8 +334,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of an access into `a`; `b` and the flags may be changed.
-    fn access_address(&mut self, place: &Place, a: Gpr, b: Gpr) {
+    /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed.
+    fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) {
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -392,7 +344,7 @@ impl Emitter<'_> {
             | Place::Element { address, .. }
             | Place::Compacted { address, .. } => (address, address.segment),
         };
-        c.lea_address(a, &address);
+        c.lea_address(a, &address.plus(offset));
         match *place {
             Place::PlusAl(_) => {
                 c.bytes(&[0x48 | (b.0 >> 3) << 2, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3]); // movzx b, al
@@ -418,28 +370,32 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_access(&mut self, insn: &Insn, access: &Access, f: FirstLevel, a: Gpr, b: Gpr) {
-        debug_assert!(access.when == When::Always);
-        let size = access.size.min(f.widest as u16);
-        let kind = match access.kind {
-            Kind::Read => SiteKind::Read(size),
-            Kind::Write => SiteKind::Write(size),
-            Kind::Modify => SiteKind::Modify(size),
-        };
-        let site = self.trace_site(insn, kind);
-        let before = self.tracer.time();
-        self.access_address(&access.place, a, b);
+    fn check_group(&mut self, insns: &[Insn], group: &Group, f: FirstLevel, a: Gpr, b: Gpr) {
+        let mut before = 0;
+        let mut members = Vec::with_capacity(group.members.len());
+        for m in &group.members {
+            let kind = match m.access.kind {
+                Kind::Read => SiteKind::Read(m.size),
+                Kind::Write => SiteKind::Write(m.size),
+                Kind::Modify => SiteKind::Modify(m.size),
+            };
+            let site = self.trace_site(&insns[m.insn], kind);
+            before = self.tracer.time();
+            members.push((site, before, m.offset, m.size));
+        }
+        self.access_address(&group.members[0].access.place, group.from_first, a, b);
         let c = &mut self.out.code;
         c.table_offset(b, a, f.line.trailing_zeros());
         c.gs_index(0x2b, a, b, arena::DATA_TABLE as u32); // sub a, gs:[b + table]
-        c.cmp_imm(a, i32::from(f.line as u16 - size));
-        let from = c.jcc(ABOVE);
+        c.cmp_imm(a, i32::from(f.line as u16 - group.span));
+        let from = c.jcc_away(ABOVE);
         c.gs_index(0x8b, b, b, arena::DATA_TABLE as u32 + 8);
         let time = self.time_in(a, before - 1);
         let c = &mut self.out.code;
         c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
-        self.tracer.cold.push(Cold::Access { from, back, a, b, size, before, site });
+        let words = access_words(group.span, before, &members);
+        self.tracer.cold.push(Cold::Accesses { from, back, a, b, words });
     }
 
     /// Emits what was left for later.
@@ -459,7 +415,7 @@ impl Emitter<'_> {
                     let go_on = back as i32 - c.pos() as i32;
                     c.words(&fetch_words(site, before, lines, go_on));
                 }
-                Cold::Access { from, back, a, b, size, before, site } => {
+                Cold::Accesses { from, back, a, b, mut words } => {
                     c.patch_here(from);
                     c.gs_index(0x03, a, b, arena::DATA_TABLE as u32); // add a, gs:[b + table]: the address again
                     c.store_gs(Scratch::WalkAddress as u32, a);
@@ -467,8 +423,8 @@ impl Emitter<'_> {
                     c.store_gs(Scratch::WalkWhat as u32, b);
                     c.jmp_gs(Scratch::AccessWalk as u32);
                     c.patch_here(what);
-                    let go_on = back as i32 - c.pos() as i32;
-                    c.words(&access_words(site, before, size, go_on));
+                    words[0] = (back as i32 - c.pos() as i32) as u32;
+                    c.words(&words);
                 }
             }
         }
@@ -513,7 +469,9 @@ impl Emitter<'_> {
     /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         let Some(f) = self.tracer.settings.accesses else { return };
-        let ((a, b), given) = self.scratch_registers(insn);
+        // Its registers are needed: none of those that it overwrites.
+        let taken = self.take_unused(insn, 2);
+        let [a, b, _] = taken.regs;
         let c = &mut self.out.code;
         c.load_gs(a, Scratch::TracePos as u32);
         // The highest word first.
@@ -527,7 +485,7 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
-        self.return_registers((a, b), given);
+        self.give_back(taken);
         if let SiteKind::Repeated { size, source, target, target_first, narrow } =
             self.trans.trace_sites[site as usize].kind
         {
@@ -537,7 +495,7 @@ impl Emitter<'_> {
     }
 
     /// Records the registers that decide what `insn` accesses.
-    fn record_special(&mut self, insn: &Insn, list: &[Access]) {
+    fn record_special(&mut self, insn: &Insn, i: usize, list: &[Access]) {
         let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
         let mut add = |r: Register| {
             let number = Some(r.number() as u8);
@@ -576,7 +534,8 @@ impl Emitter<'_> {
         for write in [false, true] {
             self.trace_site(insn, SiteKind::Sized { write });
         }
-        let ((a, b), given) = self.scratch_registers(insn);
+        let taken = self.take(insn, i, 2);
+        let [a, b, _] = taken.regs;
         self.out.code.load_gs(a, Scratch::TracePos as u32);
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
         self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
@@ -609,7 +568,7 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);
         c.store_gs(Scratch::TracePos as u32, a);
-        self.return_registers((a, b), given);
+        self.give_back(taken);
         // The engine walks them.
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::Walk { site });
@@ -617,39 +576,61 @@ impl Emitter<'_> {
         self.out.code.stop(id);
     }
 
-    /// Two registers that `insn` does not use; they are saved unless the block holds some anyway.
-    fn scratch_registers(&mut self, insn: &Insn) -> ((Gpr, Gpr), bool) {
-        if let Some(Held { a, b, .. }) = self.holding() {
-            return ((a, b), true);
-        }
-        let r2 = self.free_register(&insn.ins, &[]);
-        let r1 = self.free_register(&insn.ins, &[r2]);
-        let (a, b) = (Gpr(r1.number() as u8), Gpr(r2.number() as u8));
-        self.out.code.spill(Scratch::T1, a);
-        self.out.code.spill(Scratch::T2, b);
-        ((a, b), false)
+    /// `n` registers for the checks before instruction `i`: those that the block holds, those that are dead, others that are
+    /// saved. If rax is among them it is the second, which is good for [`Self::save_flags`].
+    fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
+        let dead = self.tracer.plan.registers[i].dead;
+        self.take_among(insn, dead, n)
     }
 
-    fn return_registers(&mut self, (a, b): (Gpr, Gpr), given: bool) {
-        if !given {
-            self.out.code.reload(a, Scratch::T1);
-            self.out.code.reload(b, Scratch::T2);
+    /// The same, of registers that the instruction does not use.
+    fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
+        self.take_among(insn, 0, n)
+    }
+
+    fn take_among(&mut self, insn: &Insn, dead: u16, n: usize) -> Taken {
+        let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
+        let held: Vec<Gpr> = self.holding().to_vec();
+        let given = held.iter().copied().take(2);
+        let dead = (0..16).map(Gpr).filter(|r| dead >> r.0 & 1 != 0 && !held.contains(r));
+        let mut have = 0;
+        for r in given.chain(dead).take(n) {
+            taken.regs[have] = r;
+            have += 1;
+        }
+        if n == 2 && have == 2 && taken.regs[0] == Gpr::RAX {
+            taken.regs.swap(0, 1);
+        }
+        let mut not: Vec<Register> = held.iter().chain(&taken.regs[..have]).map(|&r| register(r)).collect();
+        for k in have..n {
+            let r = self.free_register(&insn.ins, &not);
+            not.push(r);
+            taken.regs[k] = Gpr(r.number() as u8);
+            taken.spilled[k] = true;
+            self.out.code.spill(TAKEN[k], taken.regs[k]);
+        }
+        taken
+    }
+
+    fn give_back(&mut self, taken: Taken) {
+        for k in 0..3 {
+            if taken.spilled[k] {
+                self.out.code.reload(taken.regs[k], TAKEN[k]);
+            }
         }
     }
 
     /// Predicts a conditional branch that the flags decide; keeps them.
-    fn check_condition(&mut self, insn: &Insn) {
+    fn check_condition(&mut self, insn: &Insn, i: usize) {
         let condition = insn.ins.condition_code() as u8 - 1;
         let site = self.trace_site(insn, SiteKind::Conditional);
-        let ((a, b), given) = self.scratch_registers(insn);
-        let d = Gpr(self.free_register(&insn.ins, &[register(a), register(b)]).number() as u8);
+        let taken = self.take(insn, i, 3);
+        let [a, b, d] = taken.regs;
         let c = &mut self.out.code;
-        c.spill(Scratch::T3, d);
         c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
         c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
         c.predict(insn.pc(), site, [a, b, d]);
-        c.reload(d, Scratch::T3);
-        self.return_registers((a, b), given);
+        self.give_back(taken);
     }
 
     /// In one arm of a branch that looks at rcx: predicts it.
@@ -695,14 +676,6 @@ impl Emitter<'_> {
         c.load_gs(Gpr::RCX, last);
         c.reload(Gpr::RAX, Scratch::T3);
     }
-}
-
-/// Whether accesses depend on more than addresses.
-fn is_special(list: &[Access]) -> bool {
-    list.iter().any(|a| {
-        !matches!(a.when, When::Always | When::Iteration)
-            || matches!(a.place, Place::Element { .. } | Place::Compacted { .. })
-    })
 }
 
 /// The first and the last code line of an instruction.

@@ -21,14 +21,23 @@ const RSI: Gpr = Gpr(6);
 const RDI: Gpr = Gpr(7);
 const R8: Gpr = Gpr(8);
 const R9: Gpr = Gpr(9);
+const R10: Gpr = Gpr(10);
+const R11: Gpr = Gpr(11);
+const R12: Gpr = Gpr(12);
 
 /// The registers that a walk uses, in the order of the words that they are saved to.
-const USED: [Gpr; 8] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9];
+const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
 
-/// What describes an access to [`emit_access_walk`]: its site; how much earlier than the clock it is; bytes less one; the
-/// distance from here to where to go on.
-pub(super) fn access_words(site: u32, back: u32, size: u16, go_on: i32) -> [u32; 4] {
-    [site, back, u32::from(size) - 1, go_on as u32]
+/// What describes accesses that are checked together to [`emit_access_walk`]: the distance from here to where to go on (to be
+/// filled in); bytes from the lowest address to the last byte; how much earlier than the clock the last one is; the number of
+/// accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less one. `members` are site,
+/// time, offset and bytes of each, in order.
+pub(super) fn access_words(span: u16, before: u32, members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
+    let mut words = vec![0, u32::from(span) - 1, before, members.len() as u32];
+    for &(site, before, offset, size) in members {
+        words.extend([site, before, u32::from(offset), u32::from(size) - 1]);
+    }
+    words
 }
 
 /// What describes a fetch to [`emit_fetch_walk`]: its site; how much earlier than the clock it is; for one or two lines 8
@@ -37,35 +46,73 @@ pub(super) fn fetch_words(site: u32, back: u32, lines: [(u32, u32); 2], go_on: i
     [site, back, lines[0].0, lines[0].1, lines[1].0, lines[1].1, go_on as u32]
 }
 
-fn save(c: &mut Asm) {
-    for (n, r) in USED.into_iter().enumerate() {
-        c.store_gs(arena::SAVES + 8 * n as u32, r);
+fn save(c: &mut Asm, which: std::ops::Range<usize>) {
+    for n in which {
+        c.store_gs(arena::SAVES + 8 * n as u32, USED[n]);
     }
 }
 
-fn restore(c: &mut Asm) {
-    for (n, r) in USED.into_iter().enumerate() {
-        c.load_gs(r, arena::SAVES + 8 * n as u32);
+fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
+    for n in which {
+        c.load_gs(USED[n], arena::SAVES + 8 * n as u32);
     }
 }
 
-/// The walk of a data access whose address is in [`Scratch::WalkAddress`].
+/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`].
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
     let (table, ways) = (arena::DATA_TABLE as u32, arena::DATA_WAYS as u32);
-    save(c);
+    // First for what lies in two lines that the table knows.
+    save(c, 0..5);
     c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.load32(RCX, RBX, 4);
+    c.op_reg(0x01, RCX, RAX);
+    c.and_imm(RAX, line);
+    c.and_imm(RCX, line);
+    c.table_offset(RDX, RAX, bits);
+    c.gs_index(0x3b, RAX, RDX, table);
+    let walk_first = c.jcc_away(NE);
+    c.table_offset(RSI, RCX, bits);
+    c.gs_index(0x3b, RCX, RSI, table);
+    let walk_last = c.jcc_away(NE);
+    c.load_gs(RAX, Scratch::Clock as u32);
+    c.load32(RCX, RBX, 8);
+    c.op_reg(0x29, RAX, RCX);
+    c.gs_index(0x8b, RDX, RDX, table + 8);
+    c.gs_index(0x8b, RSI, RSI, table + 8);
+    c.gs_index(0x89, RAX, RDX, ways + 8);
+    c.lea_disp(RAX, RAX, 1);
+    c.gs_index(0x89, RAX, RSI, ways + 8);
+    c.load_signed32(RAX, RBX, 0);
+    c.op_reg(0x01, RAX, RBX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    restore(c, 0..5);
+    c.jmp_gs(Scratch::WalkReturn as u32);
+    // One after the other.
+    c.patch_here(walk_first);
+    c.patch_here(walk_last);
+    save(c, 5..USED.len());
+    c.load_signed32(RAX, RBX, 0);
+    c.op_reg(0x01, RAX, RBX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    c.load32(R10, RBX, 12); // r10: how many are left
+    let member = c.pos();
+    c.lea_disp(RBX, RBX, 16); // rbx: what describes it
     c.load_gs(RDI, Scratch::Clock as u32);
     c.load32(RAX, RBX, 4);
     c.op_reg(0x29, RDI, RAX); // rdi: the time
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
-    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.load_gs(R11, Scratch::WalkAddress as u32);
+    c.load32(RAX, RBX, 8);
+    c.op_reg(0x01, R11, RAX); // r11: the address
+    c.mov_reg(RAX, R11);
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
     c.table_offset(RCX, RAX, bits); // rcx: its entry in the table
     c.gs_index(0x3b, RAX, RCX, table);
-    let walk = c.jcc(NE);
+    let walk = c.jcc_away(NE);
     c.gs_index(0x8b, RDX, RCX, table + 8);
     c.gs_index(0x89, RDI, RDX, ways + 8);
     let hit = c.jmp();
@@ -75,23 +122,23 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.and_imm(RDX, cache.sets as i32 - 1);
     c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // rdx: a way of the set
     c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
-    c.mov_all_ones(R8); // r8: the earliest time, in way rbx
+    c.mov_all_ones(R8); // r8: the earliest time, in way r12
     let again = c.pos();
     c.gs_index(0x3b, RAX, RDX, ways);
-    let found = c.jcc(E);
+    let found = c.jcc_away(E);
     c.gs_index(0x3b, R8, RDX, ways + 8);
     c.gs_cmov(ABOVE, R8, RDX, ways + 8);
-    c.cmov(ABOVE, RBX, RDX);
+    c.cmov(ABOVE, R12, RDX);
     c.alu_imm(0, RDX, arena::DATA_WAY as i32);
     c.op_reg(0x39, RDX, R9);
     c.jcc_back(NE, again);
     // Missed: the table forgets the line that has to go.
     c.mov_imm(RSI, 1);
-    c.mov_reg(RDX, RBX);
+    c.mov_reg(RDX, R12);
     c.gs_index(0x8b, R8, RDX, ways);
     c.table_offset(R9, R8, bits);
     c.gs_index(0x3b, R8, R9, table);
-    let unknown = c.jcc(NE);
+    let unknown = c.jcc_away(NE);
     c.not(R8);
     c.and_imm(R8, cache.line as i32);
     c.gs_index(0x89, R8, R9, table);
@@ -103,28 +150,25 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.gs_index(0x89, RDX, RCX, table + 8);
     c.patch_here(hit);
     // The last byte may lie in the next line.
-    c.load_gs(RBX, Scratch::WalkWhat as u32);
-    c.load32(RCX, RBX, 8);
-    c.load_gs(RDX, Scratch::WalkAddress as u32);
-    c.op_reg(0x01, RCX, RDX);
+    c.load32(RCX, RBX, 12);
+    c.op_reg(0x01, RCX, R11);
     c.and_imm(RCX, line);
     c.lea_disp(RDI, RDI, 1);
     c.op_reg(0x39, RCX, RAX);
     c.mov_reg(RAX, RCX);
     c.jcc_back(NE, touch);
     c.op_reg(0x85, RSI, RSI);
-    let hit = c.jcc(E);
+    let hit = c.jcc_away(E);
     c.load_gs(RCX, Scratch::TracePos as u32);
-    c.gs_base8(0x89, RDX, RCX, 4);
+    c.gs_base8(0x89, R11, RCX, 4);
     c.load32(RAX, RBX, 0);
     c.gs_base8_32(0x89, RAX, RCX, 0);
     c.lea_disp(RCX, RCX, 12);
     c.store_gs(Scratch::TracePos as u32, RCX);
     c.patch_here(hit);
-    c.load_signed32(RAX, RBX, 12);
-    c.op_reg(0x01, RAX, RBX);
-    c.store_gs(Scratch::WalkReturn as u32, RAX);
-    restore(c);
+    c.alu_imm(5, R10, 1); // sub
+    c.jcc_back(NE, member);
+    restore(c, 0..USED.len());
     c.jmp_gs(Scratch::WalkReturn as u32);
 }
 
@@ -132,7 +176,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     let flags = arena::SAVES + 8 * USED.len() as u32;
-    save(c);
+    save(c, 0..USED.len());
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
     c.store_gs(flags, RAX);
     c.load_gs(RBX, Scratch::WalkWhat as u32);
@@ -185,7 +229,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.store_gs(Scratch::WalkReturn as u32, RAX);
     c.load_gs(RAX, flags);
     c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
-    restore(c);
+    restore(c, 0..USED.len());
     c.jmp_gs(Scratch::WalkReturn as u32);
 }
 
@@ -257,7 +301,9 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
         c.store_gs(Scratch::WalkWhat as u32, RSI);
         c.jmp_gs(Scratch::AccessWalk as u32);
         c.patch_here(what);
-        c.words(&access_words(site + 1 + u32::from(at_target), 1, repeat.size.into(), 16));
+        let mut words = access_words(size as u16, 1, &[(site + 1 + u32::from(at_target), 1, 0, size as u16)]);
+        words[0] = 4 * words.len() as u32;
+        c.words(&words);
     }
     c.lea_disp(RAX, RAX, -1);
     c.op_reg(0x01, RBX, RCX);
