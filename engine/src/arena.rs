@@ -30,14 +30,14 @@ pub(crate) const DATA_WAY: u64 = 16;
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way 8 times the number of its line.
 pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
-/// Where lines are in the data cache, by the low bits of their numbers: the address of a line, and the offset of its way.
-pub(crate) const DATA_TABLE: u64 = CODE_WAYS + 8 * MAX_CACHE;
-/// Entries of that table, and bytes of each.
+/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line.
+pub(crate) const DATA_TAGS: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// Likewise, the offset of its way in [`DATA_WAYS`].
+pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
+/// Entries of each of the two.
 pub(crate) const DATA_ENTRIES: u64 = 4096;
-/// Bytes of an entry.
-pub(crate) const DATA_ENTRY: u64 = 16;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
-pub(crate) const COUNTERS: u64 = DATA_TABLE + DATA_ENTRIES * DATA_ENTRY;
+pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
@@ -104,6 +104,10 @@ pub(crate) enum Scratch {
     WalkWhat = 208,
     /// Where the walk goes on to.
     WalkReturn = 216,
+    /// A constant: the bits of a data address that choose its line's entry in the tables.
+    EntryBits = 224,
+    /// A constant: the bits of a data address that are its line's.
+    LineBits = 232,
 }
 
 /// The target of an indirect jump or call while it is looked up.

@@ -20,16 +20,17 @@ pub(crate) struct Walker<W> {
 }
 
 impl<W: Words> Walker<W> {
+    /// Offset of a line's entry in each of the tables.
     fn entry(&self, line: u64) -> u64 {
         let number = line >> self.cache.line.trailing_zeros();
-        arena::DATA_TABLE + number % arena::DATA_ENTRIES * arena::DATA_ENTRY
+        number % arena::DATA_ENTRIES * 8
     }
 
     /// Uses a line; returns whether it was missed.
     fn touch(&mut self, line: u64, time: u64) -> bool {
         let entry = self.entry(line);
-        if self.words.get(entry) == line {
-            let way = self.words.get(entry + 8);
+        if self.words.get(arena::DATA_TAGS + entry) == line.wrapping_neg() {
+            let way = self.words.get(arena::DATA_PLACES + entry);
             self.words.set(arena::DATA_WAYS + way + 8, time);
             return false;
         }
@@ -45,18 +46,18 @@ impl<W: Words> Walker<W> {
                 let time_of = |way: u64| self.words.get(arena::DATA_WAYS + way + 8);
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let old = self.words.get(arena::DATA_WAYS + way);
-                let forgotten = self.entry(old);
-                if self.words.get(forgotten) == old {
+                let forgotten = arena::DATA_TAGS + self.entry(old);
+                if self.words.get(forgotten) == old.wrapping_neg() {
                     // The address of a line that has another entry.
-                    self.words.set(forgotten, !old & u64::from(self.cache.line));
+                    self.words.set(forgotten, (!old & u64::from(self.cache.line)).wrapping_neg());
                 }
                 self.words.set(arena::DATA_WAYS + way, line);
                 way
             }
         };
         self.words.set(arena::DATA_WAYS + way + 8, time);
-        self.words.set(entry, line);
-        self.words.set(entry + 8, way);
+        self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
+        self.words.set(arena::DATA_PLACES + entry, way);
         found.is_none()
     }
 

@@ -293,7 +293,7 @@ impl Space {
         }
         if let Some(c) = settings.accesses {
             parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
-            parts.push((arena::DATA_TABLE, arena::DATA_ENTRIES * arena::DATA_ENTRY));
+            parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
         }
         if settings.branches {
             parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));

@@ -15,7 +15,8 @@ pub(super) const SIGN: u8 = 8;
 pub(super) const NOT_SIGN: u8 = 9;
 pub(super) const GREATER: u8 = 15;
 
-/// `shr`, as the digit of its opcode.
+/// Shifts, as the digits of their opcodes.
+pub(super) const SHL: u8 = 4;
 pub(super) const SHR: u8 = 5;
 
 /// 64-bit operands, as a bit of the REX prefix.
@@ -203,16 +204,55 @@ impl Asm {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
     }
 
-    /// Into `to`: the offset, in the table of lines, of the entry for address `from`.
-    pub(super) fn table_offset(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
-        const MASK: u32 = ((arena::DATA_ENTRIES - 1) * arena::DATA_ENTRY) as u32;
+    /// Into `to`: the number of the entry, in the tables of lines, for address `from`.
+    pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
         self.mov_reg32(to, from);
-        let by = line_bits as i32 - arena::DATA_ENTRY.trailing_zeros() as i32;
-        if by > 0 {
-            self.bytes(&[0x40 | to.0 >> 3, 0xc1, 0xe8 | to.0 & 7, by as u8]); // shr
+        if to.0 > 7 {
+            self.bytes(&[0x41]);
         }
-        self.bytes(&[0x40 | to.0 >> 3, 0x81, 0xe0 | to.0 & 7]); // and
-        self.bytes(&MASK.to_le_bytes());
+        self.bytes(&[0xc1, 0xe8 | to.0 & 7, line_bits as u8]); // shr
+        if to.0 > 7 {
+            self.bytes(&[0x41]);
+        }
+        self.bytes(&[0x81, 0xe0 | to.0 & 7]); // and
+        self.bytes(&(arena::DATA_ENTRIES as u32 - 1).to_le_bytes());
+    }
+
+    /// `pext to, from, gs:[mask]`: changes no flag.
+    pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: Scratch) {
+        self.bytes(&[
+            0x65,
+            0xc4,
+            0x62 | (!to.0 >> 3 & 1) << 7,
+            0x80 | (!from.0 & 15) << 3 | 2,
+            0xf5,
+            (to.0 & 7) << 3 | 4,
+            0x25,
+        ]);
+        self.bytes(&(mask as u32).to_le_bytes());
+    }
+
+    /// `op reg, gs:[index * 8 + offset]` (64 bits)
+    pub(super) fn gs_entry(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+        debug_assert!(index != Gpr::RSP);
+        self.bytes(&[
+            0x65,
+            0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1,
+            opcode,
+            (reg.0 & 7) << 3 | 4,
+            0xc5 | (index.0 & 7) << 3,
+        ]);
+        self.bytes(&(offset as u32).to_le_bytes());
+    }
+
+    /// `neg reg`
+    pub(super) fn negate(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
+    }
+
+    /// `adc reg, 0`
+    pub(super) fn add_carry(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
     }
 
     /// `lea reg, [address]`, without its segment's base.

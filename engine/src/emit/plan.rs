@@ -8,7 +8,7 @@
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::asm::Gpr;
-use crate::decode::{Class, Insn};
+use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Place, When};
 use crate::trace::TraceSettings;
 
@@ -30,9 +30,13 @@ pub(super) struct Member {
     pub(super) size: u16,
 }
 
-/// Accesses that are checked together, before the first one's instruction.
+/// Accesses that are checked together.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
+    /// The instruction before which they are: the first one's, or an earlier one where flags are dead.
+    pub(super) at: usize,
+    /// How far the stack pointer, if that is the base, is moved from there to the first one's.
+    moved: i64,
     /// The lowest address, less the first member's.
     pub(super) from_first: i64,
     /// Bytes from the lowest address to the end of the highest access: at most a line.
@@ -73,7 +77,7 @@ struct Key {
 }
 
 /// What is known about general registers from one instruction to the next.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     versions: [u32; 16],
     /// How far the stack pointer has been moved since its version began.
@@ -94,6 +98,19 @@ impl Known {
         let key =
             Key { base: at.base, index: at.index, scale: at.scale, versions: [version(at.base), version(at.index)] };
         Some((key, at.displacement.wrapping_add(moved)))
+    }
+
+    /// Whether an address of this kind is the same here as later, but for how far the stack pointer has been moved.
+    fn same(&self, later: &Self, key: Key) -> bool {
+        [key.base, key.index]
+            .into_iter()
+            .filter(|r| r.is_gpr())
+            .all(|r| self.versions[r.number()] == later.versions[r.number()])
+    }
+
+    /// How far it is from here to later.
+    fn distance(&self, later: &Self, key: Key) -> i64 {
+        if key.base == Register::RSP { later.stack - self.stack } else { 0 }
     }
 
     /// `insn`, which writes these registers, has been executed.
@@ -160,16 +177,21 @@ impl Plan {
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
         let mut written = Vec::with_capacity(insns.len());
+        let mut states = Vec::with_capacity(insns.len());
+        // From here on nothing has been checked.
+        let mut quiet = 0;
         for (i, insn) in insns.iter().enumerate() {
             let (registers, writes) = uses(insn, info);
             plan.registers.push(registers);
             written.push(writes);
+            states.push(known);
             if let Some(f) = settings.fetches {
                 let bits = f.line.trailing_zeros();
                 let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
                 let lines = u32::from(first != line) + u32::from(last != first);
                 if lines > 0 {
                     open = None;
+                    quiet = i;
                 }
                 segment.1 += 2 * lines;
                 line = last;
@@ -181,6 +203,7 @@ impl Plan {
                 plan.segments.push(segment);
                 segment = (i + 1, 0);
                 open = None;
+                quiet = i + 1;
                 known.after(insn, writes);
                 continue;
             }
@@ -200,13 +223,24 @@ impl Plan {
                             m.offset += (low - lowest) as u16;
                         }
                         group.members.push(member((at - lowest) as u16));
+                        quiet = i + 1;
                         group.span = (highest - lowest) as u16;
-                        group.from_first = lowest - first;
+                        group.from_first = group.moved + lowest - first;
                         open = Some((key, first, lowest, highest));
                         continue;
                     }
                 }
-                plan.groups.push(Group { from_first: 0, span: size, members: vec![member(0)] });
+                let (at, moved) = match key {
+                    Some((key, _)) if insn.live & STATUS != 0 => {
+                        let mut range = quiet..i;
+                        let same = |k: &usize| states[*k].same(&known, key);
+                        let at = range.rfind(|k| insns[*k].live & STATUS == 0).filter(|at| (*at..i).all(|k| same(&k)));
+                        at.map_or((i, 0), |at| (at, states[at].distance(&known, key)))
+                    }
+                    _ => (i, 0),
+                };
+                quiet = i + 1;
+                plan.groups.push(Group { at, moved, from_first: moved, span: size, members: vec![member(0)] });
                 open = key.map(|(key, at)| (key, at, at, at + i64::from(size)));
             }
             known.after(insn, writes);
@@ -238,7 +272,7 @@ impl Plan {
         self.free = !used;
         let mut needs = vec![0u32; insns.len()];
         for group in &self.groups {
-            needs[group.members[0].insn] = 2;
+            needs[group.at] = 2;
         }
         if settings.fetches.is_some() && needs.first() == Some(&0) {
             needs[0] = 1;

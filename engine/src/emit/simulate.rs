@@ -32,8 +32,9 @@ type Lines = [(u32, u32); 2];
 enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
     Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
-    /// A group of accesses that is not settled. `a` is the address less that of the line in the table's entry `b`.
-    Accesses { from: usize, back: usize, a: Gpr, b: Gpr, words: Vec<u32> },
+    /// A group of accesses that is not settled. Unless its `address` is to be computed again, `a` is that less the address of
+    /// the line in the table's entry `b`.
+    Accesses { from: usize, back: usize, a: Gpr, b: Gpr, address: Option<(Place, i64)>, words: Vec<u32> },
 }
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
@@ -63,11 +64,13 @@ pub(super) struct Tracer {
     held_to: usize,
     /// How much of the present segment's time is still to come.
     left: u32,
+    /// Whether the host has PEXT (BMI2).
+    extract: bool,
 }
 
 impl Tracer {
     pub(super) fn new(settings: TraceSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { settings, extract: std::arch::is_x86_feature_detected!("bmi2"), ..Self::default() }
     }
 
     /// Whether there is anything to trace.
@@ -289,19 +292,49 @@ impl Emitter<'_> {
 
     /// The checks of all groups that begin with instruction `i`.
     fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel) {
-        let begins = |g: &Group| g.members[0].insn == i;
+        let begins = |g: &Group| g.at == i;
         if !self.tracer.plan.groups.last().is_some_and(begins) {
             return;
         }
         let insn = &insns[i];
-        let taken = self.take(insn, i, 2);
-        let [a, b, _] = taken.regs;
         let live = insn.live & STATUS != 0;
+        let plain = |g: &Group| matches!(g.members[0].access.place, Place::At(_));
+        let groups = self.tracer.plan.groups.iter().rev().take_while(|g| begins(g));
+        let registers = self.tracer.plan.registers[i];
+        let rcx_dead = registers.dead >> Gpr::RCX.0 & 1 != 0;
+        // Groups of later instructions may have been moved here: what they use is not for the checks.
+        let mut but: Vec<Gpr> = Vec::new();
+        for group in groups.clone().filter(|g| g.members[0].insn != i) {
+            if let Place::At(at) = group.members[0].access.place {
+                but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
+            }
+        }
+        let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
+        if live && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
+            let rcx_held = self.holding().iter().take(2).any(|&r| r == Gpr::RCX);
+            let given = rcx_held || rcx_dead;
+            but.push(Gpr::RCX);
+            let taken = self.take_among(insn, registers.dead, 2, &but);
+            let [a, b, _] = taken.regs;
+            if !given {
+                self.out.code.spill(Scratch::T3, Gpr::RCX);
+            }
+            while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
+                self.check_group(insns, &group, f, [a, b], Some(Gpr::RCX));
+            }
+            if !given {
+                self.out.code.reload(Gpr::RCX, Scratch::T3);
+            }
+            self.give_back(taken);
+            return;
+        }
+        let taken = self.take_among(insn, registers.dead, 2, &but);
+        let [a, b, _] = taken.regs;
         if live {
             self.save_flags(b);
         }
         while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
-            self.check_group(insns, &group, f, a, b);
+            self.check_group(insns, &group, f, [a, b], None);
         }
         if live {
             self.restore_flags(b);
@@ -370,7 +403,15 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_group(&mut self, insns: &[Insn], group: &Group, f: FirstLevel, a: Gpr, b: Gpr) {
+    /// `keeping_flags`: rcx, if it may be changed and the flags may not.
+    fn check_group(
+        &mut self,
+        insns: &[Insn],
+        group: &Group,
+        f: FirstLevel,
+        [a, b]: [Gpr; 2],
+        keeping_flags: Option<Gpr>,
+    ) {
         let mut before = 0;
         let mut members = Vec::with_capacity(group.members.len());
         for m in &group.members {
@@ -383,19 +424,39 @@ impl Emitter<'_> {
             before = self.tracer.time();
             members.push((site, before, m.offset, m.size));
         }
-        self.access_address(&group.members[0].access.place, group.from_first, a, b);
+        let place = group.members[0].access.place;
+        self.access_address(&place, group.from_first, a, b);
+        let room = i32::from(f.line as u16 - group.span);
         let c = &mut self.out.code;
-        c.table_offset(b, a, f.line.trailing_zeros());
-        c.gs_index(0x2b, a, b, arena::DATA_TABLE as u32); // sub a, gs:[b + table]
-        c.cmp_imm(a, i32::from(f.line as u16 - group.span));
-        let from = c.jcc_away(ABOVE);
-        c.gs_index(0x8b, b, b, arena::DATA_TABLE as u32 + 8);
+        let (from, address) = if let Some(t) = keeping_flags {
+            debug_assert!(t == Gpr::RCX);
+            c.extract(b, a, Scratch::EntryBits);
+            c.gs_entry(0x8b, t, b, arena::DATA_TAGS);
+            c.lea_sum(a, t);
+            // Beyond the line if what is above its bits is not 0.
+            c.lea_disp(a, a, i32::from(group.span) - 1);
+            c.extract(t, a, Scratch::LineBits);
+            let inside = c.jrcxz();
+            let from = c.jmp();
+            c.patch_short(inside);
+            (from, Some((place, group.from_first)))
+        } else {
+            if self.tracer.extract {
+                c.extract(b, a, Scratch::EntryBits);
+            } else {
+                c.entry(b, a, f.line.trailing_zeros());
+            }
+            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            c.cmp_imm(a, room);
+            (c.jcc_away(ABOVE), None)
+        };
+        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
         let time = self.time_in(a, before - 1);
         let c = &mut self.out.code;
         c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
         let words = access_words(group.span, before, &members);
-        self.tracer.cold.push(Cold::Accesses { from, back, a, b, words });
+        self.tracer.cold.push(Cold::Accesses { from, back, a, b, address, words });
     }
 
     /// Emits what was left for later.
@@ -415,9 +476,13 @@ impl Emitter<'_> {
                     let go_on = back as i32 - c.pos() as i32;
                     c.words(&fetch_words(site, before, lines, go_on));
                 }
-                Cold::Accesses { from, back, a, b, mut words } => {
+                Cold::Accesses { from, back, a, b, address, mut words } => {
                     c.patch_here(from);
-                    c.gs_index(0x03, a, b, arena::DATA_TABLE as u32); // add a, gs:[b + table]: the address again
+                    match address {
+                        Some((place, offset)) => self.access_address(&place, offset, a, b),
+                        None => c.gs_entry(0x2b, a, b, arena::DATA_TAGS),
+                    }
+                    let c = &mut self.out.code;
                     c.store_gs(Scratch::WalkAddress as u32, a);
                     let what = c.lea_ahead(b);
                     c.store_gs(Scratch::WalkWhat as u32, b);
@@ -580,28 +645,28 @@ impl Emitter<'_> {
     /// saved. If rax is among them it is the second, which is good for [`Self::save_flags`].
     fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
         let dead = self.tracer.plan.registers[i].dead;
-        self.take_among(insn, dead, n)
+        self.take_among(insn, dead, n, &[])
     }
 
     /// The same, of registers that the instruction does not use.
     fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
-        self.take_among(insn, 0, n)
+        self.take_among(insn, 0, n, &[])
     }
 
-    fn take_among(&mut self, insn: &Insn, dead: u16, n: usize) -> Taken {
+    fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
         let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
         let held: Vec<Gpr> = self.holding().to_vec();
         let given = held.iter().copied().take(2);
         let dead = (0..16).map(Gpr).filter(|r| dead >> r.0 & 1 != 0 && !held.contains(r));
         let mut have = 0;
-        for r in given.chain(dead).take(n) {
+        for r in given.chain(dead).filter(|r| !but.contains(r)).take(n) {
             taken.regs[have] = r;
             have += 1;
         }
         if n == 2 && have == 2 && taken.regs[0] == Gpr::RAX {
             taken.regs.swap(0, 1);
         }
-        let mut not: Vec<Register> = held.iter().chain(&taken.regs[..have]).map(|&r| register(r)).collect();
+        let mut not: Vec<Register> = held.iter().chain(but).chain(&taken.regs[..have]).map(|&r| register(r)).collect();
         for k in have..n {
             let r = self.free_register(&insn.ins, &not);
             not.push(r);

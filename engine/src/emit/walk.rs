@@ -2,16 +2,16 @@
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
 //! What is to be walked is described by a few words ([`access_words`], [`fetch_words`]) behind the code that jumps here. All
-//! registers come back as they were; status flags only from the walk of a fetch. Invariants: a line is in the cache if and
-//! only if a way holds it; [`arena::DATA_TABLE`] may not know of a line that is there, but what it says is true; an entry
-//! that says nothing holds a line that belongs to another entry; `level1` is the same in Rust, for the engine's own use, and
+//! registers and flags come back as they were. Invariants: a line is in the cache if and only if a way holds it;
+//! [`arena::DATA_TAGS`] may not know of a line that is there, but what it says is true; an entry that says nothing holds a line
+//! that belongs to another entry; `level1` is the same in Rust, for the engine's own use, and
 //! `cg-sim` is the model that both are tested against.
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::trace::{FirstLevel, Target};
 
-use super::instructions::{ABOVE, BELOW, E, GREATER, NE, NOT_SIGN, SHR, SIGN};
+use super::instructions::{ABOVE, BELOW, E, GREATER, NE, NOT_SIGN, SHL, SHR, SIGN};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -58,36 +58,42 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
     }
 }
 
+/// The most ways for which a walk has code for each.
+const UNROLLED: u32 = 16;
+
 /// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`].
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
-    let (table, ways) = (arena::DATA_TABLE as u32, arena::DATA_WAYS as u32);
+    let times = arena::DATA_WAYS as u32 + 8;
     // First for what lies in two lines that the table knows.
     save(c, 0..5);
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(FLAGS, RAX);
     c.load_gs(RBX, Scratch::WalkWhat as u32);
     c.load_gs(RAX, Scratch::WalkAddress as u32);
     c.load32(RCX, RBX, 4);
     c.op_reg(0x01, RCX, RAX);
     c.and_imm(RAX, line);
     c.and_imm(RCX, line);
-    c.table_offset(RDX, RAX, bits);
-    c.gs_index(0x3b, RAX, RDX, table);
+    c.entry(RDX, RAX, bits);
+    c.gs_entry(0x03, RAX, RDX, arena::DATA_TAGS);
     let walk_first = c.jcc_away(NE);
-    c.table_offset(RSI, RCX, bits);
-    c.gs_index(0x3b, RCX, RSI, table);
+    c.entry(RSI, RCX, bits);
+    c.gs_entry(0x03, RCX, RSI, arena::DATA_TAGS);
     let walk_last = c.jcc_away(NE);
     c.load_gs(RAX, Scratch::Clock as u32);
     c.load32(RCX, RBX, 8);
     c.op_reg(0x29, RAX, RCX);
-    c.gs_index(0x8b, RDX, RDX, table + 8);
-    c.gs_index(0x8b, RSI, RSI, table + 8);
-    c.gs_index(0x89, RAX, RDX, ways + 8);
+    c.gs_entry(0x8b, RDX, RDX, arena::DATA_PLACES);
+    c.gs_entry(0x8b, RSI, RSI, arena::DATA_PLACES);
+    c.gs_index(0x89, RAX, RDX, times);
     c.lea_disp(RAX, RAX, 1);
-    c.gs_index(0x89, RAX, RSI, ways + 8);
+    c.gs_index(0x89, RAX, RSI, times);
     c.load_signed32(RAX, RBX, 0);
     c.op_reg(0x01, RAX, RBX);
     c.store_gs(Scratch::WalkReturn as u32, RAX);
+    restore_flags(c);
     restore(c, 0..5);
     c.jmp_gs(Scratch::WalkReturn as u32);
     // One after the other.
@@ -110,44 +116,40 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.mov_reg(RAX, R11);
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
-    c.table_offset(RCX, RAX, bits); // rcx: its entry in the table
-    c.gs_index(0x3b, RAX, RCX, table);
+    c.entry(RCX, RAX, bits); // rcx: its entry in the tables
+    c.mov_reg(RDX, RAX);
+    c.gs_entry(0x03, RDX, RCX, arena::DATA_TAGS);
     let walk = c.jcc_away(NE);
-    c.gs_index(0x8b, RDX, RCX, table + 8);
-    c.gs_index(0x89, RDI, RDX, ways + 8);
+    c.gs_entry(0x8b, RDX, RCX, arena::DATA_PLACES);
+    c.gs_index(0x89, RDI, RDX, times);
     let hit = c.jmp();
     c.patch_here(walk);
     c.mov_reg(RDX, RAX);
     c.shift(SHR, RDX, bits as u8);
     c.and_imm(RDX, cache.sets as i32 - 1);
     c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // rdx: a way of the set
-    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
-    c.mov_all_ones(R8); // r8: the earliest time, in way r12
-    let again = c.pos();
-    c.gs_index(0x3b, RAX, RDX, ways);
-    let found = c.jcc_away(E);
-    c.gs_index(0x3b, R8, RDX, ways + 8);
-    c.gs_cmov(ABOVE, R8, RDX, ways + 8);
-    c.cmov(ABOVE, R12, RDX);
-    c.alu_imm(0, RDX, arena::DATA_WAY as i32);
-    c.op_reg(0x39, RDX, R9);
-    c.jcc_back(NE, again);
+    let found = if cache.ways <= UNROLLED { search_unrolled(c, cache) } else { search(c, cache) };
     // Missed: the table forgets the line that has to go.
     c.mov_imm(RSI, 1);
-    c.mov_reg(RDX, R12);
-    c.gs_index(0x8b, R8, RDX, ways);
-    c.table_offset(R9, R8, bits);
-    c.gs_index(0x3b, R8, R9, table);
+    c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
+    c.entry(R9, R8, bits);
+    c.mov_reg(R12, R8);
+    c.gs_entry(0x03, R12, R9, arena::DATA_TAGS);
     let unknown = c.jcc_away(NE);
     c.not(R8);
     c.and_imm(R8, cache.line as i32);
-    c.gs_index(0x89, R8, R9, table);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
     c.patch_here(unknown);
-    c.gs_index(0x89, RAX, RDX, ways);
-    c.patch_here(found);
-    c.gs_index(0x89, RDI, RDX, ways + 8);
-    c.gs_index(0x89, RAX, RCX, table);
-    c.gs_index(0x89, RDX, RCX, table + 8);
+    c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
+    for field in found {
+        c.patch_here(field);
+    }
+    c.gs_index(0x89, RDI, RDX, times);
+    c.mov_reg(R8, RAX);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
+    c.gs_entry(0x89, RDX, RCX, arena::DATA_PLACES);
     c.patch_here(hit);
     // The last byte may lie in the next line.
     c.load32(RCX, RBX, 12);
@@ -168,17 +170,89 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.patch_here(hit);
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
+    restore_flags(c);
     restore(c, 0..USED.len());
     c.jmp_gs(Scratch::WalkReturn as u32);
+}
+
+/// Looks for line rax in the ways from rdx on. Returns the fields of jumps with its way in rdx; goes on with the way in rdx
+/// that was used longest ago.
+fn search(c: &mut Asm, cache: FirstLevel) -> Vec<usize> {
+    let ways = arena::DATA_WAYS as u32;
+    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way r12
+    let again = c.pos();
+    c.gs_index(0x3b, RAX, RDX, ways);
+    let found = c.jcc_away(E);
+    c.gs_index(0x3b, R8, RDX, ways + 8);
+    c.gs_cmov(ABOVE, R8, RDX, ways + 8);
+    c.cmov(ABOVE, R12, RDX);
+    c.alu_imm(0, RDX, arena::DATA_WAY as i32);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    c.mov_reg(RDX, R12);
+    vec![found]
+}
+
+/// The same with code for each way: where the line is, is predicted; which one is the earliest is found without branches,
+/// two ways at a time.
+fn search_unrolled(c: &mut Asm, cache: FirstLevel) -> Vec<usize> {
+    let ways = arena::DATA_WAYS as u32;
+    let at = |way: u32| ways + way * arena::DATA_WAY as u32;
+    let equal: Vec<usize> = (0..cache.ways)
+        .map(|way| {
+            c.gs_index(0x3b, RAX, RDX, at(way));
+            c.jcc_away(E)
+        })
+        .collect();
+    for way in (0..cache.ways).step_by(2) {
+        // The earlier one of two: its time in r8, its number in r9.
+        c.mov_imm(R9, way.into());
+        c.gs_index(0x8b, R8, RDX, at(way) + 8);
+        if way + 1 < cache.ways {
+            c.gs_index(0x39, R8, RDX, at(way + 1) + 8);
+            c.gs_cmov(BELOW, R8, RDX, at(way + 1) + 8);
+            c.add_carry(R9);
+        }
+        if way == 0 {
+            c.mov_reg(R12, R8);
+            c.mov_reg(RSI, R9);
+        } else {
+            c.op_reg(0x39, R8, R12);
+            c.cmov(BELOW, R12, R8);
+            c.cmov(BELOW, RSI, R9);
+        }
+    }
+    c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
+    c.op_reg(0x01, RDX, RSI);
+    let over = c.jmp();
+    let found = equal
+        .into_iter()
+        .enumerate()
+        .map(|(way, field)| {
+            c.patch_here(field);
+            c.lea_disp(RDX, RDX, (way as u64 * arena::DATA_WAY) as i32);
+            c.jmp()
+        })
+        .collect();
+    c.patch_here(over);
+    found
+}
+
+/// Where the status flags are saved, as LAHF and SETO give them.
+const FLAGS: u32 = arena::SAVES + 8 * USED.len() as u32;
+
+fn restore_flags(c: &mut Asm) {
+    c.load_gs(RAX, FLAGS);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
 }
 
 /// The walk of a fetch.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
-    let flags = arena::SAVES + 8 * USED.len() as u32;
     save(c, 0..USED.len());
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
-    c.store_gs(flags, RAX);
+    c.store_gs(FLAGS, RAX);
     c.load_gs(RBX, Scratch::WalkWhat as u32);
     c.load_gs(RDI, Scratch::Clock as u32);
     c.load32(RAX, RBX, 4);
@@ -227,8 +301,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.load_signed32(RAX, RDX, 24);
     c.op_reg(0x01, RAX, RDX);
     c.store_gs(Scratch::WalkReturn as u32, RAX);
-    c.load_gs(RAX, flags);
-    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    restore_flags(c);
     restore(c, 0..USED.len());
     c.jmp_gs(Scratch::WalkReturn as u32);
 }

@@ -12,7 +12,7 @@ use crate::image::Remote;
 use crate::level1::{Walker, Words};
 use crate::recreate;
 use crate::slots::SlotId;
-use crate::space::Space;
+use crate::space::{Space, SpaceTrace};
 use crate::trace::{Done, SiteKind};
 use crate::tracee::{Regs, Stopped};
 
@@ -30,10 +30,13 @@ impl Hub<'_> {
         if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
             return Some(t);
         }
-        let [access, fetch] = p.space.borrow().trace.walks;
+        let SpaceTrace { walks: [access, fetch], settings, .. } = p.space.borrow().trace;
+        let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
             pool.write(slot, arena::OUTCOMES, &OUTCOMES)
+                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
+                .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
                 .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
                 .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
