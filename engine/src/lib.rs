@@ -13,6 +13,7 @@ mod hash;
 mod hub;
 mod image;
 mod launch;
+mod level1;
 mod maps;
 mod process;
 mod recreate;

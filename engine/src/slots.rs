@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
+use crate::level1::Words;
 use crate::shared_memory::read_words;
 
 /// Number of a slot in its pool.
@@ -109,11 +110,11 @@ impl SlotPool {
 
     /// Reads a scratch word.
     pub(crate) fn scratch(&self, id: SlotId, word: Scratch) -> u64 {
-        self.scratch_at(id, word as u8)
+        self.scratch_at(id, word as u16)
     }
 
     /// Reads a scratch word by its offset.
-    pub(crate) fn scratch_at(&self, id: SlotId, offset: u8) -> u64 {
+    pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
         let mut b = [0; 8];
         let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(offset);
         // A hole reads as zeros, which is what it means.
@@ -126,9 +127,9 @@ impl SlotPool {
         self.file.write_all_at(&v.to_le_bytes(), u64::from(id.0) * arena::SLOT_SIZE + word as u64)
     }
 
-    /// Copies all scratch words: the thread goes on with another slot.
+    /// Copies the scratch words of a thread: it goes on with another slot.
     pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
-        let mut words = [0; 64];
+        let mut words = [0; arena::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE)?;
         self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
     }
@@ -154,19 +155,64 @@ impl SlotPool {
         read_words(&self.file, at, bytes as usize / 4, words);
     }
 
-    /// Writes a record to an empty trace buffer, and empties the data filter's table, which does not follow it.
-    pub(crate) fn append_trace(&self, id: SlotId, record: &[u8]) {
-        let slot = u64::from(id.0) * arena::SLOT_SIZE;
-        if self.file.write_all_at(record, slot + arena::TRACE_BUFFER).is_ok() {
-            let _ = self.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER + record.len() as u64);
-        }
-        let _ = self.file.write_all_at(&[0; 8 * arena::MAX_FILTER as usize], slot + arena::ACCESS_TABLE);
+    /// Bytes that the trace buffer has room for.
+    pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
+        arena::TRACE_GUARD.saturating_sub(self.scratch(id, Scratch::TracePos))
     }
 
-    /// Empties the filters' tables: the next access to every line is recorded.
-    pub(crate) fn forget_lines(&self, id: SlotId) {
-        let tables = [0; (arena::TRACE_BUFFER - arena::TRACE_AREA) as usize];
-        let _ = self.file.write_all_at(&tables, u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_AREA);
+    /// The last `n` words of the trace buffer.
+    pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
+        let end = self.scratch(id, Scratch::TracePos);
+        let mut words = Vec::new();
+        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::TRACE_BUFFER) {
+            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + at, n, &mut words);
+        }
+        words
+    }
+
+    /// Writes a record, for which there must be room.
+    pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
+        let at = self.scratch(id, Scratch::TracePos);
+        let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
+        if self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at).is_ok() {
+            let _ = self.set_scratch(id, Scratch::TracePos, at + bytes.len() as u64);
+        }
+    }
+
+    /// The words of a slot, as the state of its thread's caches.
+    pub(crate) fn words(&self, id: SlotId) -> SlotWords<'_> {
+        SlotWords { file: &self.file, at: u64::from(id.0) * arena::SLOT_SIZE }
+    }
+
+    /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
+    pub(crate) fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+        let (from, to) = (u64::from(from.0) * arena::SLOT_SIZE, u64::from(to.0) * arena::SLOT_SIZE);
+        let mut bytes = Vec::new();
+        for &(at, len) in ranges {
+            bytes.resize(len as usize, 0);
+            self.file.read_exact_at(&mut bytes, from + at)?;
+            self.file.write_all_at(&bytes, to + at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes constants to a slot.
+    pub(crate) fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
+    }
+
+    /// Makes the state of caches and predictors what it is at first. `ranges` are offsets in a slot, and lengths.
+    pub(crate) fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
+    }
+
+    /// What is known of lines of `line` bytes in the data cache is forgotten, so that the next access to each is walked;
+    /// lines used before now are old.
+    pub(crate) fn forget_lines(&self, id: SlotId, line: u64) -> io::Result<()> {
+        self.write(id, arena::DATA_TAGS, &[0; 8 * arena::DATA_ENTRIES as usize])?;
+        // The first entry: the address of a line that has another one.
+        self.write(id, arena::DATA_TAGS, &line.wrapping_neg().to_le_bytes())?;
+        self.set_scratch(id, Scratch::ContextTime, self.scratch(id, Scratch::Clock) + 1)
     }
 
     /// Takes `n` off a cell; returns what remains.
@@ -204,5 +250,23 @@ impl SlotPool {
             }
             done += k;
         }
+    }
+}
+
+/// See [`SlotPool::words`]. A hole reads as zeros, which is what it means.
+pub(crate) struct SlotWords<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Words for SlotWords<'_> {
+    fn get(&self, at: u64) -> u64 {
+        let mut b = [0; 8];
+        let _ = self.file.read_exact_at(&mut b, self.at + at);
+        u64::from_le_bytes(b)
+    }
+
+    fn set(&mut self, at: u64, value: u64) {
+        let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
     }
 }

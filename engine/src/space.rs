@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use crate::addr::GuestAddr;
 use crate::api::Module;
-use crate::arena;
+use crate::arena::{self, Scratch};
+use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
-use crate::emit::{self, Emitted, Emitter};
+use crate::emit::{self, Emitted, Emitter, walk};
 use crate::hash::Map;
 use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
@@ -133,6 +134,8 @@ pub(crate) struct SpaceTrace {
     pub(crate) announced_blocks: usize,
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
+    /// Where accesses are walked through their cache, and where fetches are; 0 for none.
+    pub(crate) walks: [u64; 2],
 }
 
 /// See the module's description.
@@ -282,6 +285,43 @@ impl Space {
             batch: Batch::default(),
             code: CodeCache::default(),
         }
+    }
+
+    /// Its translations shall record what these settings say. Before the first one.
+    pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
+        self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
+        let Some(chunk) = self.chunks.first_mut() else { return };
+        let mut emit = |walk: &dyn Fn(&mut Asm)| {
+            let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
+            walk(&mut code);
+            chunk.host.write(chunk.used as usize, &code.buf);
+            chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(64);
+            code.base
+        };
+        if let Some(cache) = settings.accesses {
+            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache));
+        }
+        if let Some(cache) = settings.fetches {
+            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache));
+        }
+    }
+
+    /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.
+    pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
+        let settings = self.trace.settings;
+        let mut parts = vec![(Scratch::Clock as u64, 16)];
+        if let Some(c) = settings.fetches {
+            parts.push((arena::LINES, 8 * u64::from(self.trans.lines() + 1)));
+            parts.push((arena::CODE_WAYS, 8 * u64::from(c.sets) * u64::from(c.ways)));
+        }
+        if let Some(c) = settings.accesses {
+            parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
+            parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
+        }
+        if settings.branches {
+            parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
+        }
+        parts
     }
 
     /// Where the guest finds a C string that names our files.
@@ -488,7 +528,7 @@ impl Space {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
-        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS {
+        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS || self.trans.lines() > arena::MAX_LINES - BATCH_CELLS {
             return None;
         }
         let chunk = self.chunk_for(pc)?;

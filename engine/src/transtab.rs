@@ -63,8 +63,8 @@ pub(crate) struct Block {
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
-    /// `Held1` and `Held2`. No such registers: two times [`NO_REG`].
-    pub(crate) held: [u8; 2],
+    /// `Held1` to `Held3`. [`NO_REG`]: no such register.
+    pub(crate) held: [u8; 3],
     pub(crate) held_from: u16,
     pub(crate) held_to: u16,
     /// Its number among [`TransTab::trace_blocks`], if executions are told.
@@ -127,6 +127,9 @@ pub(crate) enum StubKind {
     CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: BlockId },
+    /// In front of an instruction whose accesses the engine walks through the cache: those of the record that was written
+    /// last, which is `site`'s. Execution goes on behind the stub.
+    Walk { site: u32 },
 }
 
 /// Instructions that grind carries out.
@@ -139,6 +142,9 @@ pub(crate) enum Emulate {
     Int3,
     InPlace,
 }
+
+/// Bytes of a stub.
+pub(crate) const STUB_BYTES: u64 = 5;
 
 /// A stub: an `int3` and the stub's number.
 #[derive(Clone, Copy, Debug)]
@@ -308,6 +314,11 @@ impl TransTab {
     pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
         self.trace_sites.push(site);
         (self.trace_sites.len() - 1) as u32
+    }
+
+    /// Code lines that have numbers.
+    pub(crate) fn lines(&self) -> u32 {
+        self.lines.len() as u32
     }
 
     /// The number of a code line; never 0.
@@ -519,7 +530,7 @@ mod tests {
             module: 0,
             guest_len,
             live_in: 0,
-            held: [NO_REG; 2],
+            held: [NO_REG; 3],
             held_from: 0,
             held_to: 0,
             told: None,

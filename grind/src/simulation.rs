@@ -8,7 +8,7 @@ use std::fmt;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::{Geometries, Geometry};
 
-use grind_engine::trace::{Filter, TraceSettings};
+use grind_engine::trace::{FirstLevel, TraceSettings};
 
 use crate::counts::Events;
 use crate::options::Options;
@@ -93,10 +93,10 @@ impl Simulation {
     /// What the engine has to record for it.
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
-        let filter = |g: Geometry, widest| Filter { line: g.line(), sets: g.sets(), widest };
+        let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
         TraceSettings {
-            fetches: self.caches.map(|g| filter(g.i1, g.min_line())),
-            accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
+            fetches: self.caches.map(|g| level(g.i1, g.min_line())),
+            accesses: self.caches.map(|g| level(g.d1, g.min_line())),
             branches: self.branches,
             calls: None,
         }

@@ -19,12 +19,23 @@ impl Emitter<'_> {
         let site = self.arm_site(insn);
         self.out.code.bytes(insn.bytes());
         let taken = self.out.code.pos() - 1;
-        self.record_arm(site, false);
+        let mut far = None;
+        if site.is_some() {
+            // What predicts it is too long for a short jump over it.
+            let begin = self.out.code.jmp_short();
+            self.out.code.patch_short(taken);
+            far = Some(self.out.code.jmp());
+            self.out.code.patch_short(begin);
+        }
+        self.record_arm(insn, site, false);
         self.tell_onward(insn);
         let over = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
-        self.out.code.patch_short(taken);
-        self.record_arm(site, true);
+        match far {
+            Some(field) => self.out.code.patch_here(field),
+            None => self.out.code.patch_short(taken),
+        }
+        self.record_arm(insn, site, true);
         self.tell_loop(insn);
         let pos = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });

@@ -7,12 +7,15 @@ mod calls;
 mod contexts;
 mod control;
 mod flow;
+mod instructions;
 mod landing;
 mod operand;
+mod plan;
 mod rep;
 mod simulate;
 #[cfg(test)]
 mod tests;
+pub(crate) mod walk;
 
 use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 
@@ -293,7 +296,7 @@ impl<'a> Emitter<'a> {
                 if i == 0 {
                     self.begin_traced_block(insns);
                 }
-                self.check(insn);
+                self.check(insns, i);
                 if insn.class.ends_block() {
                     self.end_held();
                 }

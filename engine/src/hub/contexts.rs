@@ -318,10 +318,13 @@ impl Hub<'_> {
         let Some(slot) = self.threads.get(&tid).filter(|_| self.feed.is_some()).map(|th| th.slot) else { return };
         self.drain(tid, slot);
         let context = self.context(tid);
-        let mut record = crate::trace::CONTEXT_SITE.to_le_bytes().to_vec();
-        record.extend_from_slice(&context.to_le_bytes());
+        let record = [crate::trace::CONTEXT_SITE, context as u32, (context >> 32) as u32];
         if let Some(p) = self.process_of(tid) {
-            p.pool.borrow().append_trace(slot, &record);
+            let pool = p.pool.borrow();
+            pool.append_trace(slot, &record);
+            if let Some(cache) = p.space.borrow().trace.settings.accesses {
+                let _ = pool.forget_lines(slot, cache.line.into());
+            }
         }
     }
 

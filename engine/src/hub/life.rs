@@ -66,6 +66,7 @@ impl Hub<'_> {
             p.space.borrow().stop_before_births();
         }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        let counting = p.counting;
         self.traps_of_child(pid, tid, child_pid, child);
         let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
@@ -73,6 +74,9 @@ impl Hub<'_> {
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false, contexts },
         );
         self.begin_contexts(tid, child);
+        if child_pid == child {
+            self.copy_simulated_state(tid, child, counting);
+        }
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
@@ -250,8 +254,7 @@ impl Hub<'_> {
         space.code_limit = self.settings.code_limit;
         space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
-            space.trace.settings = self.settings.trace;
-            space.trace.id = feed.new_space();
+            space.trace_with(self.settings.trace, feed.new_space());
             feed.image(tid, space.trace.id);
         }
         let process = Process {

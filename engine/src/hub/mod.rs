@@ -297,6 +297,12 @@ impl Hub<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+            StubKind::Walk { site } => {
+                self.walk_special(t.tid(), site);
+                if t.set_rip(rip).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+            }
         }
     }
 
@@ -597,7 +603,6 @@ impl Hub<'_> {
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
-        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
@@ -615,7 +620,7 @@ impl Hub<'_> {
         th.other = Some(th.slot);
         th.slot = to;
         drop(pool);
-        let mut t = if fresh { self.ready_trace(t)? } else { t };
+        let mut t = self.ready_trace(t)?;
         if many {
             t = self.book_to(t, self.context(tid))?;
             self.record_context(tid);
@@ -629,7 +634,7 @@ impl Hub<'_> {
         {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
-                p.pool.borrow().forget_lines(to);
+                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_state());
             }
         }
         Some(t)

@@ -10,7 +10,7 @@ use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped};
-use crate::transtab::{BlockId, StubKind};
+use crate::transtab::{BlockId, NO_REG, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -148,9 +148,10 @@ impl Hub<'_> {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
-        if let Some([first, second]) = b.held {
-            *recreate::register(regs, first) = self.scratch(tid, Scratch::Held1);
-            *recreate::register(regs, second) = self.scratch(tid, Scratch::Held2);
+        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2, Scratch::Held3]) {
+            if r != NO_REG {
+                *recreate::register(regs, r) = self.scratch(tid, word);
+            }
         }
         if b.after_call {
             regs.rcx = regs.rip;
@@ -189,7 +190,7 @@ impl Hub<'_> {
                 let slot = self.threads.get(&tid).map(|th| th.slot);
                 let pool = self.process_of(tid).map(|p| p.pool.clone());
                 let scratch = |offset| match (slot, &pool) {
-                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, offset),
+                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, u16::from(offset)),
                     _ => 0,
                 };
                 recreate::at_fault(&space.borrow(), &mut regs, scratch)
@@ -258,6 +259,13 @@ impl Hub<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
             }
+            let stub = space.borrow().stub_at(regs.rip);
+            if let Some(StubKind::Walk { site }) = stub {
+                self.walk_special(tid, site);
+                regs.rip += STUB_BYTES;
+                t.set_regs(&regs).ok()?;
+                continue;
+            }
             match t.resume_and_wait(How::Step, 0) {
                 Ok((next, Stop::Signal(libc::SIGTRAP))) => {
                     t = next;
@@ -275,7 +283,9 @@ impl Hub<'_> {
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
-                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, o));
+                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| {
+                        pool.borrow().scratch_at(slot, u16::from(o))
+                    });
                     if let Some(b) = b {
                         self.at_boundary(tid, &b, &mut regs);
                     }

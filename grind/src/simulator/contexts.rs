@@ -6,23 +6,25 @@
 //! last makes nothing old, since it mostly follows that one. Counts are kept by context and site, so that programs with many
 //! contexts need memory only for what happened in them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use cg_sim::context::{ContextLastLevel, ContextLevel1};
+use cg_sim::LastLevel;
+use cg_sim::context::ContextLastLevel;
 use cg_sim::usage::Level;
-use cg_sim::{Geometries, LastLevel, Port, Predictor, Served};
-use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, Site};
+use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 
-use super::{Caches, Finding, Found, HotKind, Process, Sites, Thread, misses, word};
+use super::{Finding, Found, HotKind, Process, Sites, accesses, misses, word};
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
 /// One thread's part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Own {
-    level1: Option<ContextLevel1>,
     /// Index of its context.
     context: u32,
+    /// By the address of a line: index of the context that brought it into the first-level data cache last, if not 0. Only
+    /// what is said of lines that are there matters.
+    owners: HashMap<u64, u32>,
 }
 
 /// What has been found in one context.
@@ -47,14 +49,13 @@ pub(super) struct Contexts {
 
 impl Contexts {
     /// All is in context 0 so far.
-    pub(super) fn new(last_level: Option<&LastLevel>, threads: &HashMap<i32, Thread>) -> Self {
-        let own = |t: &Thread| Own { level1: t.level1.as_ref().map(ContextLevel1::of), context: 0 };
+    pub(super) fn new(last_level: Option<&LastLevel>, threads: &HashSet<i32>) -> Self {
         Self {
             books: vec![Book { context: 0, sites: HashMap::new() }],
             index: HashMap::from([(0, 0)]),
             last_level: last_level.map(ContextLastLevel::of),
             last: 0,
-            threads: threads.iter().map(|(tid, t)| (*tid, own(t))).collect(),
+            threads: threads.iter().map(|tid| (*tid, Own::default())).collect(),
             reuse: Default::default(),
         }
     }
@@ -90,9 +91,6 @@ impl Contexts {
         if began {
             return;
         }
-        if let Some(level1) = &mut own.level1 {
-            level1.change();
-        }
         if std::mem::replace(&mut self.last, to) != to
             && let Some(last_level) = &mut self.last_level
         {
@@ -119,14 +117,10 @@ impl Contexts {
 }
 
 /// What `tid` has recorded, of a process that has contexts.
-pub(super) fn records(p: &mut Process, sites: &Sites, geometries: Option<&Geometries>, tid: i32, words: &[u32]) {
+pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
     let Some(contexts) = &mut p.contexts else { return };
-    let predictor = match p.threads.get_mut(&tid) {
-        Some(thread) => &mut thread.predictor,
-        None => &mut Predictor::new(),
-    };
     let mut began = !contexts.threads.contains_key(&tid);
-    contexts.threads.entry(tid).or_insert_with(|| Own { level1: geometries.map(ContextLevel1::new), context: 0 });
+    contexts.threads.entry(tid).or_default();
     let mut rest = words;
     while let Some((&site, operands)) = rest.split_first() {
         if site == CONTEXT_SITE {
@@ -137,47 +131,55 @@ pub(super) fn records(p: &mut Process, sites: &Sites, geometries: Option<&Geomet
             continue;
         }
         began = false;
+        let Contexts { books, last_level, threads, reuse, .. } = &mut **contexts;
+        let Some(own) = threads.get_mut(&tid) else { return };
+        let context = own.context;
+        let mut count = |site: u32, counts: &EventCounts| {
+            if *counts != EventCounts::default() {
+                books[context as usize].sites.entry(site).or_default().add(counts);
+            }
+        };
+        if site == LINE_LOADED || site == LINE_REUSED {
+            let Some(([low, high, by], after)) = operands.split_first_chunk() else { return };
+            const { assert!(LINE_WORDS == 4) };
+            rest = after;
+            let line = word(*low, *high);
+            if site == LINE_LOADED {
+                own.owners.insert(line, context);
+            } else {
+                let owner = own.owners.get(&line).copied().unwrap_or(0);
+                *reuse[0].entry((context, owner)).or_default() += 1;
+                count(*by, &EventCounts { oc_d1: 1, ..EventCounts::default() });
+            }
+            continue;
+        }
         let Some(hot) = sites.hot.get(site as usize) else { return };
         let kind = sites.all[site as usize].kind;
         let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
         rest = after;
-        let Contexts { books, last_level, threads, reuse, .. } = &mut **contexts;
-        let Some(own) = threads.get_mut(&tid) else { return };
-        let context = own.context;
-        let mut old = [0u64; 2];
-        let mut reused = |level, owner| {
-            let n = usize::from(level == Level::LastLevel);
-            old[n] += 1;
-            *reuse[n].entry((context, owner)).or_default() += 1;
+        let (addr, size) = match (hot.kind, kind) {
+            (HotKind::Branch, _) => {
+                count(site, &misses(kind, 1, 0));
+                continue;
+            }
+            (HotKind::Fetch, _) => (hot.addr, hot.size),
+            (HotKind::Access, _) => (word(record[1], record[2]), hot.size),
+            (HotKind::Rare, SiteKind::Sized { .. }) => (word(record[1], record[2]), record[3] as u16),
+            (HotKind::Rare, _) => {
+                let mut counts = EventCounts::default();
+                accesses(kind, record, &sites.specials, &mut counts);
+                count(site, &counts);
+                continue;
+            }
         };
-        let mut counts = EventCounts::default();
-        let mut rare = false;
-        match (hot.kind, &mut own.level1, last_level) {
-            (HotKind::Conditional, ..) => {
-                counts = misses(kind, predictor.conditional(hot.addr, record[1] != 0).into(), 0);
-            }
-            (HotKind::Indirect, ..) => {
-                counts = misses(kind, predictor.indirect(hot.addr, word(record[1], record[2])).into(), 0);
-            }
-            (HotKind::Fetch | HotKind::Access, Some(level1), Some(ll)) => {
-                let (port, addr) = match hot.kind {
-                    HotKind::Fetch => (Port::Fetch, hot.addr),
-                    _ => (Port::Data, word(record[1], record[2])),
-                };
-                let served = level1.access(ll, port, addr, hot.size.into(), context, &mut reused);
-                counts = misses(kind, served.missed_l1().into(), served.missed_ll().into());
-            }
-            (HotKind::Rare, Some(level1), Some(ll)) => {
-                let Some(g) = geometries else { return };
-                let data = |addr, size| -> Served { level1.access(ll, Port::Data, addr, size, context, &mut reused) };
-                Caches { data, geometries: g }.rare(kind, record, &sites.specials, &mut counts);
-                rare = true;
-            }
-            (HotKind::Fetch | HotKind::Access | HotKind::Rare, ..) => {}
-        }
-        [counts.oc_d1, counts.oc_ll] = old;
-        if rare || counts != EventCounts::default() {
-            books[context as usize].sites.entry(site).or_default().add(&counts);
-        }
+        let Some(ll) = last_level else { return };
+        let mut old = 0;
+        let served = ll.access(addr, size.into(), context, &mut |_: Level, owner| {
+            old += 1;
+            *reuse[1].entry((context, owner)).or_default() += 1;
+        });
+        let mut counts = misses(kind, 1, served.missed_ll().into());
+        counts.oc_ll = old;
+        count(site, &counts);
     }
 }
