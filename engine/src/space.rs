@@ -508,7 +508,13 @@ impl Space {
 
     /// What is executable at present.
     pub(crate) fn mapped_modules(&self) -> Vec<Module> {
-        self.ranges.iter().map(|r| self.modules[r.module as usize].clone()).collect()
+        let piece = |r: &ExecRange| {
+            let m = self.modules[r.module as usize].clone();
+            // Anonymous memory is one module, whatever of it is mapped.
+            let offset = m.offset.wrapping_add(r.start.wrapping_sub(m.start.0));
+            Module { start: GuestAddr(r.start), end: GuestAddr(r.end), offset, ..m }
+        };
+        self.ranges.iter().map(piece).collect()
     }
 
     /// Forgets code that was read, but not translated.
