@@ -287,6 +287,11 @@ impl Space {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
+    /// Whether any of `start..end` is executable memory, as far as is known.
+    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
+        self.ranges.iter().any(|r| start < r.end && r.start < end)
+    }
+
     /// Whether code at `pc` may change without a system call.
     pub(crate) fn volatile(&self, pc: u64) -> bool {
         self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))

@@ -48,7 +48,7 @@ macro_rules! programs {
 programs! {
     code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
-    code_jit_writable_executable code_moved_by_mremap
+    code_jit_writable_executable code_made_writable_before_it_runs code_moved_by_mremap
     code_read_into_by_system_calls code_rewrites_its_own_block
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
     corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
@@ -56,7 +56,7 @@ programs! {
     corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
     corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_stack_at_an_unusual_place
-    corner_swapcontext_coroutines corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
+    corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
     death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere

@@ -67,7 +67,15 @@ impl Hub<'_> {
         self.traps_of_child(pid, tid, child_pid, child);
         self.threads.insert(
             child,
-            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
+            Thread {
+                pid: child_pid,
+                state: State::New,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                trapped_at: None,
+            },
         );
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
@@ -155,7 +163,7 @@ impl Hub<'_> {
                         let _ = t.resume(How::Listen, 0);
                     }
                     // Its step may still be to come.
-                    State::InPlace { .. } | State::Handler | State::SigReturn => {
+                    State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
                         let _ = t.resume(How::Step, 0);
                         if switch {
                             tracee::interrupt(tid);
@@ -262,8 +270,10 @@ impl Hub<'_> {
             reported: false,
         };
         self.processes.insert(tid, process);
-        self.threads
-            .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.threads.insert(
+            tid,
+            Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false, trapped_at: None },
+        );
         self.traps_of_tables(tid);
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();

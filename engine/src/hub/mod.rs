@@ -12,6 +12,7 @@ mod signal;
 mod sigtrap;
 mod syscall;
 mod trace;
+mod trapflag;
 mod volatile;
 
 use std::cell::RefCell;
@@ -200,6 +201,7 @@ impl Hub<'_> {
             let _ = t.resume(How::Continue, 0);
             return;
         }
+        let Some(t) = self.trap_flag(t, rip) else { return };
         self.signal(t, libc::SIGTRAP, state);
     }
 
