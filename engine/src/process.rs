@@ -118,6 +118,8 @@ pub(crate) struct Process {
     pub(crate) earlier: Vec<InstructionCount>,
     /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
     pub(crate) vforked: bool,
+    /// What it has set RLIMIT_AS to, if it has.
+    pub(crate) address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,

@@ -160,7 +160,7 @@ pub(crate) struct Space {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 20] = {
+const STOPPING_CALLS: [i64; 24] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -183,6 +183,10 @@ const STOPPING_CALLS: [i64; 20] = {
         l::SYS_seccomp,
         l::SYS_prctl,
         l::SYS_modify_ldt,
+        l::SYS_getrlimit,
+        l::SYS_setrlimit,
+        l::SYS_prlimit64,
+        l::SYS_mlockall,
     ]
 };
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::limits::Limits;
 use super::renew::fault_pending;
 use super::{Hub, affinity, counted_slot};
 use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
@@ -111,6 +112,7 @@ impl Hub<'_> {
             corrections: p.corrections.clone(),
             earlier: p.earlier.clone(),
             vforked,
+            address_limit: p.address_limit,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -199,9 +201,13 @@ impl Hub<'_> {
             Some(_) => false,
         };
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
+        let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
         self.forget_process(tid);
         if !follow {
             self.left |= tid == self.main;
+            if let Some(limits) = limits {
+                Self::hand_limits_over(tid, limits);
+            }
             let _ = t.detach(0);
             return;
         }
@@ -214,7 +220,7 @@ impl Hub<'_> {
             }
             Err(e) => return self.note_end(tid, e),
         };
-        self.new_image(t, parent);
+        self.new_image(t, parent, limits);
     }
 
     fn note_end(&mut self, tid: i32, e: Ended) {
@@ -225,7 +231,7 @@ impl Hub<'_> {
         }
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32) {
+    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -264,6 +270,7 @@ impl Hub<'_> {
             corrections: Corrections::default(),
             earlier: Vec::new(),
             vforked: false,
+            address_limit: None,
             counting,
             exe: exe.clone(),
             args: args.clone(),
@@ -275,6 +282,9 @@ impl Hub<'_> {
             Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false, trapped_at: None },
         );
         self.traps_of_tables(tid);
+        if let Some(limits) = limits {
+            self.limits_of_image(tid, limits);
+        }
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };

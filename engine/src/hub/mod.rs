@@ -7,6 +7,7 @@
 mod affinity;
 mod clientreq;
 mod life;
+mod limits;
 mod renew;
 mod signal;
 mod sigtrap;
@@ -364,6 +365,7 @@ impl Hub<'_> {
             let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
             space = own;
             if !space.borrow().has_chunk_for(pc) {
+                self.make_room_for_chunk(pid);
                 let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
                 let gadget = space.borrow().gadget;
                 let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };

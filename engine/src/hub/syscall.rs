@@ -68,6 +68,10 @@ impl Hub<'_> {
                     run(t, go);
                 }
             }
+            libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
+                self.limit_call(t, regs, nr, args, go, next);
+            }
+            libc::SYS_mlockall => self.lock_all(t, regs, args[0], go, next),
             libc::SYS_ptrace => {
                 self.warn_once(
                     tid,
