@@ -27,8 +27,8 @@ pub(crate) enum State {
     Guest,
     /// A signal was handed over; the next stop is at the first instruction of its handler.
     Handler,
-    /// It executes rt_sigreturn; the next stop is where the frame says.
-    SigReturn,
+    /// It executes rt_sigreturn; the next stop is where the frame says, with the trap flag set or not.
+    SigReturn { traps: bool },
     /// It executes one instruction in its original place.
     /// It is the last of the first `executed` instructions of `block`, and has been counted.
     InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
@@ -52,6 +52,8 @@ pub(crate) struct Thread {
     /// Its end has been seen, its counts are in the sum.
     pub(crate) folded: bool,
     pub(crate) contexts: ThreadContexts,
+    /// Where its own trap flag has stopped it last.
+    pub(crate) trapped_at: Option<u64>,
 }
 
 /// Instructions that were executed without their block being counted, or the other way round.
@@ -129,6 +131,8 @@ pub(crate) struct Process {
     pub(crate) names: Vec<Vec<u8>>,
     /// A pop too many has been reported.
     pub(crate) popped_too_many: bool,
+    /// What it has set RLIMIT_AS to, if it has.
+    pub(crate) address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,

@@ -103,6 +103,11 @@ impl SlotPool {
         }
     }
 
+    /// Where the slots begin in the guest, and how many bytes they take.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.base, u64::from(self.count) * arena::SLOT_SIZE)
+    }
+
     /// What gs must be for a thread to use the slot.
     pub(crate) fn gs(&self, id: SlotId) -> u64 {
         self.base + u64::from(id.0) * arena::SLOT_SIZE

@@ -178,7 +178,7 @@ pub(crate) struct Space {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 20] = {
+const STOPPING_CALLS: [i64; 24] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -201,6 +201,10 @@ const STOPPING_CALLS: [i64; 20] = {
         l::SYS_seccomp,
         l::SYS_prctl,
         l::SYS_modify_ldt,
+        l::SYS_getrlimit,
+        l::SYS_setrlimit,
+        l::SYS_prlimit64,
+        l::SYS_mlockall,
     ]
 };
 
@@ -344,6 +348,11 @@ impl Space {
     /// Whether `pc` is in executable memory, as far as is known.
     pub(crate) fn executable(&self, pc: u64) -> bool {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
+    }
+
+    /// Whether any of `start..end` is executable memory, as far as is known.
+    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
+        self.ranges.iter().any(|r| start < r.end && r.start < end)
     }
 
     /// Whether code at `pc` may change without a system call.

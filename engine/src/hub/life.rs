@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::limits::Limits;
 use super::renew::fault_pending;
 use super::{Hub, affinity, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
@@ -71,7 +72,16 @@ impl Hub<'_> {
         let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
-            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false, contexts },
+            Thread {
+                pid: child_pid,
+                state: State::New,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts,
+                trapped_at: None,
+            },
         );
         self.begin_contexts(tid, child);
         if child_pid == child {
@@ -111,6 +121,7 @@ impl Hub<'_> {
             books,
             names: p.names.clone(),
             popped_too_many: p.popped_too_many,
+            address_limit: p.address_limit,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -166,7 +177,7 @@ impl Hub<'_> {
                         let _ = t.resume(How::Listen, 0);
                     }
                     // Its step may still be to come.
-                    State::InPlace { .. } | State::Handler | State::SigReturn => {
+                    State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
                         let _ = t.resume(How::Step, 0);
                         if switch {
                             tracee::interrupt(tid);
@@ -203,9 +214,13 @@ impl Hub<'_> {
             Some(_) => false,
         };
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
+        let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
         self.forget_process(tid);
         if !follow {
             self.left |= tid == self.main;
+            if let Some(limits) = limits {
+                Self::hand_limits_over(tid, limits);
+            }
             let _ = t.detach(0);
             self.session.process_left(tid);
             return;
@@ -219,7 +234,7 @@ impl Hub<'_> {
             }
             Err(e) => return self.note_end(tid, e),
         };
-        self.new_image(t, parent);
+        self.new_image(t, parent, limits);
     }
 
     fn note_end(&mut self, tid: i32, e: Ended) {
@@ -230,7 +245,7 @@ impl Hub<'_> {
         }
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32) {
+    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -269,6 +284,7 @@ impl Hub<'_> {
             books: Books::default(),
             names: Vec::new(),
             popped_too_many: false,
+            address_limit: None,
             counting,
             exe: exe.clone(),
             args: args.clone(),
@@ -285,9 +301,13 @@ impl Hub<'_> {
                 switch: false,
                 folded: false,
                 contexts: ThreadContexts::default(),
+                trapped_at: None,
             },
         );
         self.traps_of_tables(tid);
+        if let Some(limits) = limits {
+            self.limits_of_image(tid, limits);
+        }
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };

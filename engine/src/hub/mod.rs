@@ -9,11 +9,13 @@ mod ask;
 mod clientreq;
 mod contexts;
 mod life;
+mod limits;
 mod renew;
 mod signal;
 mod sigtrap;
 mod syscall;
 mod trace;
+mod trapflag;
 mod volatile;
 
 use std::cell::RefCell;
@@ -217,6 +219,7 @@ impl Hub<'_> {
             let _ = t.resume(How::Continue, 0);
             return;
         }
+        let Some(t) = self.trap_flag(t, rip) else { return };
         self.signal(t, libc::SIGTRAP, state);
     }
 
@@ -391,6 +394,7 @@ impl Hub<'_> {
             let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
             space = own;
             if !space.borrow().has_chunk_for(pc) {
+                self.make_room_for_chunk(pid);
                 let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
                 let gadget = space.borrow().gadget;
                 let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };

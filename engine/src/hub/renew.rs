@@ -106,7 +106,7 @@ impl Hub<'_> {
         let busy = match state {
             // It takes a step that is not over.
             State::InPlace { .. } | State::Handler | State::New => true,
-            State::SigReturn => !in_cache,
+            State::SigReturn { .. } => !in_cache,
             // It has got to a stub, or faulted, and this stop has only come first.
             _ => fault_pending(tid),
         };
@@ -116,7 +116,7 @@ impl Hub<'_> {
                 let _ = t.resume(How::Listen, 0);
                 return;
             }
-            let step = matches!(state, State::InPlace { .. } | State::Handler | State::SigReturn);
+            let step = matches!(state, State::InPlace { .. } | State::Handler | State::SigReturn { .. });
             let _ = t.resume(if step { How::Step } else { How::Continue }, 0);
             tracee::interrupt(tid);
             return;

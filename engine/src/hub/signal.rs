@@ -5,6 +5,7 @@
 
 use nix::libc;
 
+use super::trapflag::set_trap_flag;
 use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
@@ -32,7 +33,10 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
-            State::SigReturn if signal == libc::SIGTRAP => {
+            State::SigReturn { traps } if signal == libc::SIGTRAP => {
+                if traps && !set_trap_flag(&t) {
+                    return;
+                }
                 let Some(t) = self.release_trap(t) else { return };
                 let Ok(rip) = t.rip() else { return };
                 self.enter(t, rip);
@@ -65,12 +69,12 @@ impl Hub<'_> {
                 self.deliver(t, signal);
             }
             State::Guest | State::Handler => self.deliver(t, signal),
-            State::SigReturn if self.in_cache(&t) => {
+            State::SigReturn { .. } if self.in_cache(&t) => {
                 // It came before rt_sigreturn could begin: its handler's frame must not show where that stands in the cache.
                 self.set_state(tid, State::Cache);
                 self.signal_in_cache(t, signal);
             }
-            State::SigReturn => {
+            State::SigReturn { .. } => {
                 // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);

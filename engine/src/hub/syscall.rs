@@ -36,7 +36,8 @@ impl Hub<'_> {
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
                 self.tell_handler_ends(tid);
-                self.set_state(tid, State::SigReturn);
+                let traps = self.frame_traps(tid, regs.rsp);
+                self.set_state(tid, State::SigReturn { traps });
                 if t.set_rip(go).is_ok() {
                     let _ = t.resume(How::Step, 0);
                 }
@@ -68,6 +69,10 @@ impl Hub<'_> {
                     run(t, go);
                 }
             }
+            libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
+                self.limit_call(t, regs, nr, args, go, next);
+            }
+            libc::SYS_mlockall => self.lock_all(t, regs, args[0], go, next),
             libc::SYS_ptrace => {
                 self.warn_once(
                     tid,
@@ -118,13 +123,14 @@ impl Hub<'_> {
         }
     }
 
-    /// Whether the memory that the call changes holds code that has been translated.
+    /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
+    /// known of it may not be true afterwards.
     fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
         let Some((space, _)) = self.space_and_state(tid) else { return false };
         let space = space.borrow();
         let touches = |start: u64, len: u64| {
             let end = start.saturating_add(len);
-            space.trans.touches(start, end) || space.once_protected_in(start, end)
+            space.trans.touches(start, end) || space.once_protected_in(start, end) || space.executable_in(start, end)
         };
         match nr {
             libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),
