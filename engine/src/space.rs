@@ -350,6 +350,11 @@ impl Space {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
+    /// Addresses of executable memory that no chunk is near.
+    pub(crate) fn out_of_reach(&self) -> Vec<u64> {
+        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
+    }
+
     /// Whether any of `start..end` is executable memory, as far as is known.
     pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
         self.ranges.iter().any(|r| start < r.end && r.start < end)

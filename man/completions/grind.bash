@@ -49,6 +49,7 @@ _grind_options='--tool=cachegrind
 --cpu=baseline
 --cpu=host
 --cpu=haswell
+--code-limit=
 --time-stamp=yes
 --time-stamp=no
 --log-fd=

@@ -55,7 +55,7 @@ programs! {
     corner_cpu_features_agree corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
     corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
-    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_stack_at_an_unusual_place
+    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place
     corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
     death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
@@ -63,8 +63,8 @@ programs! {
     fault_segv_address fault_undefined_instruction
     process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
     process_groups process_parent_death_signal process_posix_spawn
-    process_reaped_by_sigchld process_seccomp_filter process_seccomp_strict process_stop_and_continue
-    process_stops_itself process_vfork process_wait_variants
+    process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_stop_and_continue
+    process_stops_itself process_user_namespace process_vfork process_wait_variants
     signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
     signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
     signal_ignored_and_default signal_in_blocked_futex signal_interrupts_nanosleep

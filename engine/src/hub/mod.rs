@@ -393,20 +393,9 @@ impl Hub<'_> {
             }
             let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
             space = own;
-            if !space.borrow().has_chunk_for(pc) {
-                self.make_room_for_chunk(pid);
-                let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-                let gadget = space.borrow().gadget;
-                let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-                let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
-                let thread = remote.thread.take();
-                if let Err(e) = r {
-                    return (self.give_up(thread, e), None);
-                }
-                match thread {
-                    Some(thread) => t = thread,
-                    None => return (None, None),
-                }
+            match self.chunk_near(t, pid, &space, pc) {
+                Some(thread) => t = thread,
+                None => return (None, None),
             }
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
@@ -429,6 +418,23 @@ impl Hub<'_> {
             return (Some(t), id);
         }
         (Some(t), id)
+    }
+
+    /// Makes sure that there is a chunk for code at `pc`. `None`: the thread died, or cannot go on.
+    fn chunk_near(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>, pc: u64) -> Option<Stopped> {
+        if space.borrow().has_chunk_for(pc) {
+            return Some(t);
+        }
+        self.make_room_for_chunk(pid);
+        let Some(p) = self.processes.get(&pid) else { return Some(t) };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
+        let thread = remote.thread.take();
+        match r {
+            Ok(()) => thread,
+            Err(e) => self.give_up(thread, e),
+        }
     }
 
     /// Takes over the process's memory map.

@@ -10,7 +10,7 @@ use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{How, Regs, Stop, Stopped};
+use crate::tracee::{self, How, Regs, Stop, Stopped};
 use crate::transtab::{BlockId, NO_REG, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
@@ -318,9 +318,19 @@ impl Hub<'_> {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }
-            match t.resume_and_wait(How::Step, 0) {
-                Ok((next, _)) => t = next,
-                Err(_) => return,
+            let mut interrupted = false;
+            loop {
+                match t.resume_and_wait(How::Step, 0) {
+                    Ok((next, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => (t, interrupted) = (next, true),
+                    Ok((next, _)) => {
+                        t = next;
+                        break;
+                    }
+                    Err(_) => return,
+                }
+            }
+            if interrupted {
+                tracee::interrupt(tid);
             }
         }
         let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };

@@ -12,7 +12,7 @@ use crate::api::Notice;
 use crate::arena::Scratch;
 use crate::image::Remote;
 use crate::process::State;
-use crate::tracee::{How, Regs, Stopped};
+use crate::tracee::{self, How, Regs, Stopped};
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;
@@ -73,6 +73,8 @@ impl Hub<'_> {
                 self.limit_call(t, regs, nr, args, go, next);
             }
             libc::SYS_mlockall => self.lock_all(t, regs, args[0], go, next),
+            libc::SYS_seccomp => self.confine(t, go),
+            libc::SYS_prctl if args[0] as i32 == libc::PR_SET_SECCOMP => self.confine(t, go),
             libc::SYS_ptrace => {
                 self.warn_once(
                     tid,
@@ -93,6 +95,26 @@ impl Hub<'_> {
             }
             _ => run(t, go),
         }
+    }
+
+    /// The program is about to forbid system calls to itself. What the engine is likely to need some of is done before: it can
+    /// only be done in spite of a filter where the user may suspend those.
+    fn confine(&mut self, t: Stopped, go: u64) {
+        tracee::expect_filters();
+        let tid = t.tid();
+        let Some(mut t) = self.own_space(t) else { return };
+        let (Some((space, _)), Some(pid)) = (self.space_and_state(tid), self.process_of(tid).map(|p| p.pid)) else {
+            return;
+        };
+        self.learn_map(pid, &space);
+        let wanted = space.borrow().out_of_reach();
+        for pc in wanted {
+            match self.chunk_near(t, pid, &space, pc) {
+                Some(thread) => t = thread,
+                None => return,
+            }
+        }
+        run(t, go);
     }
 
     /// Whether there is no slot for another thread, those that may be on their way included.
