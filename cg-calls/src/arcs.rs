@@ -33,7 +33,7 @@ struct LastSlot {
 }
 
 /// A table of rows of `width` counts, found by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table<K> {
     width: usize,
     pub(crate) keys: Vec<K>,
@@ -65,6 +65,11 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
         &mut self.counts[start..start + self.width]
     }
 
+    /// The same, to look at.
+    pub(crate) fn at(&self, row: u32) -> &[u64] {
+        &self.counts[row as usize * self.width..][..self.width]
+    }
+
     /// Keys and counts, in the order in which they were first seen.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (K, &[u64])> {
         self.keys.iter().copied().zip(self.counts.chunks_exact(self.width))
@@ -76,7 +81,7 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
 }
 
 /// All counts of one thread since the last dump.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Book {
     costs: usize,
     /// A row is the number of calls and the inclusive costs.

@@ -38,7 +38,7 @@ pub(crate) struct PathInfo {
 }
 
 /// All paths, contexts and nodes of one thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Contexts {
     /// Longest path.
     longest: usize,

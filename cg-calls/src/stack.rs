@@ -24,7 +24,7 @@ pub(crate) struct Frame {
 }
 
 /// Frames, the innermost last.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stack {
     costs: usize,
     frames: Vec<Frame>,
@@ -63,6 +63,11 @@ impl Stack {
         let frame = self.frames.pop()?;
         let start = self.entered.len() - self.costs;
         Some((frame, Readings { all: &mut self.entered, start }))
+    }
+
+    /// The same, to look at.
+    pub(crate) fn entered(&self, i: usize) -> &[u64] {
+        &self.entered[i * self.costs..][..self.costs]
     }
 
     /// The readings at entry of a frame.

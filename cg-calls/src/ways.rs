@@ -45,7 +45,7 @@ impl Way {
 }
 
 /// The ways of all sites.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ways {
     ways: Vec<[Way; 2]>,
 }
@@ -82,7 +82,7 @@ impl Ways {
 }
 
 /// What there is at addresses that were asked for lately.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Places {
     entries: Vec<Option<(u64, Place)>>,
 }
@@ -109,7 +109,7 @@ impl Places {
 }
 
 /// Sites that were asked for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sites {
     known: Vec<Option<Site>>,
 }

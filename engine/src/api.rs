@@ -28,8 +28,12 @@ pub struct Settings {
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
     pub count_at_start: bool,
+    /// Bytes of translated code from which on all translations are thrown away and made anew.
+    pub code_limit: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
+    /// Whether the guest's requests to change the context of the statistics are served.
+    pub contexts: bool,
 }
 
 /// How the first process ended.
@@ -66,6 +70,38 @@ pub enum Instrumentation {
     Stop,
 }
 
+/// What is asked about the counts of a process that goes on afterwards: by the guest itself, through a client request, or
+/// from outside, through [`Session::wish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// How far is it? Nothing changes.
+    Look,
+    /// What was counted so far is to be kept, and counting begins anew; with the words of whoever asks.
+    Dump(Option<Vec<u8>>),
+    /// What was counted so far is to be forgotten.
+    Zero,
+    /// Costs of this thread are to be collected no longer, or again. Its calls are followed all the same.
+    ToggleCollect,
+}
+
+/// What somebody outside wants of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The process.
+    pub pid: i32,
+    /// What shall happen.
+    pub what: Wanted,
+}
+
+/// See [`Wish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// [`Session::asked`] is to be called.
+    Ask(Ask),
+    /// Counting is to be switched on or off; asking for the state that it is in changes nothing.
+    Instrumentation(Instrumentation),
+}
+
 /// A mapped file, or anonymous memory, that code was executed from.
 #[derive(Clone, Debug)]
 pub struct Module {
@@ -98,7 +134,7 @@ pub struct InstructionCount {
 
 /// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
 /// them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StaticEvents {
     /// Loads.
     pub reads: u8,
@@ -110,6 +146,17 @@ pub struct StaticEvents {
     pub conditional: bool,
     /// It is an indirect jump or call.
     pub indirect: bool,
+}
+
+/// What a process has executed in one context of the statistics.
+#[derive(Clone, Debug)]
+pub struct ContextCounts {
+    /// Its number.
+    pub context: u64,
+    /// Its name, if it was given one.
+    pub name: Option<Vec<u8>>,
+    /// As [`ProcessReport::counts`].
+    pub counts: Vec<InstructionCount>,
 }
 
 /// What a process has executed.
@@ -125,12 +172,14 @@ pub struct ProcessReport<'a> {
     pub exe: PathBuf,
     /// Its arguments, `argv[0]` included, as given to the last `execve`.
     pub args: Vec<OsString>,
-    /// How it ends; `None` if that is not known yet (it was killed from outside).
+    /// How it ends; `None` if that is not known yet (it was killed from outside), or if it goes on.
     pub exit: Option<Exit>,
     /// Everything that code was executed from.
     pub modules: &'a [Module],
     /// Executed instructions; in no order to rely on.
     pub counts: &'a [InstructionCount],
+    /// The same, by context: the sum over them is `counts`. Empty if the process has never left context 0.
+    pub contexts: &'a [ContextCounts],
 }
 
 /// Something the user should be told. The text has no prefix and no line end.
@@ -155,6 +204,21 @@ pub trait Session {
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.
     /// Called once a process, also when it was killed; not when another image replaces this one.
     fn process_ends(&mut self, report: &ProcessReport<'_>);
+    /// A process goes on with a program that is not followed: it will not be heard of again.
+    fn process_left(&mut self, _pid: i32) {}
+    /// Something is asked about the process, by its thread `tid` or from outside (0). `report` is what it has executed since
+    /// it began; all its threads stand still, and what they recorded has reached the sink.
+    fn asked(&mut self, _report: &ProcessReport<'_>, _tid: i32, _ask: &Ask) {}
+    /// What somebody outside wants next. It is asked for when the thread that called [`crate::run`] gets a signal whose
+    /// handler does not restart system calls.
+    fn wish(&mut self) -> Option<Wish> {
+        None
+    }
+    /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when
+    /// the module is mapped, if calls are recorded.
+    fn boundaries(&mut self, _module: &Module) -> Vec<u64> {
+        Vec::new()
+    }
     /// Text that the guest prints through a client request (already formatted).
     fn client_print(&mut self, pid: i32, text: &[u8]);
     /// The guest asked to switch counting although it is in that state already.

@@ -80,6 +80,10 @@ pub(crate) trait Known {
     /// No translated block begins between `pc` (inclusive) and the address returned (exclusive), which is above `pc`
     /// unless one begins at `pc`.
     fn none_before(&self, pc: u64) -> u64;
+    /// The first boundary of functions or sections in `start..end`.
+    fn boundary_in(&self, _start: u64, _end: u64) -> Option<u64> {
+        None
+    }
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
 }
@@ -184,7 +188,11 @@ impl Batch {
             let ahead = self.blocks.iter().map(|b| b.pc).filter(|&b| b > at).min().unwrap_or(u64::MAX);
             // Up to `clear` (exclusive) no block begins.
             let mut clear = ahead.min(known.none_before(at + 1));
+            let boundary = known.boundary_in(at + 1, u64::MAX).unwrap_or(u64::MAX);
             let stop = |a: u64| {
+                if a >= boundary {
+                    return true;
+                }
                 if a < clear {
                     return false;
                 }

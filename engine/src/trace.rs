@@ -5,10 +5,13 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use crate::addr::GuestAddr;
+use crate::api::{Ask, Module, StaticEvents};
+use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -16,53 +19,120 @@ use crate::events::resolve::{State, resolve};
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 8;
 
-/// What emitted code shall record.
+/// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Instruction fetches that are not to the line used last in their set.
-    pub fetches: Option<Filter>,
-    /// Data accesses that are not to the line used last in their set.
-    pub accesses: Option<Filter>,
-    /// Outcomes of conditional branches, and targets of indirect ones.
+    /// Instruction fetches that miss this cache.
+    pub fetches: Option<FirstLevel>,
+    /// Data accesses that miss this cache.
+    pub accesses: Option<FirstLevel>,
+    /// Branches that are mispredicted.
     pub branches: bool,
+    /// Executed blocks and transfers of control.
+    pub calls: Option<CallTrace>,
 }
 
 impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.accesses.is_some() || self.branches
+        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some()
     }
 }
 
-/// The part of a cache's geometry that decides which accesses change nothing: those to the line that was used last in its
-/// set. (Under LRU such an access is a hit and leaves the order as it is.)
+/// Which transfers of control are recorded: all calls, returns and indirect jumps; of the others those that get to, or over,
+/// a boundary of [`crate::Session::boundaries`]. Nothing is counted then: every executed block is told, with or before the
+/// transfer of control that ends it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTrace {
+    /// Every direct jump, and every conditional one that is taken, is recorded too.
+    pub jumps: bool,
+}
+
+/// An instruction of a [`Block`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct Instruction {
+    /// Its address.
+    pub addr: GuestAddr,
+    /// Its length in bytes.
+    pub len: u8,
+    /// Whether an execution of the block is one of the instruction. (If not, records of its own tell how often.)
+    pub counted: bool,
+    /// What an execution does.
+    pub events: StaticEvents,
+}
+
+/// Instructions that are executed one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Index of its module.
+    pub module: u32,
+    /// At least one; each begins where the last one ends.
+    pub instructions: Vec<Instruction>,
+}
+
+/// How control is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// A call of this address.
+    Call(GuestAddr),
+    /// An indirect call.
+    CallIndirect,
+    /// A return.
+    Return,
+    /// An indirect jump.
+    JumpIndirect,
+    /// A jump to this address.
+    Jump(GuestAddr),
+    /// A conditional jump to this address, taken.
+    Taken(GuestAddr),
+    /// No jump: what follows is on the other side of a boundary.
+    Onward(GuestAddr),
+}
+
+/// A first-level cache, which every thread has of its own. It replaces the least recently used line of a set, allocates on
+/// writes, and an access to two lines uses one after the other. At first it holds line 0 in every way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstLevel {
     /// Bytes of a line: a power of two, at least 16.
     pub line: u32,
     /// Sets: a power of two.
     pub sets: u32,
+    /// Lines in a set.
+    pub ways: u32,
     /// Bytes of the largest access that is simulated whole, at most `line`: of a larger one only so many bytes count.
     pub widest: u32,
+}
+
+impl FirstLevel {
+    /// The most lines that a cache can have.
+    pub const MOST_LINES: u64 = arena::MAX_CACHE;
 }
 
 /// The kind of event that a site records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteKind {
-    /// The instruction is fetched. No operands.
+    /// Fetching the instruction has missed the first level. No operands.
     Fetch,
-    /// It reads so many bytes. Operand: the address.
+    /// Reading so many bytes has missed the first level. Operand: the address.
     Read(u16),
-    /// It writes so many bytes. Operand: the address.
+    /// Writing so many bytes has missed. Operand: the address.
     Write(u16),
-    /// It reads and writes the same bytes. Operand: the address.
+    /// Reading and writing the same bytes has missed. Operand: the address.
     Modify(u16),
-    /// A conditional branch. Operand: 1 if taken, else 0 (one word).
+    /// An access of a special instruction has missed the first level. Operands: the address, then its size in bytes (one
+    /// word).
+    Sized {
+        /// It writes.
+        write: bool,
+    },
+    /// A conditional branch was mispredicted. No operands.
     Conditional,
-    /// An indirect jump or call. Operand: the target.
+    /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
-    /// A repeated string instruction has ended, or was interrupted. Operands: rcx, rsi, rdi before it; rcx, rsi, rdi after it.
+    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory. Operands: rcx,
+    /// rsi, rdi before it; rcx, rsi, rdi after it. Its misses have sites of their own: the next one for \[rsi\], the one after
+    /// that for \[rdi\].
     Repeated {
         /// Bytes of an element.
         size: u8,
@@ -75,13 +145,33 @@ pub enum SiteKind {
         /// Only the low 32 bits of the registers count.
         narrow: bool,
     },
-    /// An instruction whose accesses depend on a mask, a vector of indices or the like. Operands: registers, for
-    /// [`Special::touches`].
+    /// An instruction whose accesses depend on a mask, a vector of indices or the like has been executed. Operands:
+    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read or modified,
+    /// the one after that for what is written.
     Special {
         /// Number in the list of its space's special sites.
         index: u32,
         /// Words of a record.
         words: u16,
+    },
+    /// A block is executed. No operands.
+    Block {
+        /// Its number in the list of its space's blocks.
+        block: u32,
+    },
+    /// A transfer of control. Operands: the stack pointer after it; for indirect ones and returns the target.
+    Transfer {
+        /// Which one.
+        how: Transfer,
+        /// The block that it ends.
+        block: u32,
+        /// The record also tells that the block is executed.
+        tells: bool,
+    },
+    /// A repeated instruction has ended or was interrupted. Operand: how often it has been executed in all by the thread.
+    Executions {
+        /// The block that it belongs to.
+        block: u32,
     },
 }
 
@@ -156,14 +246,34 @@ impl SiteKind {
     #[must_use]
     pub fn words(self) -> usize {
         match self {
-            Self::Fetch => 1,
-            Self::Conditional => 2,
-            Self::Read(_) | Self::Write(_) | Self::Modify(_) | Self::Indirect => 3,
+            Self::Fetch | Self::Conditional | Self::Indirect => 1,
+            Self::Read(_) | Self::Write(_) | Self::Modify(_) => 3,
+            Self::Sized { .. } => 4,
             Self::Repeated { .. } => 13,
             Self::Special { words, .. } => words as usize,
+            Self::Block { .. } => 1,
+            Self::Transfer { how: Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect, .. } => 5,
+            Self::Transfer { .. } | Self::Executions { .. } => 3,
         }
     }
 }
+
+/// In place of a site's number: the thread changes its context of the statistics. Operand: the context (two words). It may be
+/// the one that it is in already.
+pub const CONTEXT_SITE: u32 = u32::MAX;
+
+/// Words of a record of [`CONTEXT_SITE`].
+pub const CONTEXT_WORDS: usize = 3;
+
+/// In place of a site's number, once there are contexts: a line is brought into the thread's data cache. Operands: its
+/// address (two words), the site of the access.
+pub const LINE_LOADED: u32 = u32::MAX - 1;
+
+/// The same: a line of the thread's data cache is hit for the first time since the thread has changed its context.
+pub const LINE_REUSED: u32 = u32::MAX - 2;
+
+/// Words of a record of [`LINE_LOADED`] and [`LINE_REUSED`].
+pub const LINE_WORDS: usize = 4;
 
 /// A place in the program that records events. Its number is the first word of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,10 +292,25 @@ pub struct Site {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpaceId(pub u32);
 
+/// A signal handler that is about to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Its address.
+    pub addr: GuestAddr,
+    /// The stack pointer of the code that it interrupts.
+    pub sp: u64,
+    /// The stack that it runs on, if that is not the one of the interrupted code.
+    pub stack: Option<Range<u64>>,
+}
+
 /// Where the trace goes. All calls come from one thread of its own, in the order in which things happened to a process.
 pub trait Sink: Send {
     /// More sites of a space; they are numbered on from the last, and so are its special ones among themselves.
     fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]);
+    /// More blocks of a space; they are numbered on from the last.
+    fn blocks(&mut self, _space: SpaceId, _blocks: &[Block]) {}
+    /// What code of a space is executed from, from now on. Modules that are not in the list any more are gone.
+    fn mapped(&mut self, _space: SpaceId, _modules: &[Module]) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.
@@ -196,6 +321,19 @@ pub trait Sink: Send {
     fn forked(&mut self, parent: i32, tid: i32, child: i32);
     /// A thread has recorded these words.
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
+    /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been
+    /// handed over. Whatever the session needs must be there for [`crate::Session::asked`], which is called next (but not
+    /// for [`Ask::ToggleCollect`]).
+    fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Ask) {}
+    /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
+    /// that have been told, just the first `executed` were executed (there may be more of them, too).
+    fn corrected(&mut self, _pid: i32, _tid: i32, _block: u32, _counted: usize, _executed: usize) {}
+    /// A signal handler begins.
+    fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
+    /// The thread makes the system call that ends a signal handler.
+    fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
+    /// A thread begins to record (again), or ceases to.
+    fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.
@@ -206,11 +344,18 @@ pub trait Sink: Send {
 #[derive(Debug)]
 enum Message {
     Sites(SpaceId, Vec<Site>, Vec<Special>),
+    Blocks(SpaceId, Vec<Block>),
+    Mapped(SpaceId, Vec<Module>),
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
+    Asked(i32, i32, Ask, Sender<()>),
+    Recording(i32, i32, bool),
+    Corrected(i32, i32, u32, usize, usize),
+    SignalBegins(i32, i32, Handler),
+    SignalEnds(i32, i32),
     ThreadEnded(i32, i32),
     ProcessEnded(i32, Sender<()>),
 }
@@ -256,6 +401,28 @@ impl Feed {
         }
     }
 
+    pub(crate) fn blocks(&self, space: SpaceId, blocks: &[Block]) {
+        if !blocks.is_empty() {
+            self.send(Message::Blocks(space, blocks.to_vec()));
+        }
+    }
+
+    pub(crate) fn mapped(&self, space: SpaceId, modules: Vec<Module>) {
+        self.send(Message::Mapped(space, modules));
+    }
+
+    pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+        self.send(Message::Corrected(pid, tid, block, counted, executed));
+    }
+
+    pub(crate) fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
+        self.send(Message::SignalBegins(pid, tid, handler));
+    }
+
+    pub(crate) fn signal_ends(&self, pid: i32, tid: i32) {
+        self.send(Message::SignalEnds(pid, tid));
+    }
+
     pub(crate) fn space_copied(&self, from: SpaceId, to: SpaceId) {
         self.send(Message::SpaceCopied(from, to));
     }
@@ -274,6 +441,17 @@ impl Feed {
 
     pub(crate) fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
         self.send(Message::Records(pid, tid, words));
+    }
+
+    /// Returns when the sink has dealt with it.
+    pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Ask) {
+        let (done, wait) = channel();
+        self.send(Message::Asked(pid, tid, ask.clone(), done));
+        let _ = wait.recv();
+    }
+
+    pub(crate) fn recording(&self, pid: i32, tid: i32, on: bool) {
+        self.send(Message::Recording(pid, tid, on));
     }
 
     pub(crate) fn thread_ended(&self, pid: i32, tid: i32) {
@@ -303,6 +481,8 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
     for message in from {
         match message {
             Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
+            Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
+            Message::Mapped(space, modules) => sink.mapped(space, &modules),
             Message::SpaceCopied(from, to) => sink.space_copied(from, to),
             Message::Image(pid, space) => sink.image(pid, space),
             Message::Moved(pid, space) => sink.moved(pid, space),
@@ -312,6 +492,16 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
                 words.clear();
                 let _ = back.send(words);
             }
+            Message::Asked(pid, tid, ask, done) => {
+                sink.asked(pid, tid, &ask);
+                let _ = done.send(());
+            }
+            Message::Corrected(pid, tid, block, counted, executed) => {
+                sink.corrected(pid, tid, block, counted, executed);
+            }
+            Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
+            Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
+            Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
             Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
             Message::ProcessEnded(pid, done) => {
                 sink.process_ended(pid);

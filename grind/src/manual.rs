@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::called::{Called, VERSION};
+use crate::callgrind;
 use crate::options::table::{OPTIONS, Opt, Role};
 use crate::options::value::Kind;
 
@@ -18,10 +19,13 @@ const INDENT: usize = 30;
 pub fn help(called: Called, debug: bool) -> String {
     let names = called.option_names();
     let mut text = format!("usage: {} [options] program [arguments]\n", called.name());
-    section(&mut text, "options, with defaults in [ ]", |o| matches!(o.role, Role::Core(_) | Role::Early));
-    section(&mut text, "options of cachegrind", |o| matches!(o.role, Role::Tool(_)));
+    let core = |o: &Opt| matches!(o.role, Role::Core(_) | Role::Early);
+    let tool = |o: &Opt| matches!(o.role, Role::Tool(_));
+    section(&mut text, "options, with defaults in [ ]", OPTIONS, core);
+    section(&mut text, "options of cachegrind", OPTIONS, tool);
+    section(&mut text, "options of callgrind", callgrind::table::OPTIONS, tool);
     if debug {
-        section(&mut text, "rarely needed", |o| matches!(o.role, Role::Debug));
+        section(&mut text, "rarely needed", OPTIONS, |o| matches!(o.role, Role::Debug));
         text.push_str("\n  accepted without effect:\n");
         wrap(&mut text, 4, 4, &ignored().flat_map(|o| o.names).copied().collect::<Vec<_>>().join(" "));
     }
@@ -34,13 +38,15 @@ pub fn help(called: Called, debug: bool) -> String {
     );
     wrap(&mut text, 2, 2, &sources);
     text.push('\n');
-    wrap(&mut text, 2, 2, "The profile is read with cg_annotate. The manual is grind(1).");
+    let readers =
+        "A profile is read with cg_annotate, one of callgrind with callgrind_annotate. The manual is grind(1).";
+    wrap(&mut text, 2, 2, readers);
     text
 }
 
-fn section(text: &mut String, title: &str, wanted: impl Fn(&Opt) -> bool) {
+fn section(text: &mut String, title: &str, options: &[Opt], wanted: impl Fn(&Opt) -> bool) {
     let _ = write!(text, "\n  {title}:\n");
-    for option in OPTIONS.iter().filter(|o| wanted(o)) {
+    for option in options.iter().filter(|o| wanted(o)) {
         let spelling = spelling(option);
         let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
         let _ = write!(text, "    {spelling}");
@@ -85,8 +91,13 @@ fn wrap(text: &mut String, indent: usize, first: usize, words: &str) {
     text.push('\n');
 }
 
+/// All options of all tools; those that both have come twice.
+fn all() -> impl Iterator<Item = &'static Opt> {
+    OPTIONS.iter().chain(callgrind::table::OPTIONS)
+}
+
 fn ignored() -> impl Iterator<Item = &'static Opt> {
-    OPTIONS.iter().filter(|o| matches!(o.role, Role::Ignored(_)))
+    all().filter(|o| matches!(o.role, Role::Ignored(_)))
 }
 
 /// The manual page: `narrative` (the text of `man/grind.1.in`) with its `@…@` lines replaced by lists of options.
@@ -95,8 +106,9 @@ pub fn page(narrative: &str) -> String {
     let mut page = String::from(".\\\" Made from man/grind.1.in and the table of options: do not edit.\n");
     for line in narrative.lines() {
         match line {
-            "@CORE@" => options(&mut page, |o| matches!(o.role, Role::Core(_) | Role::Early | Role::Debug)),
-            "@TOOL@" => options(&mut page, |o| matches!(o.role, Role::Tool(_))),
+            "@CORE@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Core(_) | Role::Early | Role::Debug)),
+            "@TOOL@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Tool(_))),
+            "@CALLGRIND@" => options(&mut page, callgrind::table::OPTIONS, |o| matches!(o.role, Role::Tool(_))),
             "@IGNORED@" => {
                 for option in ignored() {
                     let Role::Ignored(why) = option.role else { continue };
@@ -104,7 +116,7 @@ pub fn page(narrative: &str) -> String {
                 }
             }
             "@LACKING@" => {
-                for option in OPTIONS {
+                for option in all() {
                     let Role::Lacking(accepted, why) = option.role else { continue };
                     let accepted = match accepted {
                         [] => "Always refused".to_owned(),
@@ -122,8 +134,8 @@ pub fn page(narrative: &str) -> String {
     page
 }
 
-fn options(page: &mut String, wanted: impl Fn(&Opt) -> bool) {
-    for option in OPTIONS.iter().filter(|o| wanted(o)) {
+fn options(page: &mut String, options: &[Opt], wanted: impl Fn(&Opt) -> bool) {
+    for option in options.iter().filter(|o| wanted(o)) {
         let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
         entry(page, option, &format!("{}{default}", option.help));
     }
@@ -145,7 +157,8 @@ fn roff(text: &str) -> String {
 /// The words that complete an option: with each value where there are few.
 fn completions() -> Vec<(String, &'static str)> {
     let mut words = Vec::new();
-    for option in OPTIONS {
+    let own = callgrind::table::OPTIONS.iter().filter(|o| !OPTIONS.iter().any(|shared| shared.names[0] == o.names[0]));
+    for option in OPTIONS.iter().chain(own) {
         let (values, help): (&[&str], &'static str) = match (option.role, option.kind) {
             (Role::Ignored(_) | Role::Lacking(..), _) => continue,
             (_, Kind::Flag) => {
@@ -200,7 +213,9 @@ impl Shell {
                 text.push_str("    if ((at < ${#typed[@]} - 1)); then\n");
                 text.push_str("        declare -F _command_offset >/dev/null && _command_offset \"$at\"\n        return\n    fi\n");
                 text.push_str("    local word=${typed[at]}\n");
-                text.push_str("    if [[ $word == -*=* && $word == --@(log|cachegrind-out)-file=* ]]; then\n");
+                text.push_str(
+                    "    if [[ $word == -*=* && $word == --@(log|cachegrind-out|callgrind-out)-file=* ]]; then\n",
+                );
                 text.push_str("        COMPREPLY=($(compgen -f -- \"${word#*=}\"))\n");
                 text.push_str("    elif [[ $word == -* ]]; then\n        local IFS=$'\\n' match\n");
                 text.push_str("        for match in $(compgen -W \"$_grind_options\" -- \"$word\"); do\n");
@@ -279,7 +294,7 @@ mod tests {
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
-            for option in OPTIONS {
+            for option in all() {
                 let shown = match option.role {
                     Role::Core(_) | Role::Tool(_) | Role::Early => true,
                     Role::Debug | Role::Ignored(_) => debug,
@@ -301,7 +316,9 @@ mod tests {
     #[test]
     fn completions_offer_values() {
         let words: Vec<String> = completions().into_iter().map(|(w, _)| w).collect();
-        for wanted in ["--trace-children=yes", "--cpu=host", "--log-file=", "-q", "--tool=cachegrind"] {
+        for wanted in
+            ["--trace-children=yes", "--cpu=host", "--log-file=", "-q", "--tool=callgrind", "--dump-instr=yes"]
+        {
             assert!(words.iter().any(|w| w == wanted), "{wanted}");
         }
         assert!(!words.iter().any(|w| w.starts_with("--vgdb")));

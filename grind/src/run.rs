@@ -10,12 +10,16 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use grind_engine::trace::CallTrace;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::callgrind::desk::Desk;
+use crate::callgrind::dumps::About;
+use crate::callgrind::sink::Recorder;
 use crate::front::{self, Side};
 use crate::log::{self, Target};
-use crate::options::{self, LogTarget, Options, Request, sources};
+use crate::options::{self, LogTarget, Options, Request, Tool, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
@@ -114,13 +118,33 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 }
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let callgrind = options.tool == options::Tool::Callgrind;
+    if callgrind && (options.cache_sim || options.branch_sim) {
+        anyhow::bail!(
+            "--tool=callgrind: simulations are not attributed to calls yet; leave out --cache-sim and --branch-sim"
+        );
+    }
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
     let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
-    outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
+    if callgrind {
+        outfile::prove(&options.callgrind_out_file(), "profile", "--callgrind-out-file")?;
+    } else {
+        outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
+    }
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
-    let settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
+    let mut settings = Settings {
+        cpu: options.cpu,
+        count_at_start: options.instr_at_start,
+        code_limit: options.code_limit,
+        trace: simulation.trace(),
+        contexts: options.tool == Tool::Cachegrind,
+    };
+    if callgrind {
+        settings.count_at_start = options.callgrind.instr_at_start;
+        settings.trace.calls = Some(CallTrace { jumps: options.callgrind.collect_jumps });
+    }
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     os::pass_on_signals();
     // Before the simulator, which has a thread.
@@ -129,10 +153,25 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
         Side::Tracer(reporter) => runner.report_to(reporter),
     }
     // From here on, there may be threads.
-    let simulator = settings.trace.any().then(|| Simulator::new(simulation.caches));
+    let simulator = simulation.trace().any().then(|| Simulator::new(simulation.caches));
     let (simulator, findings) = simulator.unzip();
     runner.simulate(simulation, findings.unwrap_or_default());
     let exit = match simulator {
+        _ if callgrind => {
+            let events = options.callgrind.events(false, false);
+            let about = About {
+                creator: called.creator(),
+                events,
+                caches: Vec::new(),
+                settings: options.callgrind.clone(),
+                spare: std::env::temp_dir(),
+            };
+            let desk = Desk::new(about);
+            let width = events.names().len();
+            let recorder = Recorder::new(options.callgrind.clone(), options.names(), width, desk.clone());
+            runner.record_calls(desk, events.names());
+            grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
+        }
         Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),
         None => grind_engine::run(&program, &settings, &mut runner),
     };

@@ -59,7 +59,9 @@ fn wrong_usage_ends_with_1() {
         ),
         (
             &["--tool=memcheck", "true"],
-            format!("grind: failed to start tool 'memcheck': this version has cachegrind only\ngrind: {MORE}"),
+            format!(
+                "grind: failed to start tool 'memcheck': this version has cachegrind, callgrind only\ngrind: {MORE}"
+            ),
         ),
         (
             &["--log-file=absent/log", "true"],

@@ -6,8 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use grind::callgrind::table as callgrind;
 use grind::manual::{Shell, page};
-use grind::options::table::OPTIONS;
+use grind::options::table::{OPTIONS, Opt};
+
+fn options() -> impl Iterator<Item = &'static Opt> {
+    OPTIONS.iter().chain(callgrind::OPTIONS)
+}
 
 fn man() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../man")
@@ -27,7 +32,7 @@ fn the_manual_page_is_up_to_date() {
     let narrative = fs::read_to_string(man().join("grind.1.in")).unwrap();
     let made = page(&narrative);
     compare(&man().join("grind.1"), &made);
-    for name in OPTIONS.iter().flat_map(|o| o.names) {
+    for name in options().flat_map(|o| o.names) {
         assert!(made.contains(&format!("\\fB{}\\fR", name.replace('-', "\\-"))), "{name} is not in the manual");
     }
     assert!(!made.lines().any(|l| l.starts_with('@')), "a placeholder was left over");
@@ -69,6 +74,8 @@ fn bash(line: &str) -> Vec<String> {
 fn bash_completes_options() {
     assert_eq!(bash("grind --trace-children=y"), ["yes"]);
     assert_eq!(bash("grind --cacheg"), ["--cachegrind-out-file="]);
+    assert_eq!(bash("grind --callg"), ["--callgrind-out-file="]);
+    assert_eq!(bash("grind --tool="), ["cachegrind", "callgrind"]);
     assert_eq!(bash("grind -q --cpu="), ["baseline", "host", "haswell"]);
     assert_eq!(bash("grind ls --trace-ch"), Vec::<String>::new());
     assert!(bash("grind -q tru").contains(&"true".to_owned()));
@@ -77,7 +84,17 @@ fn bash_completes_options() {
 #[test]
 fn documents_only_name_options_that_exist() {
     /// Of other programs.
-    const OTHERS: &[&str] = &["--release", "--bin", "--path", "--workspace", "--name", "--cachegrind", "--PID"];
+    const OTHERS: &[&str] = &[
+        "--release",
+        "--bin",
+        "--path",
+        "--workspace",
+        "--name",
+        "--cachegrind",
+        "--PID",
+        "--callgrind",
+        "--by-context",
+    ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {
         let text = fs::read_to_string(root.join(document)).unwrap().replace("\\-", "-");
@@ -93,7 +110,9 @@ fn documents_only_name_options_that_exist() {
             if name.is_empty() || OTHERS.contains(&name) {
                 continue;
             }
-            assert!(OPTIONS.iter().any(|o| o.names.contains(&name)), "{document} names {name}");
+            let known =
+                options().any(|o| o.names.contains(&name)) || callgrind::numbered(&format!("{name}1")).is_some();
+            assert!(known, "{document} names {name}");
             seen += 1;
         }
         assert!(seen > 5, "{document}: only {seen} options were found");

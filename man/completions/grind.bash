@@ -16,7 +16,7 @@ _grind() {
         return
     fi
     local word=${typed[at]}
-    if [[ $word == -*=* && $word == --@(log|cachegrind-out)-file=* ]]; then
+    if [[ $word == -*=* && $word == --@(log|cachegrind-out|callgrind-out)-file=* ]]; then
         COMPREPLY=($(compgen -f -- "${word#*=}"))
     elif [[ $word == -* ]]; then
         local IFS=$'\n' match
@@ -30,6 +30,7 @@ _grind() {
     fi
 }
 _grind_options='--tool=cachegrind
+--tool=callgrind
 --help
 -h
 --help-debug
@@ -48,6 +49,7 @@ _grind_options='--tool=cachegrind
 --cpu=baseline
 --cpu=host
 --cpu=haswell
+--code-limit=
 --time-stamp=yes
 --time-stamp=no
 --log-fd=
@@ -64,10 +66,57 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --branch-sim=yes
 --branch-sim=no
+--contexts=separate
+--contexts=merged
 --I1=
 --D1=
 --LL=
 --L2=
 --command-line-only=yes
---command-line-only=no'
+--command-line-only=no
+--callgrind-out-file=
+--dump-line=yes
+--dump-line=no
+--dump-instr=yes
+--dump-instr=no
+--compress-strings=yes
+--compress-strings=no
+--compress-pos=yes
+--compress-pos=no
+--combine-dumps=yes
+--combine-dumps=no
+--dump-every-bb=
+--dump-before=
+--dump-after=
+--zero-before=
+--instr-atstart=yes
+--instr-atstart=no
+--collect-atstart=yes
+--collect-atstart=no
+--toggle-collect=
+--collect-jumps=yes
+--collect-jumps=no
+--trace-jump=yes
+--trace-jump=no
+--collect-bus=yes
+--collect-bus=no
+--collect-systime=no
+--collect-systime=yes
+--collect-systime=msec
+--collect-systime=usec
+--collect-systime=nsec
+--separate-threads=yes
+--separate-threads=no
+--separate-callers=
+--separate-recs=
+--skip-plt=yes
+--skip-plt=no
+--skip-direct-rec=yes
+--skip-direct-rec=no
+--fn-skip=
+--pop-on-jump=
+--simulate-wb=yes
+--simulate-wb=no
+--simulate-hwpref=yes
+--simulate-hwpref=no'
 complete -F _grind grind

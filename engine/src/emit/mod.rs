@@ -3,14 +3,19 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
+mod calls;
+mod contexts;
 mod control;
 mod flow;
+mod instructions;
 mod landing;
 mod operand;
+mod plan;
 mod rep;
 mod simulate;
 #[cfg(test)]
 mod tests;
+pub(crate) mod walk;
 
 use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 
@@ -126,12 +131,16 @@ pub(crate) struct Emitter<'a> {
     bump_end: usize,
     current: BlockId,
     tracer: simulate::Tracer,
+    teller: calls::Teller,
+    /// Whether a way from one address to another gets to, or over, a boundary of functions.
+    crosses: &'a dyn Fn(u64, u64) -> bool,
     masked: bool,
     /// How blocks are counted, in the order of emission.
     plan: Vec<flow::Plan>,
     /// The plan of the block at hand.
     here: flow::Plan,
     with_flows: bool,
+    with_contexts: bool,
     loops: Vec<flow::Loop>,
 }
 
@@ -157,10 +166,13 @@ impl<'a> Emitter<'a> {
             bump_end: 0,
             current: BlockId(0),
             tracer: simulate::Tracer::default(),
+            teller: calls::Teller::default(),
+            crosses: &|_, _| false,
             masked: false,
             plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
+            with_contexts: false,
             loops: Vec::new(),
         }
     }
@@ -170,6 +182,13 @@ impl<'a> Emitter<'a> {
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
+        self.teller = calls::Teller::new(settings.calls);
+        self
+    }
+
+    /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
+    pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool) -> Self {
+        self.crosses = crosses;
         self
     }
 
@@ -193,6 +212,7 @@ impl<'a> Emitter<'a> {
             self.block(&b, next);
         }
         self.cold_parts();
+        self.cold_transfers();
         self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
@@ -246,11 +266,19 @@ impl<'a> Emitter<'a> {
             }
             flow::Entry::Free => Bump::Done,
         };
+        if self.teller.active() {
+            self.bump = Bump::Done;
+            self.begin_told_block(insns);
+        }
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
         let traced = self.tracer.active();
+        let told = self.teller.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
+            if i == 0 {
+                self.tell_at_start(insns);
+            }
             match self.bump {
                 Bump::Inc(at) if at == i => {
                     self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
@@ -268,13 +296,16 @@ impl<'a> Emitter<'a> {
                 if i == 0 {
                     self.begin_traced_block(insns);
                 }
-                self.check(insn);
+                self.check(insns, i);
                 if insn.class.ends_block() {
                     self.end_held();
                 }
             }
             let elsewhere = self.insn(insn, i, next_in_order);
-            if traced {
+            if i + 1 == insns.len() && insn.class != Class::Loop {
+                self.tell_onward(insn);
+            }
+            if traced || told {
                 let facts = self.facts(insn);
                 self.trans.facts.push(facts);
             }
@@ -289,6 +320,9 @@ impl<'a> Emitter<'a> {
             self.end_held();
         }
         let last = &insns[insns.len() - 1];
+        if self.teller.active() {
+            self.bump_end = self.bump_end.min(self.out.code.pos());
+        }
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
         // The way on to the next instruction, unless that follows right here.
         if last.class.goes_on()
@@ -319,8 +353,10 @@ impl<'a> Emitter<'a> {
             held,
             held_from,
             held_to,
+            told: self.teller.block(),
             dead: false,
         });
+        self.end_told_block(b, insns);
         for &(pos, point) in &self.points {
             self.trans.add_point(base + pos as u64, point);
         }
@@ -392,12 +428,18 @@ impl<'a> Emitter<'a> {
                 let inverted = self.here.inverted;
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
-                self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
+                if !self.tell_taken(insn, pos) {
+                    self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
+                }
             }
             Class::Loop => self.short_branch(insn),
-            Class::Jmp => self.go(insn.target(), next_in_order, self.here.goal),
+            Class::Jmp => {
+                self.tell_transfer(insn);
+                self.go(insn.target(), next_in_order, self.here.goal);
+            }
             Class::Call => {
                 self.push_return(insn.next());
+                self.tell_transfer(insn);
                 let pos = self.out.code.jmp();
                 self.out.fixups.push(Fixup { pos, target: insn.target(), to: self.here.goal });
             }
@@ -406,11 +448,13 @@ impl<'a> Emitter<'a> {
                 self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
+                self.tell_transfer(insn);
                 self.look_up(Way::Jump);
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
                 self.record_indirect(insn);
+                self.tell_transfer(insn);
                 self.look_up(Way::Jump);
             }
             Class::Ret => self.ret(insn),
@@ -423,7 +467,7 @@ impl<'a> Emitter<'a> {
             Class::XsaveMasked => self.xsave(insn),
             Class::Cpuid => self.stop(insn, Emulate::Cpuid),
             Class::Xgetbv => self.stop(insn, Emulate::Xgetbv),
-            Class::ClientRequest => self.stop(insn, Emulate::ClientRequest),
+            Class::ClientRequest => self.client_request(insn),
             Class::ClientGetNr => self.stop(insn, Emulate::ClientGetNr),
             Class::Int3 => self.stop(insn, Emulate::Int3),
             Class::InPlace => self.stop(insn, Emulate::InPlace),

@@ -41,11 +41,13 @@ impl Emitter<'_> {
         let cell = self.new_site(index);
         self.add_count(cell, address32);
         let site = self.before_repeat(insn);
-        self.point(Point::Rep { cell, address32, site });
+        let told = self.executions_site(insn);
+        self.point(Point::Rep { cell, address32, site, told });
         self.copy(insn);
         if let Some(site) = site {
             self.after_repeat(insn, site);
         }
+        self.tell_executions(insn, cell, told);
     }
 
     pub(super) fn rep_compare(&mut self, insn: &Insn, index: usize) {
@@ -71,7 +73,8 @@ impl Emitter<'_> {
             (Some(none), None)
         };
         let site = self.before_repeat(insn);
-        self.point(Point::Rep { cell, address32, site });
+        let told = self.executions_site(insn);
+        self.point(Point::Rep { cell, address32, site, told });
         self.copy(insn);
         // The cell has rcx from before; take off what is left now. One more if the count ran out while the condition to go
         // on held: then the test for rcx ended it.
@@ -115,6 +118,7 @@ impl Emitter<'_> {
         c.store_gs(offset, Gpr::RAX);
         c.reload(Gpr::RAX, Scratch::Rax);
         c.patch_short(done);
+        self.tell_executions(insn, cell, told);
     }
 }
 

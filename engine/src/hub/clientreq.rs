@@ -5,8 +5,13 @@
 use grind_client_requests::Request;
 
 use super::{Hub, go_on};
+use crate::api::{Ask, Instrumentation};
 use crate::process::Process;
 use crate::tracee::{Regs, Stopped};
+
+/// The tools whose requests are served, by the names that drivers give.
+const CACHEGRIND: &str = "cachegrind";
+pub(super) const CALLGRIND: &str = "callgrind";
 
 /// The longest text that is printed at a request.
 const MAX_TEXT: usize = 1 << 16;
@@ -22,6 +27,7 @@ impl Hub<'_> {
             *w = p.memory.word(regs.rax + 8 * i as u64).unwrap_or(0);
         }
         let [code, a1, a2, ..] = words;
+        let default = regs.rdx;
         match Request::from_code(code) {
             Some(Request::RunningOnValgrind) => regs.rdx = 1,
             Some(Request::DiscardTranslations) => {
@@ -58,21 +64,56 @@ impl Hub<'_> {
                     self.session.client_print(pid, &text);
                 }
             }
-            Some(Request::CachegrindStartInstrumentation) => {
-                let Some(t) = self.instrument(t, true) else { return };
-                regs.rdx = 0;
-                regs.gs_base = self.gs(tid);
-                return go_on(t, regs, rip);
+            Some(request @ (Request::CachegrindStartInstrumentation | Request::CachegrindStopInstrumentation))
+                if self.session.tool_name() == CACHEGRIND =>
+            {
+                let on = request == Request::CachegrindStartInstrumentation;
+                if p.counting == on {
+                    let what = if on { Instrumentation::Start } else { Instrumentation::Stop };
+                    self.session.redundant_instrumentation(pid, what);
+                }
+                return self.instrument_and_go_on(t, regs, rip, on);
             }
-            Some(Request::CachegrindStopInstrumentation) => {
-                let Some(t) = self.instrument(t, false) else { return };
+            Some(request) if self.session.tool_name() == CALLGRIND => {
                 regs.rdx = 0;
-                regs.gs_base = self.gs(tid);
-                return go_on(t, regs, rip);
+                match request {
+                    Request::CallgrindStartInstrumentation => return self.instrument_and_go_on(t, regs, rip, true),
+                    Request::CallgrindStopInstrumentation => return self.instrument_and_go_on(t, regs, rip, false),
+                    Request::CallgrindDumpStats => return self.ask_and_go_on(t, regs, rip, Ask::Dump(None)),
+                    Request::CallgrindDumpStatsAt => {
+                        let text = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
+                        return self.ask_and_go_on(t, regs, rip, Ask::Dump(Some(text)));
+                    }
+                    Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Ask::Zero),
+                    Request::CallgrindToggleCollect => self.toggle_collect(tid),
+                    _ => regs.rdx = default,
+                }
             }
+            Some(Request::GrindPushContext) => return self.push_context(t, regs, rip, a1),
+            Some(Request::GrindPopContext) => return self.pop_context(t, regs, rip),
+            Some(Request::GrindNameContext) => regs.rdx = self.name_context(tid, a1),
             _ => {}
         }
         go_on(t, regs, rip);
+    }
+
+    fn instrument_and_go_on(&mut self, t: Stopped, mut regs: Regs, rip: u64, on: bool) {
+        let tid = t.tid();
+        let Some(t) = self.instrument(t, on) else { return };
+        regs.rdx = 0;
+        regs.gs_base = self.gs(tid);
+        go_on(t, regs, rip);
+    }
+
+    fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: u64, ask: Ask) {
+        let tid = t.tid();
+        // Another thread has been first: this one comes up again when that has been dealt with.
+        if let Some(t) = self.wait_for_turn(t)
+            && let Some(pid) = self.process_of(tid).map(|p| p.pid)
+        {
+            self.ask(pid, tid, &ask);
+            go_on(t, regs, rip);
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::ptrace;
@@ -62,6 +64,8 @@ pub(crate) enum Wait {
     Killed(i32, i32),
     /// No thread is left.
     Nothing,
+    /// A signal came, whose handler does not restart system calls.
+    Interrupted,
 }
 
 /// A thread in a ptrace stop.
@@ -159,17 +163,19 @@ impl Stopped {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
-    /// Resumes and waits until this same thread stops again; other threads stay as they are.
+    /// Resumes and waits until this same thread stops again; other threads stay as they are. An [`interrupt`] that gets in
+    /// between is lost: whoever wants the thread to stop later on has to say so again.
     pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
         let tid = self.tid;
         if self.resume(how, signal).is_err() {
             return Err(Ended::Unseen);
         }
         match wait_for(tid) {
+            Ok(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP))) => t.resume_and_wait(how, 0),
             Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
             Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
             Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
-            Ok(Wait::Nothing) | Err(_) => Err(Ended::Unseen),
+            Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => Err(Ended::Unseen),
         }
     }
 }
@@ -192,24 +198,48 @@ pub(crate) fn wait_any() -> io::Result<Wait> {
 }
 
 fn wait_for(tid: i32) -> io::Result<Wait> {
-    wait(tid, libc::__WALL)
+    loop {
+        match wait(tid, libc::__WALL) {
+            Ok(Wait::Interrupted) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
+pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
+    let start = Instant::now();
+    let mut nap = Duration::from_micros(20);
+    while start.elapsed() < Duration::from_millis(200) {
+        match wait(tid, libc::__WALL | libc::WNOHANG) {
+            Ok(Wait::Nothing) => return Some(Wait::Nothing),
+            Ok(Wait::Interrupted) => {}
+            Ok(other) => return Some(other),
+            Err(_) => return None,
+        }
+        std::thread::sleep(nap);
+        nap = (nap * 2).min(Duration::from_millis(2));
+    }
+    None
 }
 
 #[allow(unsafe_code)]
 fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
     let mut status = 0;
-    loop {
-        // SAFETY: the kernel writes one int to `status`.
-        let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
-        if r > 0 {
-            return Ok(classify(r, status));
-        }
-        let e = io::Error::last_os_error();
-        match e.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::ECHILD) => return Ok(Wait::Nothing),
-            _ => return Err(e),
-        }
+    // SAFETY: the kernel writes one int to `status`.
+    let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
+    if r > 0 {
+        return Ok(classify(r, status));
+    }
+    if r == 0 {
+        // With WNOHANG: not yet.
+        return Ok(Wait::Interrupted);
+    }
+    let e = io::Error::last_os_error();
+    match e.raw_os_error() {
+        Some(libc::EINTR) => Ok(Wait::Interrupted),
+        Some(libc::ECHILD) => Ok(Wait::Nothing),
+        _ => Err(e),
     }
 }
 
@@ -232,17 +262,36 @@ fn classify(tid: i32, status: i32) -> Wait {
     }
 }
 
+const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
+    | libc::PTRACE_O_EXITKILL;
+
 /// Attaches to `pid` without stopping it; everything that it starts is attached too, and killed if grind dies.
 pub(crate) fn seize(pid: i32) -> io::Result<()> {
-    use ptrace::Options as O;
-    let options = O::PTRACE_O_TRACESYSGOOD
-        | O::PTRACE_O_TRACEFORK
-        | O::PTRACE_O_TRACEVFORK
-        | O::PTRACE_O_TRACECLONE
-        | O::PTRACE_O_TRACEEXEC
-        | O::PTRACE_O_TRACEEXIT
-        | O::PTRACE_O_EXITKILL;
-    ptrace::seize(Pid::from_raw(pid), options).map_err(io::Error::from)
+    ptrace::seize(Pid::from_raw(pid), ptrace::Options::from_bits_truncate(OPTIONS)).map_err(io::Error::from)
+}
+
+/// Some thread has installed, or inherited, a filter of system calls.
+static FILTERS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the program's own filters (seccomp) are suspended during remote system calls, if the user may do that.
+pub(crate) fn expect_filters() {
+    FILTERS.store(true, Ordering::Relaxed);
+}
+
+/// Lets the filters of a stopped thread pass everything, or not any more.
+#[allow(unsafe_code)]
+fn suspend_filters(tid: i32, yes: bool) {
+    const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
+    if FILTERS.load(Ordering::Relaxed) {
+        let options = if yes { OPTIONS | SUSPEND_SECCOMP } else { OPTIONS };
+        // SAFETY: the request takes no pointers. Without the right to do so it changes nothing.
+        unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, tid, 0usize, options as usize) };
+    }
 }
 
 /// Asks a running thread to stop (`PTRACE_EVENT_STOP`).

@@ -36,13 +36,13 @@ struct Mapping {
     object: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     name: Vec<u8>,
-    object: Option<Object>,
+    object: Option<Arc<Object>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct KnownFunction {
     object: u32,
     /// Its first address, as symbols of the object have it.
@@ -52,7 +52,7 @@ struct KnownFunction {
 }
 
 /// Everything that is known of a process's code.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Catalogue {
     settings: Settings,
     names: debuginfo::Options,
@@ -115,17 +115,24 @@ impl Catalogue {
         let known = match origin {
             Origin::File(path) => Known {
                 name: path.as_os_str().as_encoded_bytes().to_vec(),
-                object: Some(Object::open(path, &self.names)),
+                object: Some(Arc::new(Object::open(path, &self.names))),
             },
-            Origin::Image(bytes) => {
-                Known { name: b"???".to_vec(), object: Some(Object::from_image(bytes.to_vec(), "vdso", &self.names)) }
-            }
+            Origin::Image(bytes) => Known {
+                name: b"???".to_vec(),
+                object: Some(Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.names))),
+            },
             Origin::Anonymous => Known { name: b"???".to_vec(), object: None },
         };
         let number = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
         self.objects.push(known);
         self.by_origin.insert(origin.clone(), number);
         number
+    }
+
+    /// How many functions are known.
+    #[must_use]
+    pub fn functions(&self) -> usize {
+        self.functions.len()
     }
 
     /// Registers an instruction that transfers control.
@@ -141,6 +148,12 @@ impl Catalogue {
     pub fn add_cell(&mut self, instructions: Vec<OwnCosts>) -> u32 {
         self.cells.push(instructions);
         u32::try_from(self.cells.len() - 1).expect("fewer than 2^32 cells")
+    }
+
+    /// The name of a function.
+    #[must_use]
+    pub fn name(&self, id: FunctionId) -> &[u8] {
+        &self.functions[id.0 as usize].name
     }
 
     /// The object of an address, and the address within it.

@@ -307,6 +307,12 @@ impl Image {
             .and_then(address)
     }
 
+    /// The offset in the file of the byte at a link-time address, if it is part of an executable segment.
+    pub(super) fn offset_of_svma(&self, at: u64) -> Option<u64> {
+        let within = |s: &&Segment| s.executable && at >= s.vaddr && at - s.vaddr <= s.file_size;
+        self.segments.iter().find(within).map(|s| at - s.vaddr + s.offset)
+    }
+
     /// The address ranges `[start, end)`, in whole pages, from which code can run.
     pub(super) fn executable_ranges(&self) -> Vec<(u64, u64)> {
         let ranges = self.segments.iter().filter(|s| s.executable && s.mem_size > 0);

@@ -193,6 +193,19 @@ impl Object {
         Some((Svma(symbol.start), Svma(symbol.end)))
     }
 
+    /// The file offsets at which functions and sections of executable code begin or end, in ascending order.
+    pub fn boundaries(&self) -> Vec<u64> {
+        let Some(image) = &self.image else { return Vec::new() };
+        let mut all: Vec<u64> = self.symbols().ranges().flat_map(|(start, end)| [start, end]).collect();
+        for name in [".text", ".plt", ".plt.sec"] {
+            all.extend(image.section(name).into_iter().flat_map(|s| [s.address, s.address.saturating_add(s.size)]));
+        }
+        let mut offsets: Vec<u64> = all.into_iter().filter_map(|at| image.offset_of_svma(at)).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets
+    }
+
     /// The file and line of the instruction at `at`. For more than a few addresses use [`Object::resolve`].
     pub fn line_at(&self, at: Svma) -> Option<(Name, u32)> {
         let resolution = self.resolve(&[at]);

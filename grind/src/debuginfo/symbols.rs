@@ -63,6 +63,11 @@ impl SymbolTable {
         Some(Symbol { start: range.start, end: range.end, name: self.strings.name(range) })
     }
 
+    /// Where symbols begin and end.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges.iter().map(|r| (r.start, r.end))
+    }
+
     pub(super) fn name(&self, index: usize) -> &[u8] {
         self.strings.name(&self.ranges[index])
     }

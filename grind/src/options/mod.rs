@@ -16,6 +16,7 @@ use cg_sim::host::Given;
 use grind_engine::CpuModel;
 
 use crate::callgrind;
+use crate::debuginfo;
 use crate::expand::Template;
 use crate::glob::Pattern;
 use sources::Source;
@@ -66,6 +67,9 @@ impl Tool {
 /// The variables that option values may refer to.
 pub type Environment = fn(&OsStr) -> Option<OsString>;
 
+/// Mebibytes of translated code that are kept unless the user says otherwise.
+const DEFAULT_CODE_LIMIT: u64 = 512;
+
 /// All settings.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -81,6 +85,8 @@ pub struct Options {
     pub child_silent_after_fork: bool,
     /// The processor that the program sees.
     pub cpu: CpuModel,
+    /// Bytes of translated code that are kept.
+    pub code_limit: u64,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -101,6 +107,8 @@ pub struct Options {
     pub branch_sim: bool,
     /// The caches to simulate, as far as they were chosen.
     pub caches: Given,
+    /// Whether each context of the statistics gets a profile of its own.
+    pub separate_contexts: bool,
     /// The tool.
     pub tool: Tool,
     /// The settings of the callgrind tool that cachegrind does not have.
@@ -111,6 +119,26 @@ pub struct Options {
 }
 
 impl Options {
+    /// The profile of the callgrind tool.
+    #[must_use]
+    pub fn callgrind_out_file(&self) -> Template {
+        self.callgrind.out_file.clone().unwrap_or_else(|| {
+            Template::parse(OsStr::new("callgrind.out.%p"), |_| None).expect("the default name is a template")
+        })
+    }
+
+    /// How functions are named, and where debug information is looked for.
+    #[must_use]
+    pub fn names(&self) -> debuginfo::Options {
+        let mut names = debuginfo::Options {
+            demangle: self.demangle,
+            show_below_main: self.show_below_main,
+            ..debuginfo::Options::default()
+        };
+        names.debug_roots.splice(0..0, self.debug_folders.iter().cloned());
+        names
+    }
+
     fn new(environment: Environment) -> Self {
         // The default is a well-formed template; a test parses it.
         let out_file = Template::parse(OsStr::new("cachegrind.out.%p"), |_| None);
@@ -121,6 +149,7 @@ impl Options {
             skip_by_arg: Vec::new(),
             child_silent_after_fork: false,
             cpu: CpuModel::default(),
+            code_limit: DEFAULT_CODE_LIMIT << 20,
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,
@@ -131,6 +160,7 @@ impl Options {
             cache_sim: false,
             branch_sim: false,
             caches: Given::default(),
+            separate_contexts: true,
             tool: Tool::default(),
             callgrind: callgrind::settings::Settings::default(),
             words: Vec::new(),

@@ -83,12 +83,18 @@ pub const CPUS: &[(&str, CpuModel)] =
 const CPU_NAMES: &[&str] = &["baseline", "host", "haswell"];
 
 /// The tools that exist.
-pub const TOOLS: &[&str] = &["cachegrind"];
+pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
 
 /// All options, in the order in which the help shows them.
 pub static OPTIONS: &[Opt] = &[
     // Settings of grind itself.
-    opt(&["--tool"], Kind::Text("name"), Role::Early, "cachegrind", "the tool to run"),
+    opt(
+        &["--tool"],
+        Kind::Text("name"),
+        Role::Early,
+        "cachegrind",
+        "the tool to run: cachegrind counts by source line, callgrind tells the call graph too",
+    ),
     opt(&["--help", "-h"], Kind::Flag, Role::Early, "", "show this message"),
     opt(&["--help-debug"], Kind::Flag, Role::Early, "", "show this message and the rarely needed options"),
     opt(
@@ -171,6 +177,19 @@ pub static OPTIONS: &[Opt] = &[
         "baseline",
         "the processor that the program sees: a fixed Haswell-class model (baseline, haswell), so that it takes the same \
          code paths everywhere, or the one that is there (host)",
+    ),
+    opt(
+        &["--code-limit"],
+        Kind::Int { min: 4, max: 1 << 20 },
+        Role::Core(|o, v| {
+            if let Value::Int(mib) = v {
+                o.code_limit = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "512",
+        "how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and \
+         what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
     ),
     opt(
         &["--time-stamp"],
@@ -277,6 +296,16 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "no",
         "simulate branch prediction: count conditional and indirect branches and mispredictions",
+    ),
+    opt(
+        &["--contexts"],
+        Kind::Choice(&["separate", "merged"]),
+        Role::Tool(|o, v| {
+            o.separate_contexts = matches!(v, Value::Text(way) if way == "separate");
+            Ok(())
+        }),
+        "separate",
+        "of a program that changes the context of the statistics, write a profile for each context, too, or only their sum",
     ),
     opt(
         &["--I1"],

@@ -1,0 +1,292 @@
+//! What a driver is told while a process goes on: at the guest's requests and from outside. The programs know what they do
+//! between two requests, so every answer is compared with a number that they are built to give.
+//!
+//! All in one test: the engine waits for every child of the process that it is in, so nothing may run beside it.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use grind_engine::trace::TraceSettings;
+use grind_engine::{
+    Ask, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings, Wanted, Wish,
+};
+use grind_tests::tools;
+
+/// Instructions by address.
+type Counts = HashMap<u64, u64>;
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Driver {
+    pid: i32,
+    asked: Vec<(i32, Ask, Counts)>,
+    end: Option<Counts>,
+    wishes: Vec<Wanted>,
+    /// Wishes are served one at a time.
+    served: Cell<usize>,
+}
+
+fn counts(report: &ProcessReport<'_>) -> Counts {
+    let mut counts = Counts::new();
+    for c in report.counts {
+        *counts.entry(c.addr.0).or_default() += c.count;
+    }
+    counts
+}
+
+impl Session for Driver {
+    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+        false
+    }
+    fn image_started(&mut self, pid: i32, _: i32, _: &Path, _: &[OsString]) {
+        self.pid = pid;
+    }
+    fn first_process(&mut self, _: FirstProcess) {}
+    fn forked(&mut self, _: i32, _: i32) {}
+    fn process_ends(&mut self, report: &ProcessReport<'_>) {
+        self.end = Some(counts(report));
+    }
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+        assert_eq!((report.pid, report.exit), (self.pid, None));
+        self.asked.push((tid, ask.clone(), counts(report)));
+    }
+    fn wish(&mut self) -> Option<Wish> {
+        if self.pid == 0 {
+            return None;
+        }
+        let n = self.served.get();
+        self.served.set(n + 1);
+        if n % 2 == 1 {
+            return None;
+        }
+        let what = self.wishes.get(n / 2)?.clone();
+        Some(Wish { pid: self.pid, what })
+    }
+    fn client_print(&mut self, _: i32, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {
+        panic!("callgrind's requests may be redundant");
+    }
+    fn tool_name(&self) -> &str {
+        "callgrind"
+    }
+    fn notice(&mut self, _: i32, notice: Notice) {
+        panic!("{notice:?}");
+    }
+}
+
+/// Runs `source` as a program under the engine.
+fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
+    let file = dir.join(format!("{name}.c"));
+    let path = dir.join(name);
+    std::fs::write(&file, source).unwrap();
+    let include = tools::workspace_root().join("include");
+    let words = ["-O1", "-g", "-static", "-pthread", "-Wall", "-Werror", "-o"];
+    let built = Command::new("gcc").args(words).arg(&path).arg("-I").arg(include).arg(&file).status().unwrap();
+    assert!(built.success(), "{name} does not compile");
+    let program = Program { path: path.clone(), args: vec![path.into()], env: Vec::new() };
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit: u64::MAX,
+        trace: TraceSettings::default(),
+        contexts: false,
+    };
+    let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert_eq!(exit, Exit::Code(0), "{name}");
+    driver
+}
+
+/// `later - earlier`; nothing may ever shrink.
+fn since(later: &Counts, earlier: &Counts) -> Counts {
+    for (addr, count) in earlier {
+        // A system call that is interrupted and begins again has not been executed after all: one a thread.
+        assert!(
+            later.get(addr).is_some_and(|c| c + 5 >= *count),
+            "{addr:#x} shrinks from {count} to {:?}",
+            later.get(addr)
+        );
+    }
+    let less = |addr: &u64| earlier.get(addr).copied().unwrap_or(0);
+    later.iter().map(|(addr, c)| (*addr, c.saturating_sub(less(addr)))).filter(|(_, c)| *c > 0).collect()
+}
+
+/// How often the most frequent instruction of these was executed.
+fn most(counts: &Counts) -> u64 {
+    counts.values().copied().max().unwrap_or(0)
+}
+
+const WORK: &str = r#"
+#include <callgrind.h>
+#include <pthread.h>
+#include <unistd.h>
+#include <signal.h>
+static volatile unsigned sink;
+__attribute__((noinline)) static void work(unsigned n)
+{
+    while (n--) sink += n ^ (n >> 3 & 1 ? 5 : 9);
+}
+"#;
+
+fn at_requests(dir: &Path) {
+    let source = format!(
+        r#"{WORK}
+int main(void)
+{{
+    work(100);
+    CALLGRIND_DUMP_STATS;
+    work(1000);
+    CALLGRIND_DUMP_STATS_AT("the second");
+    work(50000);
+    CALLGRIND_ZERO_STATS;
+    CALLGRIND_TOGGLE_COLLECT;
+    work(600000);
+    CALLGRIND_TOGGLE_COLLECT;
+    work(7000);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    CALLGRIND_STOP_INSTRUMENTATION;
+    work(800000);
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_START_INSTRUMENTATION;
+    work(20);
+    CALLGRIND_TOGGLE_COLLECT;
+    CALLGRIND_DUMP_STATS;
+    work(9000);
+    return 0;
+}}"#
+    );
+    let driver = run(dir, "requests", &source, Driver::default());
+    let asked: Vec<(i32, Ask)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    let pid = driver.pid;
+    assert_eq!(
+        asked,
+        [
+            (pid, Ask::Dump(None)),
+            (pid, Ask::Dump(Some(b"the second".into()))),
+            (pid, Ask::Zero),
+            (pid, Ask::Dump(None))
+        ]
+    );
+    let at: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
+    let steps: Vec<u64> = at.windows(2).map(|two| most(&since(two[1], two[0]))).collect();
+    assert_eq!(steps, [1000, 50000, 7020]);
+    // What is not collected is not in the end either.
+    assert!(most(&since(driver.end.as_ref().unwrap(), at[3])) <= 1, "the last stretch is not collected");
+}
+
+/// Threads that compute, call, fault and sleep while another one asks again and again.
+fn among_threads(dir: &Path) {
+    let source = format!(
+        r#"{WORK}
+static volatile int stop;
+static volatile unsigned rounds[4];
+static void handler(int s) {{ (void)s; sink++; }}
+static void *compute(void *p) {{ while (!stop) {{ work(77); rounds[0]++; }} return p; }}
+static void *wait(void *p) {{ while (!stop) {{ usleep(300); work(3); }} return p; }}
+static void *trap(void *p) {{ while (!stop) {{ raise(SIGUSR1); rounds[1]++; }} return p; }}
+static void *ask(void *p)
+{{
+    int i;
+    for (i = 0; i < 40; i++) {{ work(11); CALLGRIND_DUMP_STATS; }}
+    return p;
+}}
+int main(void)
+{{
+    pthread_t t[5];
+    int i;
+    void *(*what[5])(void *) = {{ compute, wait, trap, ask, ask }};
+    signal(SIGUSR1, handler);
+    for (i = 0; i < 5; i++) pthread_create(&t[i], 0, what[i], 0);
+    pthread_join(t[3], 0);
+    pthread_join(t[4], 0);
+    stop = 1;
+    for (i = 0; i < 3; i++) pthread_join(t[i], 0);
+    return 0;
+}}"#
+    );
+    let driver = run(dir, "threads", &source, Driver::default());
+    assert_eq!(driver.asked.len(), 80);
+    let end = driver.end.as_ref().unwrap();
+    let mut all: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
+    all.push(end);
+    // Nothing shrinks, however a thread stood at the time, and no count is wrapped.
+    for two in all.windows(2) {
+        assert!(most(&since(two[1], two[0])) < 1 << 40);
+    }
+}
+
+fn from_outside(dir: &Path, how: &str, body: &str) {
+    let source = format!(
+        "{WORK}\n#include <poll.h>\n#include <time.h>\nint main(void) {{ int i; work(9); {body} (void)i; return 0; }}"
+    );
+    let wishes = vec![
+        Wanted::Ask(Ask::Look),
+        Wanted::Ask(Ask::Dump(Some(b"hint".into()))),
+        Wanted::Instrumentation(Instrumentation::Stop),
+        Wanted::Ask(Ask::Zero),
+        Wanted::Instrumentation(Instrumentation::Start),
+        Wanted::Ask(Ask::Look),
+    ];
+    let me = nix::unistd::getpid().as_raw();
+    let driver = Driver { wishes, ..Driver::default() };
+    let over = Arc::new(AtomicBool::new(false));
+    let seen = over.clone();
+    let kicker = std::thread::spawn(move || {
+        // One that comes while the engine does not wait is lost.
+        while !seen.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            kick(me);
+        }
+    });
+    let driver = run(dir, how, &source, driver);
+    over.store(true, Ordering::SeqCst);
+    kicker.join().unwrap();
+    let asked: Vec<(i32, Ask)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    assert_eq!(asked, [(0, Ask::Look), (0, Ask::Dump(Some(b"hint".into()))), (0, Ask::Zero), (0, Ask::Look)], "{how}");
+    let mut all: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
+    all.push(driver.end.as_ref().unwrap());
+    for two in all.windows(2) {
+        since(two[1], two[0]);
+    }
+}
+
+/// Has the engine's thread interrupted by a signal.
+#[allow(unsafe_code)]
+fn kick(tid: i32) {
+    // SAFETY: takes no pointers.
+    unsafe { nix::libc::syscall(nix::libc::SYS_tgkill, nix::libc::getpid(), tid, nix::libc::SIGURG) };
+}
+
+#[allow(unsafe_code)]
+fn be_kicked() {
+    extern "C" fn nothing(_: i32) {}
+    let handler = nix::sys::signal::SigHandler::Handler(nothing);
+    let action = nix::sys::signal::SigAction::new(
+        handler,
+        nix::sys::signal::SaFlags::empty(),
+        nix::sys::signal::SigSet::empty(),
+    );
+    // SAFETY: the handler does nothing.
+    unsafe { nix::sys::signal::sigaction(nix::sys::signal::Signal::SIGURG, &action) }.unwrap();
+}
+
+fn main() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir: PathBuf = dir.path().to_owned();
+    at_requests(&dir);
+    for _ in 0..5 {
+        among_threads(&dir);
+    }
+    be_kicked();
+    from_outside(&dir, "computing", "for (i = 0; i < 1500; i++) work(400000);");
+    from_outside(&dir, "sleeping", "{ struct timespec t = {0, 900000000}; if (nanosleep(&t, 0)) return 1; }");
+    from_outside(&dir, "polling", "if (poll(0, 0, 900) != 0) return 1;");
+    println!("all answers are right");
+}
