@@ -178,10 +178,11 @@ impl Hub<'_> {
                     }
                     _ if switch => self.switch_on_the_way(t, state),
                     // It has been stopped while its translation was thrown away.
-                    State::Guest => match t.rip() {
-                        Ok(rip) => self.enter(t, rip),
-                        Err(_) => {}
-                    },
+                    State::Guest => {
+                        if let Ok(rip) = t.rip() {
+                            self.enter(t, rip);
+                        }
+                    }
                     _ => {
                         let _ = t.resume(How::Continue, 0);
                     }
