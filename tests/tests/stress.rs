@@ -341,3 +341,82 @@ fn a_timer_over_many_commands() {
         ],
     ]);
 }
+
+/// Two threads, one after the other, write code into one area again and again and run it; a third one is in a system call.
+const REWRITES: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { BLOCKS = 2000 };
+static int wait_here[2];
+static void build(unsigned char *p, unsigned seed) {
+    memcpy(p, "\x48\x89\xf8", 3); // mov rax, rdi
+    p += 3;
+    for (int i = 0; i < BLOCKS; i++) {
+        seed = seed * 1103515245 + 12345;
+        memcpy(p, "\x48\x05....\x48\xc1\xc0\x05\xa8\x04\x74\x03\x48\xff\xc0", 17); // add, rol, test, je, inc
+        memcpy(p + 2, &seed, 4);
+        p[5] &= 0x7f;
+        p += 17;
+    }
+    *p = 0xc3;
+}
+static void *rewrite(void *arg) {
+    unsigned char *area = mmap(0, BLOCKS * 17 + 16, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (area == MAP_FAILED) exit(9);
+    unsigned long h = 1;
+    for (unsigned r = 1; r <= 40; r++) {
+        build(area, r + (unsigned)(long)arg);
+        for (int i = 0; i < 3; i++) h = ((unsigned long (*)(unsigned long))area)(h);
+    }
+    return (void *)h;
+}
+static void *sleeper(void *arg) {
+    char c;
+    return (void *)(long)(read(wait_here[0], &c, 1) + c + (long)arg);
+}
+int main(void) {
+    pthread_t s, t;
+    void *a, *b, *c;
+    if (pipe(wait_here) || pthread_create(&s, 0, sleeper, (void *)5)) return 9;
+    a = rewrite((void *)100);
+    if (pthread_create(&t, 0, rewrite, (void *)200) || pthread_join(t, &b)) return 9;
+    if (write(wait_here[1], "x", 1) != 1 || pthread_join(s, &c)) return 9;
+    printf("%p %p %p\n", a, b, c);
+    return 0;
+}
+"#;
+
+#[test]
+fn code_that_is_thrown_away_is_counted() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build(dir.path(), REWRITES, "rewrites", &["-pthread"]);
+    let run = |limit: &str| {
+        let tool = tools::under_test();
+        let output = Command::new(&tool[0])
+            .args(&tool[1..])
+            .args(["-q", &format!("--code-limit={limit}"), "--cachegrind-out-file=counts"])
+            .arg(&program)
+            .current_dir(dir.path())
+            .output()
+            .expect("grind");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let profile = fs::read_to_string(dir.path().join("counts")).expect("the profile");
+        let total = profile.lines().find_map(|l| l.strip_prefix("summary: ")).expect("a summary").to_owned();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), total)
+    };
+    let native = Command::new(&program).output().expect("the program");
+    let (all, some) = (run("512"), run("4"));
+    assert_eq!(all.0, String::from_utf8_lossy(&native.stdout));
+    assert_eq!(all.0, some.0);
+    // Whether a thread has to wait for another one is up to chance, and some instructions of the C library.
+    let [all, some] = [all.1, some.1].map(|n| n.trim().parse::<u64>().expect("a number"));
+    assert!(all > 1_900_000 && all.abs_diff(some) < 500, "{all} and {some}");
+}
