@@ -135,3 +135,103 @@ impl<W: Words> Walker<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use cg_sim::{Geometries, Geometry, LastLevel, Level1, Served};
+
+    use super::*;
+    use crate::trace::Target;
+
+    #[derive(Default)]
+    struct Memory(HashMap<u64, u64>);
+
+    impl Words for Memory {
+        fn get(&self, at: u64) -> u64 {
+            self.0.get(&at).copied().unwrap_or(0)
+        }
+
+        fn set(&mut self, at: u64, value: u64) {
+            self.0.insert(at, value);
+        }
+    }
+
+    fn random(seed: &mut u64, end: u64) -> u64 {
+        *seed ^= *seed << 13;
+        *seed ^= *seed >> 7;
+        *seed ^= *seed << 17;
+        *seed % end
+    }
+
+    /// Size, ways, line.
+    const SHAPES: [(u64, u32, u32); 6] =
+        [(32768, 8, 64), (1024, 1, 64), (2048, 4, 32), (512, 8, 64), (1536, 3, 16), (1 << 20, 4, 32)];
+
+    fn pair(shape: (u64, u32, u32)) -> (Walker<Memory>, Level1, LastLevel) {
+        let (size, ways, line) = shape;
+        let geometry = Geometry::new(size as i32, ways as i32, line as i32).expect("a geometry");
+        let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
+        let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
+        (Walker { words: Memory::default(), cache }, Level1::new(&all), LastLevel::new(&all))
+    }
+
+    #[test]
+    fn it_misses_when_the_model_does() {
+        for shape in SHAPES {
+            let (mut walker, mut model, mut ll) = pair(shape);
+            let mut seed = 88_172_645_463_325_252u64;
+            let mut missed = 0;
+            for round in 0..60_000 {
+                // Near, far enough to contend for entries of the table, and in line 0.
+                let page = [0, 0x40_0000, 0x80_0000, 0x7fff_f000_0000][random(&mut seed, 4) as usize];
+                let end = if round % 5 == 0 { 2_000_000 } else { 3 * shape.0 / 2 };
+                let address = page + random(&mut seed, end);
+                let size = 1 + random(&mut seed, shape.2.into());
+                let expected = model.data(&mut ll, address, size as u32) != Served::L1;
+                assert_eq!(walker.access(address, size), expected, "{shape:?}, round {round}: {size} at {address:#x}");
+                missed += u64::from(expected);
+            }
+            assert!(missed > 1000);
+        }
+    }
+
+    #[test]
+    fn a_repeated_instruction_is_what_its_iterations_are() {
+        for shape in SHAPES {
+            let (mut walker, mut model, mut ll) = pair(shape);
+            let mut seed = 1_234_567u64;
+            for round in 0..2000 {
+                let size = 1u64 << random(&mut seed, 4);
+                let target = [Target::Unused, Target::Read, Target::Write][random(&mut seed, 3) as usize];
+                let r = Repeat {
+                    size: size as u8,
+                    source: target == Target::Unused || random(&mut seed, 2) == 0,
+                    target,
+                    target_first: target == Target::Read && random(&mut seed, 2) == 0,
+                    narrow: random(&mut seed, 4) == 0,
+                };
+                let n = random(&mut seed, 300);
+                let step = if random(&mut seed, 3) == 0 { size.wrapping_neg() } else { size };
+                let [from, to] = [0; 2].map(|_: u64| 0x10_0000 + random(&mut seed, 4 * shape.0));
+                let at = |start: u64, k: u64| start.wrapping_add(step.wrapping_mul(k));
+                let mut expected = Vec::new();
+                for k in 0..n {
+                    for at_target in r.order() {
+                        let address = at(if at_target { to } else { from }, k);
+                        if model.data(&mut ll, address, size as u32) != Served::L1 {
+                            expected.push((address, at_target));
+                        }
+                    }
+                }
+                // What the instruction does not use stays as it is.
+                let moved = |used, start| if used { at(start, n) } else { start };
+                let after = [7, moved(r.source, from), moved(target != Target::Unused, to)];
+                let mut got = Vec::new();
+                walker.repeat(r, [n + 7, from, to], after, |address, at_target| got.push((address, at_target)));
+                assert_eq!(got, expected, "{shape:?}, round {round}: {r:?}");
+            }
+        }
+    }
+}

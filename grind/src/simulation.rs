@@ -38,6 +38,13 @@ pub enum Impossible {
         /// The largest register, in bytes.
         register: u32,
     },
+    /// A first-level cache has more lines than a thread has room for.
+    Large {
+        /// The option that gives it.
+        option: &'static str,
+        /// Its lines.
+        lines: u64,
+    },
 }
 
 impl fmt::Display for Impossible {
@@ -49,6 +56,12 @@ impl fmt::Display for Impossible {
                 "Cachegrind: cannot continue: the minimum line size ({line})\n  \
                  must be equal to or larger than the maximum register size ({register})\n  \
                  but it is not.  Exiting now."
+            ),
+            Self::Large { option, lines } => write!(
+                f,
+                "{option}: a cache of {lines} lines cannot be simulated, only one of at most {} (give it larger lines, or make \
+                 it smaller)",
+                FirstLevel::MOST_LINES
             ),
         }
     }
@@ -77,6 +90,12 @@ impl Simulation {
         let line = found.geometries.min_line();
         if line < register {
             return Err(Impossible::Lines { line, register });
+        }
+        for (option, cache) in [("--I1", found.geometries.i1), ("--D1", found.geometries.d1)] {
+            let lines = u64::from(cache.sets()) * u64::from(cache.assoc());
+            if lines > FirstLevel::MOST_LINES {
+                return Err(Impossible::Large { option, lines });
+            }
         }
         simulation.notes = found.notes.iter().map(ToString::to_string).collect();
         simulation.remarks = found.replaced.iter().map(ToString::to_string).collect();

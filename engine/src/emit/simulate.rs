@@ -689,20 +689,20 @@ impl Emitter<'_> {
             taken.regs.swap(0, 1);
         }
         let mut not: Vec<Register> = held.iter().chain(but).chain(&taken.regs[..have]).map(|&r| register(r)).collect();
-        for k in have..n {
+        for (k, word) in TAKEN.into_iter().enumerate().take(n).skip(have) {
             let r = self.free_register(&insn.ins, &not);
             not.push(r);
             taken.regs[k] = Gpr(r.number() as u8);
             taken.spilled[k] = true;
-            self.out.code.spill(TAKEN[k], taken.regs[k]);
+            self.out.code.spill(word, taken.regs[k]);
         }
         taken
     }
 
     fn give_back(&mut self, taken: Taken) {
-        for k in 0..3 {
-            if taken.spilled[k] {
-                self.out.code.reload(taken.regs[k], TAKEN[k]);
+        for ((r, spilled), word) in taken.regs.into_iter().zip(taken.spilled).zip(TAKEN) {
+            if spilled {
+                self.out.code.reload(r, word);
             }
         }
     }

@@ -291,16 +291,26 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.op_reg(0x85, RCX, RCX);
     let hit = c.jcc(NE);
     c.load32(RDX, RBX, 12); // rdx: a way of the set
-    c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
     c.mov_all_ones(R8); // r8: the earliest time, in way rsi
-    let again = c.pos();
-    c.gs_index(0x8b, RCX, RDX, ways);
-    c.gs_index(0x3b, R8, RCX, lines);
-    c.gs_cmov(ABOVE, R8, RCX, lines);
-    c.cmov(ABOVE, RSI, RDX);
-    c.alu_imm(0, RDX, 8);
-    c.op_reg(0x39, RDX, R9);
-    c.jcc_back(NE, again);
+    if cache.ways <= UNROLLED {
+        for way in 0..cache.ways {
+            c.gs_index(0x8b, RCX, RDX, ways + 8 * way);
+            c.lea_disp(R9, RDX, 8 * way as i32);
+            c.gs_index(0x39, R8, RCX, lines);
+            c.gs_cmov(BELOW, R8, RCX, lines);
+            c.cmov(BELOW, RSI, R9);
+        }
+    } else {
+        c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
+        let again = c.pos();
+        c.gs_index(0x8b, RCX, RDX, ways);
+        c.gs_index(0x39, R8, RCX, lines);
+        c.gs_cmov(BELOW, R8, RCX, lines);
+        c.cmov(BELOW, RSI, RDX);
+        c.alu_imm(0, RDX, 8);
+        c.op_reg(0x39, RDX, R9);
+        c.jcc_back(NE, again);
+    }
     c.gs_index(0x8b, RCX, RSI, ways);
     c.gs_zero(RCX, lines);
     c.gs_index(0x89, RAX, RSI, ways);
