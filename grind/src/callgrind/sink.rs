@@ -66,39 +66,31 @@ struct Space {
 
 /// What a record of a site means to a process.
 #[derive(Clone, Copy, Debug)]
-enum Hot {
-    Block {
-        cell: u32,
-    },
-    Call {
-        cell: u32,
-        site: SiteId,
-        target: u64,
-    },
-    CallIndirect {
-        cell: u32,
-        site: SiteId,
-    },
-    Return {
-        cell: u32,
-        site: SiteId,
-    },
-    JumpIndirect {
-        cell: u32,
-        site: SiteId,
-    },
-    Jump {
-        cell: u32,
-        site: SiteId,
-        target: u64,
-        kind: JumpKind,
-        tells: bool,
-    },
-    Executions {
-        cell: u32,
-    },
-    /// Of no interest here, with so many words.
-    Other(usize),
+struct Hot {
+    /// What is executed; [`NOTHING`] has no instructions.
+    cell: u32,
+    /// What that costs of the first event.
+    cost: u32,
+    kind: Kind,
+    site: SiteId,
+    /// Where it leads, or how many words a record has that is of no interest.
+    target: u64,
+}
+
+/// The cell of records that tell of no execution.
+const NOTHING: u32 = 0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Block,
+    Call,
+    Return,
+    CallIndirect,
+    JumpIndirect,
+    Jump(JumpKind),
+    Executions,
+    /// Of no interest here.
+    Other,
 }
 
 /// What is known of a cell beside what the catalogue has.
@@ -180,8 +172,8 @@ fn cost_of(width: usize, counted: bool, _events: StaticEvents) -> Vec<u64> {
 }
 
 impl Process {
-    fn new(space: SpaceId, catalogue: Catalogue) -> Self {
-        Self {
+    fn new(space: SpaceId, catalogue: Catalogue, width: usize) -> Self {
+        let mut process = Self {
             space,
             version: 0,
             known_sites: 0,
@@ -196,7 +188,10 @@ impl Process {
             threads: HashMap::new(),
             ended: Vec::new(),
             parts: Vec::new(),
-        }
+        };
+        let catalogue = process.catalogue.clone();
+        process.add_cell(&mut lock(&catalogue), Vec::new(), width);
+        process
     }
 
     /// Registers a cell with the instructions `addr` and what they cost.
@@ -231,44 +226,52 @@ impl Process {
         }
         self.known_blocks = space.blocks.len();
         for site in &space.sites[self.known_sites..] {
-            let hot = match site.kind {
-                SiteKind::Block { block } => Hot::Block { cell: self.cell_of_block[block as usize] },
-                SiteKind::Transfer { how, block, tells } => {
-                    let first = space.blocks[block as usize].instructions[0].addr.0;
-                    let cell = self.cell_of_block[block as usize];
-                    let addr = site.addr.0;
-                    let site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
-                    match how {
-                        Transfer::Call(target) => Hot::Call { cell, site, target: target.0 },
-                        Transfer::CallIndirect => Hot::CallIndirect { cell, site },
-                        Transfer::Return => Hot::Return { cell, site },
-                        Transfer::JumpIndirect => Hot::JumpIndirect { cell, site },
-                        Transfer::Jump(to) => Hot::Jump { cell, site, target: to.0, kind: JumpKind::Always, tells },
-                        Transfer::Taken(to) => {
-                            Hot::Jump { cell, site, target: to.0, kind: JumpKind::Conditional, tells }
-                        }
-                        Transfer::Onward(to) => {
-                            Hot::Jump { cell, site, target: to.0, kind: JumpKind::FallThrough, tells }
-                        }
-                    }
-                }
-                SiteKind::Executions { .. } => {
-                    let addr = site.addr.0;
-                    let cell = match self.single.get(&addr) {
-                        Some(cell) => *cell,
-                        None => {
-                            let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
-                            self.single.insert(addr, cell);
-                            cell
-                        }
-                    };
-                    Hot::Executions { cell }
-                }
-                other => Hot::Other(other.words()),
-            };
+            let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
         }
         self.known_sites = space.sites.len();
+    }
+
+    fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
+        let mut hot = Hot { cell: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let addr = site.addr.0;
+        match site.kind {
+            SiteKind::Block { block } => {
+                hot.kind = Kind::Block;
+                hot.cell = self.cell_of_block[block as usize];
+            }
+            SiteKind::Transfer { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                if tells {
+                    hot.cell = self.cell_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Call(target) => (Kind::Call, target.0),
+                    Transfer::CallIndirect => (Kind::CallIndirect, 0),
+                    Transfer::Return => (Kind::Return, 0),
+                    Transfer::JumpIndirect => (Kind::JumpIndirect, 0),
+                    Transfer::Jump(to) => (Kind::Jump(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Jump(JumpKind::Conditional), to.0),
+                    Transfer::Onward(to) => (Kind::Jump(JumpKind::FallThrough), to.0),
+                };
+            }
+            SiteKind::Executions { .. } => {
+                let cell = match self.single.get(&addr) {
+                    Some(cell) => *cell,
+                    None => {
+                        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
+                        self.single.insert(addr, cell);
+                        cell
+                    }
+                };
+                // The cell is named apart: its executions are not one each.
+                (hot.kind, hot.target) = (Kind::Executions, cell.into());
+            }
+            other => hot.target = other.words() as u64,
+        }
+        hot.cost = self.costs[hot.cell as usize * width] as u32;
+        hot
     }
 
     fn thread(&mut self, tid: i32, config: &Config) -> &mut Thread {
@@ -327,62 +330,53 @@ impl Process {
         let width = self.costs.len() / self.cells.len().max(1);
         let Some(t) = self.threads.get_mut(&tid) else { return &[] };
         let mut rest = words;
+        if !t.begun
+            && let Some(first) = words.first().and_then(|n| self.hot.get(*n as usize))
+        {
+            t.begun = true;
+            let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
+            t.calls.begin(catalogue, self.cells[cell].start);
+        }
         while let Some((&number, operands)) = rest.split_first() {
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
-            let execute = |t: &mut Thread, catalogue: &mut Catalogue, cell: u32| {
-                if !t.begun {
-                    t.begun = true;
-                    t.calls.begin(catalogue, self.cells[cell as usize].start);
-                }
-                t.calls.block(cell);
-                let costs = &self.costs[cell as usize * width..][..width];
-                t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
-            };
-            let asks = match *hot {
-                Hot::Block { cell } => {
-                    rest = operands;
-                    execute(t, catalogue, cell);
-                    continue;
-                }
-                Hot::Call { cell, site, target } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    execute(t, catalogue, cell);
-                    t.calls.call(catalogue, site, target, word(*low, *high), &t.now)
-                }
-                Hot::CallIndirect { cell, site } | Hot::Return { cell, site } | Hot::JumpIndirect { cell, site } => {
-                    let Some(([low, high, to_low, to_high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    execute(t, catalogue, cell);
-                    let (sp, target) = (word(*low, *high), word(*to_low, *to_high));
-                    match hot {
-                        Hot::CallIndirect { .. } => t.calls.call(catalogue, site, target, sp, &t.now),
-                        Hot::Return { .. } => t.calls.ret(catalogue, site, target, sp, &t.now),
-                        _ => t.calls.jump(catalogue, site, target, sp, JumpKind::Always, &t.now),
-                    }
-                }
-                Hot::Jump { cell, site, target, kind, tells } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    if tells {
-                        execute(t, catalogue, cell);
-                    }
-                    t.calls.jump(catalogue, site, target, word(*low, *high), kind, &t.now)
-                }
-                Hot::Executions { cell } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    let now = word(*low, *high);
-                    let before = t.executions.insert(number, now).unwrap_or(0);
-                    let more = now.wrapping_sub(before);
-                    t.calls.cost(cell, 0, more);
-                    t.now[0] = t.now[0].wrapping_add(more);
-                    continue;
-                }
-                Hot::Other(words) => {
-                    let Some((_, after)) = rest.split_at_checked(words) else { return &[] };
-                    rest = after;
-                    continue;
+            if hot.cell != NOTHING {
+                t.calls.block(hot.cell);
+            }
+            t.now[0] += u64::from(hot.cost);
+            if width > 1 {
+                let costs = &self.costs[hot.cell as usize * width..][1..width];
+                t.now[1..].iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+            }
+            if hot.kind == Kind::Block {
+                rest = operands;
+                continue;
+            }
+            if hot.kind == Kind::Other {
+                let Some((_, after)) = rest.split_at_checked(hot.target as usize) else { return &[] };
+                rest = after;
+                continue;
+            }
+            let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+            rest = after;
+            let sp = word(*low, *high);
+            let asks = if hot.kind == Kind::Call {
+                t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
+            } else if let Kind::Jump(kind) = hot.kind {
+                t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)
+            } else if hot.kind == Kind::Executions {
+                let before = t.executions.insert(number, sp).unwrap_or(0);
+                let more = sp.wrapping_sub(before);
+                t.calls.cost(hot.target as u32, 0, more);
+                t.now[0] = t.now[0].wrapping_add(more);
+                continue;
+            } else {
+                let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };
+                rest = after;
+                let target = word(*low, *high);
+                match hot.kind {
+                    Kind::Return => t.calls.ret(catalogue, hot.site, target, sp, &t.now),
+                    Kind::CallIndirect => t.calls.call(catalogue, hot.site, target, sp, &t.now),
+                    _ => t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now),
                 }
             };
             if asks {
@@ -441,7 +435,7 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        self.processes.insert(pid, Process::new(space, catalogue));
+        self.processes.insert(pid, Process::new(space, catalogue, self.config.costs));
     }
 
     fn moved(&mut self, pid: i32, space: SpaceId) {
