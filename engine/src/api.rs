@@ -142,6 +142,8 @@ pub struct StaticEvents {
     pub conditional: bool,
     /// It is an indirect jump or call.
     pub indirect: bool,
+    /// It locks the bus.
+    pub bus: bool,
 }
 
 /// What a process has executed.

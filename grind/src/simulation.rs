@@ -99,6 +99,7 @@ impl Simulation {
             accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
             branches: self.branches,
             calls: None,
+            system_calls: false,
         }
     }
 

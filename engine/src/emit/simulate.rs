@@ -69,6 +69,11 @@ fn entries(f: Filter) -> u32 {
     f.sets.min(arena::MAX_FILTER)
 }
 
+/// XCHG with memory locks without a prefix.
+fn exchanges_memory(ins: &iced_x86::Instruction) -> bool {
+    ins.mnemonic() == iced_x86::Mnemonic::Xchg && (0..2).any(|n| ins.op_kind(n) == iced_x86::OpKind::Memory)
+}
+
 impl Emitter<'_> {
     /// Takes two registers for the checks of a block, if it has enough accesses to be worth it.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
@@ -151,6 +156,7 @@ impl Emitter<'_> {
             modifies: c.modifies as u8,
             conditional: c.conditional != 0,
             indirect: c.indirect != 0,
+            bus: insn.ins.has_lock_prefix() || exchanges_memory(&insn.ins),
         }
     }
 

@@ -214,6 +214,9 @@ impl Hub<'_> {
         let mut space = space;
         if let Some(feed) = &mut self.feed {
             space.trace.settings = self.settings.trace;
+            if self.settings.trace.system_calls {
+                space.stop_before_all_calls();
+            }
             space.trace.id = feed.new_space();
             feed.image(tid, space.trace.id);
         }

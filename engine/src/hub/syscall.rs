@@ -25,6 +25,7 @@ impl Hub<'_> {
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         // The kernel takes the number from eax.
         let nr = i64::from(regs.rax as i32);
+        let how = self.time_call(tid, next);
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
@@ -54,7 +55,7 @@ impl Hub<'_> {
                     self.follow(t, nr, args, next);
                 } else {
                     self.drop_read_code(tid);
-                    run(t, go);
+                    run(t, go, how);
                 }
             }
             libc::SYS_mmap => {
@@ -65,7 +66,7 @@ impl Hub<'_> {
                     if fixed {
                         self.drop_read_code(tid);
                     }
-                    run(t, go);
+                    run(t, go, how);
                 }
             }
             libc::SYS_ptrace => {
@@ -74,11 +75,11 @@ impl Hub<'_> {
                     "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
                      run the tracer natively and grind below it",
                 );
-                run(t, go);
+                run(t, go, how);
             }
             libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
                 self.guest_minds_processors();
-                run(t, go);
+                run(t, go, how);
             }
             libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
                 // It would run our code without anybody to serve its stops.
@@ -86,7 +87,7 @@ impl Hub<'_> {
                 regs.rdi &= !(libc::CLONE_UNTRACED as u64);
                 super::go_on(t, regs, go);
             }
-            _ => run(t, go),
+            _ => run(t, go, how),
         }
     }
 
@@ -102,7 +103,7 @@ impl Hub<'_> {
         let tid = t.tid();
         let protected = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if !protected {
-            return run(t, rip);
+            return run(t, rip, How::Continue);
         }
         let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
         let Ok(mut regs) = t.regs() else { return };
@@ -148,7 +149,7 @@ impl Hub<'_> {
         let gadget = space.borrow().gadget.0;
         // Before it runs: another thread may be translating what is about to vanish only after this stop.
         self.set_state(tid, State::Call { nr, args, next });
-        run(t, gadget);
+        run(t, gadget, How::Continue);
     }
 
     /// The call has returned.
@@ -237,16 +238,16 @@ impl Hub<'_> {
                     Err(_) => -i64::from(libc::EFAULT),
                 }
             }
-            _ => return run(t, go),
+            _ => return run(t, go, How::Continue),
         };
         answer(t, regs, go, next, result);
     }
 }
 
 /// Runs the system call at `go`.
-pub(super) fn run(t: Stopped, go: u64) {
+pub(super) fn run(t: Stopped, go: u64, how: How) {
     if t.set_rip(go).is_ok() {
-        let _ = t.resume(How::Continue, 0);
+        let _ = t.resume(how, 0);
     }
 }
 
