@@ -314,7 +314,8 @@ int main(void) { locks(100); calls(50); usleep(20000); locks(7); return 0; }
     };
     let (ours, theirs) = (costs(&grind), costs(&["valgrind"]));
     for function in ["locks", "calls"] {
-        assert_eq!(ours[function][..3], theirs[function][..3], "{function}");
+        // Not the instructions: the loader's work at the first call is another.
+        assert_eq!(ours[function][1..3], theirs[function][1..3], "{function}");
     }
     assert_eq!((ours["locks"][1], ours["calls"][2]), (321, 50));
     let slept = ours["usleep"][3];
@@ -331,9 +332,9 @@ fn dumps_every_so_many_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let program = build(dir.path(), "plain", &[]);
     let grind: Vec<&str> = tools::under_test().iter().map(String::as_str).collect();
-    let several = parts(&grind, &["--dump-every-bb=5000"], &program);
+    let several = parts(&grind, &["--dump-every-bb=2000"], &program);
     assert!(several.len() > 3, "only {} parts", several.len());
-    assert!(several[0].1.trigger == "--dump-every-bb=5000" && several[0].0 == "out.1");
+    assert!(several[0].1.trigger == "--dump-every-bb=2000" && several[0].0 == "out.1");
     let one = parts(&grind, &[], &program);
     let sum = |parts: &[(String, Told)]| {
         let mut sum: BTreeMap<(String, u32), i64> = BTreeMap::new();
