@@ -25,11 +25,15 @@ pub(crate) struct JumpKey {
     pub(crate) conditional: bool,
 }
 
-/// Where the costs of a cell are.
+/// Executions of a cell by one node that are not in the table yet.
 #[derive(Clone, Copy, Debug)]
-struct LastSlot {
+struct Tally {
     node: u32,
-    slot: u32,
+    count: u64,
+}
+
+impl Tally {
+    const NOBODY: Tally = Tally { node: NONE, count: 0 };
 }
 
 /// A table of rows of `width` counts, found by key.
@@ -90,7 +94,8 @@ pub(crate) struct Book {
     pub(crate) jumps: Table<JumpKey>,
     /// Call sites of skipped functions, with their nodes; a row is the costs of what was skipped.
     pub(crate) skips: Table<(SiteId, u32)>,
-    last: Vec<LastSlot>,
+    /// By cell, for an even node and an odd one: levels of recursion next to each other do not get in each other's way.
+    tallies: Vec<[Tally; 2]>,
     /// By node and cell; a row is the number of executions.
     pub(crate) cells: Table<(u32, u32)>,
     /// The extra costs of each row of `cells`; shorter, if the last ones have none.
@@ -104,40 +109,59 @@ impl Book {
             arcs: Table::new(costs + 1),
             jumps: Table::new(1),
             skips: Table::new(costs),
-            last: Vec::new(),
+            tallies: Vec::new(),
             cells: Table::new(1),
             extra: Vec::new(),
         }
     }
 
     #[inline]
-    fn slot(&mut self, node: u32, cell: u32) -> u32 {
-        match self.last.get(cell as usize) {
-            Some(last) if last.node == node => last.slot,
-            _ => self.find_slot(node, cell),
+    pub(crate) fn execute(&mut self, node: u32, cell: u32) {
+        match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
+            Some(tally) if tally.node == node => tally.count += 1,
+            _ => self.execute_first(node, cell),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn find_slot(&mut self, node: u32, cell: u32) -> u32 {
-        let slot = self.cells.row((node, cell));
-        let cell = cell as usize;
-        if cell >= self.last.len() {
-            self.last.resize(cell + 1, LastSlot { node: u32::MAX, slot: 0 });
+    fn execute_first(&mut self, node: u32, cell: u32) {
+        let at = cell as usize;
+        if at >= self.tallies.len() {
+            self.tallies.resize((at + 1).max(self.tallies.len() * 2), [Tally::NOBODY; 2]);
         }
-        self.last[cell] = LastSlot { node, slot };
-        slot
+        let tally = &mut self.tallies[at][(node & 1) as usize];
+        let before = std::mem::replace(tally, Tally { node, count: 1 });
+        // Rows are in the order in which they were first seen.
+        self.cells.row((node, cell));
+        self.book_tally(cell, before);
     }
 
-    #[inline]
-    pub(crate) fn execute(&mut self, node: u32, cell: u32) {
-        let slot = self.slot(node, cell);
-        self.cells.counts(slot)[0] += 1;
+    fn book_tally(&mut self, cell: u32, tally: Tally) {
+        if tally.count != 0 {
+            let row = self.cells.row((tally.node, cell));
+            self.cells.counts(row)[0] += tally.count;
+        }
+    }
+
+    /// Books all executions in the table.
+    pub(crate) fn settle_cells(&mut self) {
+        for cell in 0..self.tallies.len() {
+            for i in 0..2 {
+                let tally = self.tallies[cell][i];
+                self.tallies[cell][i].count = 0;
+                self.book_tally(cell as u32, tally);
+            }
+        }
     }
 
     pub(crate) fn correct(&mut self, node: u32, cell: u32, n: i64) {
-        let slot = self.slot(node, cell);
+        if let Some(tally) = self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
+            let before = *tally;
+            tally.count = 0;
+            self.book_tally(cell, before);
+        }
+        let slot = self.cells.row((node, cell));
         let count = &mut self.cells.counts(slot)[0];
         *count = count.saturating_add_signed(n);
     }
@@ -145,7 +169,7 @@ impl Book {
     #[inline]
     pub(crate) fn spend(&mut self, node: u32, cell: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
-        let at = self.slot(node, cell) as usize * self.costs + event;
+        let at = self.cells.row((node, cell)) as usize * self.costs + event;
         if at >= self.extra.len() {
             self.extra.resize(self.cells.keys.len() * self.costs, 0);
         }
@@ -157,6 +181,7 @@ impl Book {
         self.arcs.clear_counts();
         self.jumps.clear_counts();
         self.skips.clear_counts();
+        self.settle_cells();
         self.cells.clear_counts();
         self.extra.clear();
     }

@@ -215,6 +215,9 @@ impl Calls {
     /// A call at `site` to `target`; `sp` points at the return address.
     #[inline]
     pub fn call(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) -> bool {
+        if self.push_plain(site, target, sp, now) {
+            return false;
+        }
         self.check(code, site);
         self.unwind(sp, now);
         let returns_to = self.sites.get(code, site).next;

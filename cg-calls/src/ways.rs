@@ -21,6 +21,10 @@ pub(crate) struct Way {
     /// The node that the callee had the last time, and the arc to it.
     pub(crate) to_node: u32,
     pub(crate) arc: u32,
+    /// Where a call from here returns to.
+    pub(crate) next: u64,
+    /// Nothing but the level of recursion is left to find out: not skipped, deepens, no hooks.
+    pub(crate) plain: bool,
     pub(crate) skip: bool,
     /// Whether it raises the level of recursion.
     pub(crate) deepens: bool,
@@ -38,6 +42,8 @@ impl Way {
         recursions: 0,
         to_node: 0,
         arc: NONE,
+        next: 0,
+        plain: false,
         skip: false,
         deepens: true,
         hooks: false,
@@ -63,6 +69,13 @@ impl Ways {
         } else {
             None
         }
+    }
+
+    /// What `site` did last, if it was to call `target` in this context, with nothing special about it.
+    #[inline]
+    pub(crate) fn plain(&self, site: SiteId, target: u64, path: PathId, node: u32) -> Option<&Way> {
+        let way = &self.ways.get(site.0 as usize)?[0];
+        (way.target == target && way.node == node && way.path == path && way.plain).then_some(way)
     }
 
     #[inline]

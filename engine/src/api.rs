@@ -146,6 +146,8 @@ pub struct StaticEvents {
     pub conditional: bool,
     /// It is an indirect jump or call.
     pub indirect: bool,
+    /// It locks the bus.
+    pub bus: bool,
 }
 
 /// What a process has executed in one context of the statistics.

@@ -22,7 +22,7 @@ const CERTAIN: u32 = 1 << 16;
 /// blocks that are translated in vain (some 4 us each in a compiler).
 const LEAST: u32 = CERTAIN / 100 * 50;
 
-/// A block found, not emitted yet.
+/// A block found, not emitted yet. It is entered at its first instruction only; behind conditional branches it may go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) pc: u64,
@@ -83,6 +83,10 @@ pub(crate) trait Known {
     /// The first boundary of functions or sections in `start..end`.
     fn boundary_in(&self, _start: u64, _end: u64) -> Option<u64> {
         None
+    }
+    /// How many conditional branches a block may go on behind.
+    fn through(&self) -> usize {
+        0
     }
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
@@ -203,7 +207,7 @@ impl Batch {
                 clear = ahead.min(known.none_before(a + 1));
                 false
             };
-            let n = decode::decode_block(reader, at, masked, stop, &mut self.insns);
+            let n = decode::decode_block(reader, at, masked, known.through(), stop, &mut self.insns);
             if n == 0 {
                 continue;
             }
@@ -211,8 +215,18 @@ impl Batch {
             let class = last.class;
             self.index.set(at, self.blocks.len());
             self.blocks.push(Found { pc: at, end: last.next(), first, n, return_site });
+            let scale = |likely: u32, share: u32| ((u64::from(likely) * u64::from(share)) >> 16) as u32;
+            let mut likely = likely;
+            for i in first..first + n - 1 {
+                let insn = self.insns[i];
+                if insn.class == Class::Jcc {
+                    let (on, taken) = likelihoods(&insn);
+                    self.queue.push(candidate(insn.target(), scale(likely, taken), false));
+                    likely = scale(likely, on);
+                }
+            }
             let (on, taken) = likelihoods(&last);
-            let scaled = |share: u32| ((u64::from(likely) * u64::from(share)) >> 16) as u32;
+            let scaled = |share: u32| scale(likely, share);
             if class.goes_on() {
                 let returns = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
                 self.queue.push(candidate(last.next(), scaled(on), returns));
@@ -260,9 +274,13 @@ impl Batch {
             for i in (0..self.blocks.len()).rev() {
                 let b = self.blocks[i];
                 let mut live = self.live_out(&b, known);
-                for insn in self.insns[b.first..b.first + b.n].iter_mut().rev() {
+                for k in (b.first..b.first + b.n).rev() {
+                    let insn = self.insns[k];
+                    if insn.class == Class::Jcc && k + 1 < b.first + b.n {
+                        live |= self.live_in(insn.target(), known);
+                    }
                     live = live & !insn.kills | insn.reads;
-                    insn.live = live;
+                    self.insns[k].live = live;
                 }
             }
         }

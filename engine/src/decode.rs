@@ -368,16 +368,18 @@ pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
     decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
 }
 
-/// Decodes the block at `pc` into `out` (appended). `stop(a)` says whether a block that is already there begins at `a`:
+/// Decodes the block at `pc` into `out` (appended); it goes on behind the first `through` conditional branches. `stop(a)` says whether a block that is already there begins at `a`:
 /// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
 pub(crate) fn decode_block(
     reader: &mut CodeReader<'_>,
     pc: u64,
     masked: bool,
+    through: usize,
     mut stop: impl FnMut(u64) -> bool,
     out: &mut Vec<Insn>,
 ) -> usize {
     let first = out.len();
+    let mut through = through;
     let mut at = pc;
     loop {
         let bytes = reader.at(at);
@@ -403,7 +405,9 @@ pub(crate) fn decode_block(
             let insn = decode(&mut decoder, here, masked);
             let class = insn.class;
             out.push(insn);
-            if class.ends_block() {
+            if class == Class::Jcc && through > 0 {
+                through -= 1;
+            } else if class.ends_block() {
                 return out.len() - first;
             }
         }

@@ -174,7 +174,7 @@ mod tests {
         let geometry = Geometry::new(size as i32, ways as i32, line as i32).expect("a geometry");
         let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
         let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
-        (Walker { words: Memory::default(), cache }, Level1::new(&all), LastLevel::new(&all))
+        (Walker { words: Memory::default(), cache, touched: Vec::new() }, Level1::new(&all), LastLevel::new(&all))
     }
 
     #[test]
@@ -229,7 +229,9 @@ mod tests {
                 let moved = |used, start| if used { at(start, n) } else { start };
                 let after = [7, moved(r.source, from), moved(target != Target::Unused, to)];
                 let mut got = Vec::new();
-                walker.repeat(r, [n + 7, from, to], after, |address, at_target| got.push((address, at_target)));
+                walker.repeat(r, [n + 7, from, to], after, |_, missed, at_target| {
+                    got.extend(missed.map(|a| (a, at_target)))
+                });
                 assert_eq!(got, expected, "{shape:?}, round {round}: {r:?}");
             }
         }

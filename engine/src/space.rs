@@ -30,6 +30,9 @@ const BATCH_ROOM: u64 = 4 << 20;
 /// Counters that must be left before a batch is begun: more than 64 blocks of 200 instructions can need.
 const BATCH_CELLS: u32 = 64 * 256;
 
+/// The most conditional branches that a block goes on behind where blocks are told: it is told once, where it is left.
+const THROUGH: usize = 6;
+
 /// Offset in the first chunk of the name that our memory has in the guest's maps.
 const NAME_OFFSET: u64 = 32;
 
@@ -87,6 +90,7 @@ struct Outside<'a> {
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
+    through: usize,
     /// The range that was asked for last.
     last: Cell<(u64, u64)>,
 }
@@ -102,6 +106,10 @@ impl Known for Outside<'_> {
 
     fn none_before(&self, pc: u64) -> u64 {
         self.trans.next_begin(pc)
+    }
+
+    fn through(&self) -> usize {
+        self.through
     }
 
     fn boundary_in(&self, start: u64, end: u64) -> Option<u64> {
@@ -428,6 +436,13 @@ impl Space {
         self.tables.store_u8(arena::SYSCALL_TABLE as usize + nr as usize, 1);
     }
 
+    /// Lets every system call stop before it runs.
+    pub(crate) fn stop_before_all_calls(&self) {
+        for nr in 0..arena::SYSCALL_TABLE_SIZE {
+            self.tables.store_u8((arena::SYSCALL_TABLE + nr) as usize, 1);
+        }
+    }
+
     /// Lets the system calls that create threads and processes stop before they run.
     pub(crate) fn stop_before_births(&self) {
         use nix::libc as l;
@@ -553,8 +568,15 @@ impl Space {
         }
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
-        let outside =
-            Outside { trans: &self.trans, ranges: &self.ranges, boundaries: &self.boundaries, last: Cell::default() };
+        let settings = self.trace.settings;
+        let simulated = settings.fetches.is_some() || settings.accesses.is_some() || settings.branches;
+        let outside = Outside {
+            trans: &self.trans,
+            ranges: &self.ranges,
+            boundaries: &self.boundaries,
+            through: if settings.calls.is_some() && !simulated { THROUGH } else { 0 },
+            last: Cell::default(),
+        };
         let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
         let volatile = |start: u64, end: u64| {
             any_volatile
@@ -600,7 +622,7 @@ impl Space {
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
-                .bounded(&crosses)
+                .bounded(&crosses, !any_volatile)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target);

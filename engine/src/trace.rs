@@ -30,13 +30,15 @@ pub struct TraceSettings {
     pub branches: bool,
     /// Executed blocks and transfers of control.
     pub calls: Option<CallTrace>,
+    /// System calls and their time; each of them stops then.
+    pub system_calls: bool,
 }
 
 impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some()
+        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some() || self.system_calls
     }
 }
 
@@ -303,6 +305,19 @@ pub struct Handler {
     pub stack: Option<Range<u64>>,
 }
 
+/// A system call, or its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemCall {
+    /// The instruction that makes it.
+    pub addr: GuestAddr,
+    /// It begins: its time is told when it is over (never, if it does not return).
+    pub begins: bool,
+    /// Nanoseconds from its beginning to its end, or to where the thread stopped within it.
+    pub elapsed: u64,
+    /// Nanoseconds that a processor spent on it.
+    pub processor: u64,
+}
+
 /// Where the trace goes. All calls come from one thread of its own, in the order in which things happened to a process.
 pub trait Sink: Send {
     /// More sites of a space; they are numbered on from the last, and so are its special ones among themselves.
@@ -328,6 +343,8 @@ pub trait Sink: Send {
     /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
     /// that have been told, just the first `executed` were executed (there may be more of them, too).
     fn corrected(&mut self, _pid: i32, _tid: i32, _block: u32, _counted: usize, _executed: usize) {}
+    /// A system call begins or ends. Only if they are asked for.
+    fn system_call(&mut self, _pid: i32, _tid: i32, _call: &SystemCall) {}
     /// A signal handler begins.
     fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
     /// The thread makes the system call that ends a signal handler.
@@ -354,6 +371,7 @@ enum Message {
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
     Corrected(i32, i32, u32, usize, usize),
+    SystemCall(i32, i32, SystemCall),
     SignalBegins(i32, i32, Handler),
     SignalEnds(i32, i32),
     ThreadEnded(i32, i32),
@@ -413,6 +431,10 @@ impl Feed {
 
     pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
         self.send(Message::Corrected(pid, tid, block, counted, executed));
+    }
+
+    pub(crate) fn system_call(&self, pid: i32, tid: i32, call: SystemCall) {
+        self.send(Message::SystemCall(pid, tid, call));
     }
 
     pub(crate) fn signal_begins(&self, pid: i32, tid: i32, handler: Handler) {
@@ -499,6 +521,7 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
             Message::Corrected(pid, tid, block, counted, executed) => {
                 sink.corrected(pid, tid, block, counted, executed);
             }
+            Message::SystemCall(pid, tid, call) => sink.system_call(pid, tid, &call),
             Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
             Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
             Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),

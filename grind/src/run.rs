@@ -143,6 +143,7 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     };
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;
+        settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         settings.trace.calls = Some(CallTrace { jumps: options.callgrind.collect_jumps });
     }
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));

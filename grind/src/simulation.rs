@@ -118,6 +118,7 @@ impl Simulation {
             accesses: self.caches.map(|g| level(g.d1, g.min_line())),
             branches: self.branches,
             calls: None,
+            system_calls: false,
         }
     }
 

@@ -94,6 +94,9 @@ fn documents_only_name_options_that_exist() {
         "--PID",
         "--callgrind",
         "--by-context",
+        "--back",
+        "--dump",
+        "--tree",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {

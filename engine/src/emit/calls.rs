@@ -1,6 +1,7 @@
-//! What a block tells of while calls are recorded: that it is executed, and how control leaves it. A block that ends with a
-//! recorded transfer of control is told by that record; any other by a record of its own at its start. Nothing is counted in
-//! cells then, but for the executions of repeated instructions.
+//! What a block tells of while calls are recorded: what of it was executed, and how control left it. A block goes on behind
+//! conditional branches and is told once, where it is left: by the record of the transfer of control if there is one, else by
+//! a record of its own. A block that ends with a system call or a stop is told before that. Nothing is counted in cells
+//! then, but for the executions of repeated instructions.
 //!
 //! Invariants: no flag and no register that the guest can see is changed; a transfer is recorded when nothing of its
 //! instruction can fault any more, with the stack pointer that its target sees; the highest word of a record is written
@@ -23,17 +24,24 @@ struct Taken {
     from: usize,
     target: u64,
     site: u32,
+    /// The record has a stack pointer.
+    transfer: bool,
 }
 
 /// What telling needs while a batch is emitted.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     settings: Option<CallTrace>,
+    /// No code changes without a system call.
+    pub(super) steady: bool,
     taken: Vec<Taken>,
     /// The number of the block at hand.
     block: u32,
-    /// The record of its last instruction tells that it is executed.
-    by_transfer: bool,
+    /// How many of its instructions are told where it is left in the middle; their numbers follow on the block's.
+    parts: Vec<usize>,
+    /// How many of its instructions have been executed behind the one at hand, and how many there are.
+    done: usize,
+    n: usize,
 }
 
 impl Teller {
@@ -50,31 +58,44 @@ impl Teller {
     pub(super) fn block(&self) -> Option<u32> {
         self.active().then_some(self.block)
     }
+
+    /// The next instruction is the `done`th of `n`.
+    pub(super) fn at(&mut self, done: usize, n: usize) {
+        (self.done, self.n) = (done, n);
+    }
+
+    /// The number of what has been executed when the block is left behind the instruction at hand.
+    fn so_far(&mut self) -> u32 {
+        if self.done == self.n {
+            return self.block;
+        }
+        if self.parts.last() != Some(&self.done) {
+            self.parts.push(self.done);
+        }
+        self.block + self.parts.len() as u32
+    }
 }
 
 impl Emitter<'_> {
-    /// Settles how the block at hand is told.
-    pub(super) fn begin_told_block(&mut self, insns: &[Insn]) {
-        let last = &insns[insns.len() - 1];
+    /// A block begins.
+    pub(super) fn begin_told_block(&mut self) {
         self.teller.block = self.trans.trace_blocks.len() as u32;
-        self.teller.by_transfer = self.recorded(last).is_some_and(|how| !matches!(how, Transfer::Taken(_)));
-        // Not before that record, wherever it will be.
+        self.teller.parts.clear();
+        // Not before it is left, wherever that will be.
         self.bump_end = usize::MAX;
     }
 
-    /// How the last instruction of a block transfers control, if that is recorded, and always happens.
-    fn recorded(&self, last: &Insn) -> Option<Transfer> {
+    /// How an instruction transfers control, if that is recorded. (A conditional branch: when it is taken.)
+    fn recorded(&self, insn: &Insn) -> Option<Transfer> {
         let settings = self.teller.settings?;
-        match last.class {
-            Class::Call => Some(Transfer::Call(GuestAddr(last.target()))),
+        let to = || GuestAddr(insn.target());
+        match insn.class {
+            Class::Call => Some(Transfer::Call(to())),
             Class::CallIndirect | Class::CallNoRedirect => Some(Transfer::CallIndirect),
             Class::Ret => Some(Transfer::Return),
             Class::JmpIndirect => Some(Transfer::JumpIndirect),
-            Class::Jmp if settings.jumps || (self.crosses)(last.pc(), last.target()) => {
-                Some(Transfer::Jump(GuestAddr(last.target())))
-            }
-            Class::Jcc | Class::Loop if settings.jumps || (self.crosses)(last.pc(), last.target()) => {
-                Some(Transfer::Taken(GuestAddr(last.target())))
+            Class::Jmp | Class::Jcc | Class::Loop if settings.jumps || (self.crosses)(insn.pc(), insn.target()) => {
+                Some(if insn.class == Class::Jmp { Transfer::Jump(to()) } else { Transfer::Taken(to()) })
             }
             _ => None,
         }
@@ -86,66 +107,111 @@ impl Emitter<'_> {
         self.trans.new_trace_site(site)
     }
 
-    fn transfer_site(&mut self, insn: &Insn, how: Transfer, tells: bool) -> u32 {
-        let block = self.teller.block;
-        self.call_site(insn, SiteKind::Transfer { how, block, tells })
+    /// The site of what tells all that was executed of the block when it is left by `how`, or by nothing that is recorded.
+    fn exit_site(&mut self, insn: &Insn, how: Option<Transfer>) -> u32 {
+        let block = self.teller.so_far();
+        let kind = match how {
+            Some(how) => SiteKind::Transfer { how, block, tells: true },
+            None => SiteKind::Block { block },
+        };
+        self.call_site(insn, kind)
     }
 
-    /// At the start of a block: tells that it is executed, if the end does not.
-    pub(super) fn tell_at_start(&mut self, insns: &[Insn]) {
-        if !self.teller.active() || self.teller.by_transfer {
+    /// A register whose value is not needed at `pc`.
+    fn dead_at(&mut self, pc: u64) -> Option<Gpr> {
+        let batch = self.batch;
+        let block = self.teller.steady.then(|| batch.find(pc)).flatten()?;
+        self.dead_register(batch.insns_of(&batch.blocks[block]))
+    }
+
+    /// Before the last instruction of a block: tells of it if that instruction makes a system call, or stops.
+    pub(super) fn tell_before_last(&mut self, insn: &Insn) {
+        let goes = matches!(
+            insn.class,
+            Class::Call
+                | Class::CallIndirect
+                | Class::CallNoRedirect
+                | Class::Ret
+                | Class::Jmp
+                | Class::JmpIndirect
+                | Class::Jcc
+                | Class::Loop
+        );
+        if self.teller.active() && insn.class.ends_block() && !goes {
+            let site = self.exit_site(insn, None);
+            self.out.code.record(site, false, None);
+            self.bump_end = self.out.code.pos();
+        }
+    }
+
+    /// Before the last instruction of a block gives control away for certain. The stack pointer is what the target will see;
+    /// the target of an indirect transfer is in rcx.
+    pub(super) fn tell_transfer(&mut self, insn: &Insn) {
+        if !self.teller.active() {
             return;
         }
-        let block = self.teller.block;
-        let site = self.call_site(&insns[0], SiteKind::Block { block });
-        let free = self.dead_register(insns);
-        let c = &mut self.out.code;
-        let pos = c.begin_record(free);
-        c.end_record(pos, site, 4, free);
-        self.bump_end = self.out.code.pos();
-    }
-
-    /// Before the last instruction of a block gives control away, if that is recorded and always happens. The stack pointer
-    /// is what the target will see; the target of an indirect transfer is in rcx.
-    pub(super) fn tell_transfer(&mut self, insn: &Insn) {
-        let Some(how) = self.recorded(insn) else { return };
-        let site = self.transfer_site(insn, how, true);
-        let c = &mut self.out.code;
+        let how = self.recorded(insn);
+        let site = self.exit_site(insn, how);
         match how {
-            Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect => {
+            Some(Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect) => {
+                let c = &mut self.out.code;
                 let pos = c.begin_record(None);
                 c.record_word(Gpr::RCX, pos, 12);
                 c.record_word(Gpr::RSP, pos, 4);
                 c.end_record(pos, site, 20, None);
             }
-            _ => c.record_stack_pointer(site),
+            _ => {
+                let free = self.dead_at(insn.target());
+                self.out.code.record(site, how.is_some(), free);
+            }
         }
         self.bump_end = self.out.code.pos();
     }
 
-    /// The conditional branch whose field is at `from` is recorded where it is taken; says so if that is to be.
+    /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
-        let Some(how) = self.recorded(insn) else { return false };
-        let site = self.transfer_site(insn, how, false);
-        self.teller.taken.push(Taken { from, target: insn.target(), site });
+        if !self.teller.active() {
+            return false;
+        }
+        let how = self.recorded(insn);
+        let site = self.exit_site(insn, how);
+        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some() });
         true
     }
 
     /// In the arm of a branch that looks at rcx where it is taken.
     pub(super) fn tell_loop(&mut self, insn: &Insn) {
-        let Some(how) = self.recorded(insn) else { return };
-        let site = self.transfer_site(insn, how, false);
-        self.out.code.record_stack_pointer(site);
+        if self.teller.active() {
+            let how = self.recorded(insn);
+            let site = self.exit_site(insn, how);
+            self.out.code.record(site, how.is_some(), None);
+        }
     }
 
     /// Where execution goes on to the instruction behind `insn`, the last one of its block.
     pub(super) fn tell_onward(&mut self, insn: &Insn) {
-        let calls = matches!(insn.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
-        if !self.teller.active() || !insn.class.goes_on() || calls || !(self.crosses)(insn.pc(), insn.next()) {
+        let goes_away = matches!(
+            insn.class,
+            Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Jmp | Class::JmpIndirect | Class::Ret
+        );
+        if !self.teller.active() || goes_away {
             return;
         }
-        let site = self.transfer_site(insn, Transfer::Onward(GuestAddr(insn.next())), false);
-        self.out.code.record_stack_pointer(site);
+        let told = insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
+        let crosses = insn.class.goes_on() && (self.crosses)(insn.pc(), insn.next());
+        let onward = Transfer::Onward(GuestAddr(insn.next()));
+        if told {
+            if crosses {
+                let block = self.teller.block;
+                let site = self.call_site(insn, SiteKind::Transfer { how: onward, block, tells: false });
+                self.out.code.record(site, true, None);
+            }
+            return;
+        }
+        let site = self.exit_site(insn, crosses.then_some(onward));
+        let free = self.dead_at(insn.next());
+        self.out.code.record(site, crosses, free);
+        self.bump_end = self.out.code.pos();
     }
 
     /// A repeated instruction has ended: tells how often it has been executed. All of its registers and flags are the guest's.
@@ -175,23 +241,31 @@ impl Emitter<'_> {
         }
         let shapes = &self.trans.shapes[self.trans.shapes.len() - insns.len()..];
         let facts = &self.trans.facts[self.trans.facts.len() - insns.len()..];
-        let instructions = insns.iter().zip(shapes).zip(facts).map(|((insn, shape), &events)| Instruction {
-            addr: GuestAddr(insn.pc()),
-            len: insn.len() as u8,
-            counted: shape.guest & InsnShape::COUNTED_ELSEWHERE == 0,
-            events,
-        });
-        let block = trace::Block { module: (self.module_of)(b.pc), instructions: instructions.collect() };
-        self.trans.trace_blocks.push(block);
+        let all: Vec<Instruction> = insns
+            .iter()
+            .zip(shapes)
+            .zip(facts)
+            .map(|((insn, shape), &events)| Instruction {
+                addr: GuestAddr(insn.pc()),
+                len: insn.len() as u8,
+                counted: shape.guest & InsnShape::COUNTED_ELSEWHERE == 0,
+                events,
+            })
+            .collect();
+        let module = (self.module_of)(b.pc);
+        for n in std::iter::once(all.len()).chain(self.teller.parts.drain(..)) {
+            self.trans.trace_blocks.push(trace::Block { module, instructions: all[..n].to_vec() });
+        }
     }
 
     /// Emits what was left for later.
     pub(super) fn cold_transfers(&mut self) {
-        for Taken { from, target, site } in std::mem::take(&mut self.teller.taken) {
+        for Taken { from, target, site, transfer } in std::mem::take(&mut self.teller.taken) {
+            let free = self.dead_at(target);
             let c = &mut self.out.code;
             let here = c.here();
             c.patch_rel32(from, here);
-            c.record_stack_pointer(site);
+            c.record(site, transfer, free);
             let pos = c.jmp();
             self.out.fixups.push(Fixup { pos, target, to: None });
         }
@@ -233,9 +307,12 @@ impl Asm {
         }
     }
 
-    fn record_stack_pointer(&mut self, site: u32) {
-        let pos = self.begin_record(None);
-        self.record_word(Gpr::RSP, pos, 4);
-        self.end_record(pos, site, 12, None);
+    /// A record of a site alone, or of a transfer with the stack pointer.
+    fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>) {
+        let pos = self.begin_record(free);
+        if transfer {
+            self.record_word(Gpr::RSP, pos, 4);
+        }
+        self.end_record(pos, site, if transfer { 12 } else { 4 }, free);
     }
 }

@@ -187,8 +187,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
-    pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool) -> Self {
+    /// `steady`: no code changes without a system call.
+    pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
+        self.teller.steady = steady;
         self
     }
 
@@ -268,7 +270,7 @@ impl<'a> Emitter<'a> {
         };
         if self.teller.active() {
             self.bump = Bump::Done;
-            self.begin_told_block(insns);
+            self.begin_told_block();
         }
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
@@ -276,9 +278,6 @@ impl<'a> Emitter<'a> {
         let told = self.teller.active();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
-            if i == 0 {
-                self.tell_at_start(insns);
-            }
             match self.bump {
                 Bump::Inc(at) if at == i => {
                     self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
@@ -300,6 +299,10 @@ impl<'a> Emitter<'a> {
                 if insn.class.ends_block() {
                     self.end_held();
                 }
+            }
+            self.teller.at(i + 1, insns.len());
+            if i + 1 == insns.len() {
+                self.tell_before_last(insn);
             }
             let elsewhere = self.insn(insn, i, next_in_order);
             if i + 1 == insns.len() && insn.class != Class::Loop {
@@ -408,6 +411,10 @@ impl<'a> Emitter<'a> {
             let dead = written & !read;
             if dead != 0 {
                 return Some(Gpr(dead.trailing_zeros() as u8));
+            }
+            if insn.class == Class::Jcc {
+                // Where it is taken, what is written behind it may be needed.
+                return None;
             }
         }
         None

@@ -94,6 +94,11 @@ impl Tracer {
     }
 }
 
+/// XCHG with memory locks without a prefix.
+fn exchanges_memory(ins: &iced_x86::Instruction) -> bool {
+    ins.mnemonic() == iced_x86::Mnemonic::Xchg && (0..2).any(|n| ins.op_kind(n) == iced_x86::OpKind::Memory)
+}
+
 impl Emitter<'_> {
     /// Plans the block's checks, and takes registers for them if that pays.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
@@ -177,6 +182,7 @@ impl Emitter<'_> {
             modifies: c.modifies as u8,
             conditional: c.conditional != 0,
             indirect: c.indirect != 0,
+            bus: insn.ins.has_lock_prefix() || exchanges_memory(&insn.ins),
         }
     }
 

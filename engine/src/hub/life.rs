@@ -269,6 +269,9 @@ impl Hub<'_> {
         space.code_limit = self.settings.code_limit;
         space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
+            if self.settings.trace.system_calls {
+                space.stop_before_all_calls();
+            }
             space.trace_with(self.settings.trace, feed.new_space());
             feed.image(tid, space.trace.id);
         }

@@ -11,7 +11,7 @@ use super::syscall::{answer, run};
 use crate::arena;
 use crate::maps;
 use crate::process::Process;
-use crate::tracee::{Regs, Stopped};
+use crate::tracee::{How, Regs, Stopped};
 
 /// Where in a thread's slot a `struct rlimit` may be put: behind the scratch words.
 const LIMIT_OFFSET: u64 = 3072;
@@ -59,10 +59,10 @@ impl Hub<'_> {
             libc::SYS_getrlimit => (args[0], 0, args[1]),
             libc::SYS_setrlimit => (args[0], args[1], 0),
             _ if args[0] as i32 == 0 || args[0] as i32 == pid => (args[1], args[2], args[3]),
-            _ => return run(t, go),
+            _ => return run(t, go, How::Continue),
         };
         if resource as u32 != libc::RLIMIT_AS || new == 0 && p.address_limit.is_none() {
-            return run(t, go);
+            return run(t, go, How::Continue);
         }
         let former = p.address_limit.or_else(|| current(tid));
         let wanted = if new == 0 {
@@ -129,7 +129,7 @@ impl Hub<'_> {
         const ONFAULT: u64 = libc::MCL_ONFAULT as u64;
         let tid = t.tid();
         if flags & CURRENT == 0 || flags & !(CURRENT | ONFAULT | libc::MCL_FUTURE as u64) != 0 {
-            return run(t, go);
+            return run(t, go, How::Continue);
         }
         let Some(p) = self.process_of(tid) else { return };
         let regions = maps::read(p.pid).unwrap_or_default();

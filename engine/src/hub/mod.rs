@@ -6,6 +6,7 @@
 
 mod affinity;
 mod ask;
+mod calltime;
 mod clientreq;
 mod contexts;
 mod life;
@@ -61,6 +62,8 @@ pub(crate) struct Hub<'s> {
     full: Option<i32>,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<i32, ask::Uncollected>,
+    /// System calls that are being timed.
+    timed: Map<i32, calltime::Timed>,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
     /// Threads that wait until those that follow them have changed their context.
@@ -99,6 +102,7 @@ pub(crate) fn run(
         renewals: Vec::new(),
         full: None,
         uncollected: Map::default(),
+        timed: Map::default(),
         standstill: None,
         held: Map::default(),
         warned: std::collections::HashSet::new(),
@@ -158,12 +162,13 @@ impl Hub<'_> {
 
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
+        if stop != Stop::Syscall {
+            self.call_left(tid);
+        }
         match stop {
             Stop::Event(event, signal) => self.event(t, event, signal),
-            Stop::Syscall => {
-                // Only asked for while an image is being prepared, and dealt with there.
-                let _ = t.resume(How::Continue, 0);
-            }
+            // Otherwise only asked for while an image is being prepared, and dealt with there.
+            Stop::Syscall => self.call_stop(t),
             Stop::Signal(signal) => {
                 let Some(thread) = self.threads.get(&tid) else {
                     // Before the program has begun; or not followed any more, and there is nothing to resume.

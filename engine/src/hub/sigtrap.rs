@@ -213,7 +213,7 @@ impl Hub<'_> {
         let action = p.memory.array::<ACTION_SIZE>(new);
         if size != 8 || new != 0 && action.is_none() {
             // The kernel says what is wrong.
-            return run(t, go);
+            return run(t, go, How::Continue);
         }
         let mut t = t;
         if old != 0 {
@@ -253,7 +253,7 @@ impl Hub<'_> {
         let tid = t.tid();
         let [how, set_at, old_at, size, ..] = args;
         if self.traps_of(tid).is_none() || size != 8 {
-            return run(t, go);
+            return run(t, go, How::Continue);
         }
         let (Some(p), Ok(kernel)) = (self.process_of(tid), t.sigmask()) else { return };
         let mask = kernel & !TRAP | if self.trap_blocked(tid) { TRAP } else { 0 };

@@ -25,6 +25,7 @@ impl Hub<'_> {
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         // The kernel takes the number from eax.
         let nr = i64::from(regs.rax as i32);
+        let how = self.time_call(tid, next);
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
@@ -55,7 +56,7 @@ impl Hub<'_> {
                     self.follow(t, nr, args, next);
                 } else {
                     self.drop_read_code(tid);
-                    run(t, go);
+                    run(t, go, how);
                 }
             }
             libc::SYS_mmap => {
@@ -66,7 +67,7 @@ impl Hub<'_> {
                     if fixed {
                         self.drop_read_code(tid);
                     }
-                    run(t, go);
+                    run(t, go, how);
                 }
             }
             libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
@@ -81,11 +82,11 @@ impl Hub<'_> {
                     "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
                      run the tracer natively and grind below it",
                 );
-                run(t, go);
+                run(t, go, how);
             }
             libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
                 self.guest_minds_processors();
-                run(t, go);
+                run(t, go, how);
             }
             libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
                 // It would run our code without anybody to serve its stops.
@@ -93,7 +94,7 @@ impl Hub<'_> {
                 regs.rdi &= !(libc::CLONE_UNTRACED as u64);
                 super::go_on(t, regs, go);
             }
-            _ => run(t, go),
+            _ => run(t, go, how),
         }
     }
 
@@ -114,7 +115,7 @@ impl Hub<'_> {
                 None => return,
             }
         }
-        run(t, go);
+        run(t, go, How::Continue);
     }
 
     /// Whether there is no slot for another thread, those that may be on their way included.
@@ -129,7 +130,7 @@ impl Hub<'_> {
         let tid = t.tid();
         let protected = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if !protected {
-            return run(t, rip);
+            return run(t, rip, How::Continue);
         }
         let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
         let Ok(mut regs) = t.regs() else { return };
@@ -176,7 +177,7 @@ impl Hub<'_> {
         let gadget = space.borrow().gadget.0;
         // Before it runs: another thread may be translating what is about to vanish only after this stop.
         self.set_state(tid, State::Call { nr, args, next });
-        run(t, gadget);
+        run(t, gadget, How::Continue);
     }
 
     /// The call has returned.
@@ -265,16 +266,16 @@ impl Hub<'_> {
                     Err(_) => -i64::from(libc::EFAULT),
                 }
             }
-            _ => return run(t, go),
+            _ => return run(t, go, How::Continue),
         };
         answer(t, regs, go, next, result);
     }
 }
 
 /// Runs the system call at `go`.
-pub(super) fn run(t: Stopped, go: u64) {
+pub(super) fn run(t: Stopped, go: u64, how: How) {
     if t.set_rip(go).is_ok() {
-        let _ = t.resume(How::Continue, 0);
+        let _ = t.resume(how, 0);
     }
 }
 

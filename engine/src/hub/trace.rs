@@ -220,7 +220,7 @@ impl Hub<'_> {
     }
 
     /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
-    fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
+    pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
         self.drain_thread(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
         announce(feed, &mut p.space.borrow_mut());

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId};
-use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, Transfer};
+use cg_format::callgrind::SystemTime;
+use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
 use grind_engine::{Ask, Module, StaticEvents};
 
 use super::code::{Catalogue, Origin};
@@ -31,39 +32,31 @@ struct Space {
 
 /// What a record of a site means to a process.
 #[derive(Clone, Copy, Debug)]
-enum Hot {
-    Block {
-        cell: u32,
-    },
-    Call {
-        cell: u32,
-        site: SiteId,
-        target: u64,
-    },
-    CallIndirect {
-        cell: u32,
-        site: SiteId,
-    },
-    Return {
-        cell: u32,
-        site: SiteId,
-    },
-    JumpIndirect {
-        cell: u32,
-        site: SiteId,
-    },
-    Jump {
-        cell: u32,
-        site: SiteId,
-        target: u64,
-        kind: JumpKind,
-        tells: bool,
-    },
-    Executions {
-        cell: u32,
-    },
-    /// Of no interest here, with so many words.
-    Other(usize),
+struct Hot {
+    /// What is executed; [`NOTHING`] has no instructions.
+    cell: u32,
+    /// What that costs of the first event.
+    cost: u32,
+    kind: Kind,
+    site: SiteId,
+    /// Where it leads, or how many words a record has that is of no interest.
+    target: u64,
+}
+
+/// The cell of records that tell of no execution.
+const NOTHING: u32 = 0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Block,
+    Call,
+    Return,
+    CallIndirect,
+    JumpIndirect,
+    Jump(JumpKind),
+    Executions,
+    /// Of no interest here.
+    Other,
 }
 
 /// What is known of a cell beside what the catalogue has.
@@ -82,6 +75,10 @@ struct Thread {
     recording: bool,
     /// Blocks executed.
     blocks: u64,
+    /// When so many have been, a part is due.
+    pause: u64,
+    /// Nanoseconds in system calls: elapsed, and of processor time.
+    in_calls: [u64; 2],
     /// By site: what the last record of executions said.
     executions: HashMap<u32, u64>,
 }
@@ -108,6 +105,10 @@ struct Process {
     ended: Vec<(u64, Profile)>,
     /// Blocks that were executed by threads that have ended.
     blocks: u64,
+    /// How many had been executed when the last part was due for `--dump-every-bb`.
+    dumped: u64,
+    /// Which event counts locked instructions.
+    bus: Option<usize>,
 }
 
 /// See the module's description.
@@ -131,15 +132,18 @@ impl Recorder {
 }
 
 /// What one execution of an instruction costs; `counted`: an instruction counts as one.
-fn cost_of(width: usize, counted: bool, _events: StaticEvents) -> Vec<u64> {
+fn cost_of(width: usize, counted: bool, events: StaticEvents, bus: Option<usize>) -> Vec<u64> {
     let mut costs = vec![0; width];
+    if let Some(bus) = bus {
+        costs[bus] = u64::from(events.bus);
+    }
     costs[0] = u64::from(counted);
     costs
 }
 
 impl Process {
-    fn new(space: SpaceId, catalogue: Catalogue) -> Self {
-        Self {
+    fn new(space: SpaceId, catalogue: Catalogue, width: usize, bus: Option<usize>) -> Self {
+        let mut process = Self {
             space,
             version: 0,
             known_sites: 0,
@@ -154,7 +158,12 @@ impl Process {
             threads: HashMap::new(),
             ended: Vec::new(),
             blocks: 0,
-        }
+            dumped: 0,
+            bus,
+        };
+        let catalogue = process.catalogue.clone();
+        process.add_cell(&mut lock(&catalogue), Vec::new(), width);
+        process
     }
 
     /// Registers a cell with the instructions `addr` and what they cost.
@@ -182,51 +191,60 @@ impl Process {
                 catalogue.map(m.start.0, m.end.0, m.offset, &origin);
             }
         }
+        let bus = self.bus;
         for block in &space.blocks[self.known_blocks..] {
-            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, cost_of(width, i.counted, i.events));
+            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, cost_of(width, i.counted, i.events, bus));
             let cell = self.add_cell(catalogue, block.instructions.iter().map(costs).collect(), width);
             self.cell_of_block.push(cell);
         }
         self.known_blocks = space.blocks.len();
         for site in &space.sites[self.known_sites..] {
-            let hot = match site.kind {
-                SiteKind::Block { block } => Hot::Block { cell: self.cell_of_block[block as usize] },
-                SiteKind::Transfer { how, block, tells } => {
-                    let first = space.blocks[block as usize].instructions[0].addr.0;
-                    let cell = self.cell_of_block[block as usize];
-                    let addr = site.addr.0;
-                    let site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
-                    match how {
-                        Transfer::Call(target) => Hot::Call { cell, site, target: target.0 },
-                        Transfer::CallIndirect => Hot::CallIndirect { cell, site },
-                        Transfer::Return => Hot::Return { cell, site },
-                        Transfer::JumpIndirect => Hot::JumpIndirect { cell, site },
-                        Transfer::Jump(to) => Hot::Jump { cell, site, target: to.0, kind: JumpKind::Always, tells },
-                        Transfer::Taken(to) => {
-                            Hot::Jump { cell, site, target: to.0, kind: JumpKind::Conditional, tells }
-                        }
-                        Transfer::Onward(to) => {
-                            Hot::Jump { cell, site, target: to.0, kind: JumpKind::FallThrough, tells }
-                        }
-                    }
-                }
-                SiteKind::Executions { .. } => {
-                    let addr = site.addr.0;
-                    let cell = match self.single.get(&addr) {
-                        Some(cell) => *cell,
-                        None => {
-                            let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
-                            self.single.insert(addr, cell);
-                            cell
-                        }
-                    };
-                    Hot::Executions { cell }
-                }
-                other => Hot::Other(other.words()),
-            };
+            let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
         }
         self.known_sites = space.sites.len();
+    }
+
+    fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
+        let mut hot = Hot { cell: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let addr = site.addr.0;
+        match site.kind {
+            SiteKind::Block { block } => {
+                hot.kind = Kind::Block;
+                hot.cell = self.cell_of_block[block as usize];
+            }
+            SiteKind::Transfer { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                if tells {
+                    hot.cell = self.cell_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Call(target) => (Kind::Call, target.0),
+                    Transfer::CallIndirect => (Kind::CallIndirect, 0),
+                    Transfer::Return => (Kind::Return, 0),
+                    Transfer::JumpIndirect => (Kind::JumpIndirect, 0),
+                    Transfer::Jump(to) => (Kind::Jump(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Jump(JumpKind::Conditional), to.0),
+                    Transfer::Onward(to) => (Kind::Jump(JumpKind::FallThrough), to.0),
+                };
+            }
+            SiteKind::Executions { .. } => {
+                let cell = match self.single.get(&addr) {
+                    Some(cell) => *cell,
+                    None => {
+                        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
+                        self.single.insert(addr, cell);
+                        cell
+                    }
+                };
+                // The cell is named apart: its executions are not one each.
+                (hot.kind, hot.target) = (Kind::Executions, cell.into());
+            }
+            other => hot.target = other.words() as u64,
+        }
+        hot.cost = self.costs[hot.cell as usize * width] as u32;
+        hot
     }
 
     fn thread(&mut self, tid: i32, config: &Config) -> &mut Thread {
@@ -235,7 +253,17 @@ impl Process {
         self.threads.entry(tid).or_insert_with(|| {
             let now = vec![0; config.costs];
             let calls = Calls::new(config.clone(), &now);
-            Thread { number, calls, now, begun: false, recording: true, blocks: 0, executions: HashMap::new() }
+            Thread {
+                number,
+                calls,
+                now,
+                begun: false,
+                recording: true,
+                blocks: 0,
+                pause: u64::MAX,
+                in_calls: [0; 2],
+                executions: HashMap::new(),
+            }
         })
     }
 
@@ -290,63 +318,57 @@ impl Process {
         let width = self.costs.len() / self.cells.len().max(1);
         let Some(t) = self.threads.get_mut(&tid) else { return &[] };
         let mut rest = words;
+        if !t.begun
+            && let Some(first) = words.first().and_then(|n| self.hot.get(*n as usize))
+        {
+            t.begun = true;
+            let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
+            t.calls.begin(catalogue, self.cells[cell].start);
+        }
         while let Some((&number, operands)) = rest.split_first() {
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
-            let execute = |t: &mut Thread, catalogue: &mut Catalogue, cell: u32| {
-                if !t.begun {
-                    t.begun = true;
-                    t.calls.begin(catalogue, self.cells[cell as usize].start);
+            if hot.cell != NOTHING {
+                if t.blocks >= t.pause {
+                    return rest;
                 }
-                t.calls.block(cell);
                 t.blocks += 1;
-                let costs = &self.costs[cell as usize * width..][..width];
-                t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
-            };
-            let asks = match *hot {
-                Hot::Block { cell } => {
-                    rest = operands;
-                    execute(t, catalogue, cell);
-                    continue;
+                t.calls.block(hot.cell);
+                if width > 1 {
+                    let costs = &self.costs[hot.cell as usize * width..][1..width];
+                    t.now[1..].iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
                 }
-                Hot::Call { cell, site, target } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    execute(t, catalogue, cell);
-                    t.calls.call(catalogue, site, target, word(*low, *high), &t.now)
-                }
-                Hot::CallIndirect { cell, site } | Hot::Return { cell, site } | Hot::JumpIndirect { cell, site } => {
-                    let Some(([low, high, to_low, to_high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    execute(t, catalogue, cell);
-                    let (sp, target) = (word(*low, *high), word(*to_low, *to_high));
-                    match hot {
-                        Hot::CallIndirect { .. } => t.calls.call(catalogue, site, target, sp, &t.now),
-                        Hot::Return { .. } => t.calls.ret(catalogue, site, target, sp, &t.now),
-                        _ => t.calls.jump(catalogue, site, target, sp, JumpKind::Always, &t.now),
-                    }
-                }
-                Hot::Jump { cell, site, target, kind, tells } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    if tells {
-                        execute(t, catalogue, cell);
-                    }
-                    t.calls.jump(catalogue, site, target, word(*low, *high), kind, &t.now)
-                }
-                Hot::Executions { cell } => {
-                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
-                    rest = after;
-                    let now = word(*low, *high);
-                    let before = t.executions.insert(number, now).unwrap_or(0);
-                    let more = now.wrapping_sub(before);
-                    t.calls.cost(cell, 0, more);
-                    t.now[0] = t.now[0].wrapping_add(more);
-                    continue;
-                }
-                Hot::Other(words) => {
-                    let Some((_, after)) = rest.split_at_checked(words) else { return &[] };
-                    rest = after;
-                    continue;
+            }
+            t.now[0] += u64::from(hot.cost);
+            if hot.kind == Kind::Block {
+                rest = operands;
+                continue;
+            }
+            if hot.kind == Kind::Other {
+                let Some((_, after)) = rest.split_at_checked(hot.target as usize) else { return &[] };
+                rest = after;
+                continue;
+            }
+            let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+            rest = after;
+            let sp = word(*low, *high);
+            let asks = if hot.kind == Kind::Call {
+                t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
+            } else if let Kind::Jump(kind) = hot.kind {
+                t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)
+            } else if hot.kind == Kind::Executions {
+                let before = t.executions.insert(number, sp).unwrap_or(0);
+                let more = sp.wrapping_sub(before);
+                t.calls.cost(hot.target as u32, 0, more);
+                t.now[0] = t.now[0].wrapping_add(more);
+                continue;
+            } else {
+                let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };
+                rest = after;
+                let target = word(*low, *high);
+                match hot.kind {
+                    Kind::Return => t.calls.ret(catalogue, hot.site, target, sp, &t.now),
+                    Kind::CallIndirect => t.calls.call(catalogue, hot.site, target, sp, &t.now),
+                    _ => t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now),
                 }
             };
             if asks {
@@ -354,6 +376,30 @@ impl Process {
             }
         }
         rest
+    }
+
+    /// Writes a part if so many blocks have been executed since the last one that was due for that, and sees to it that `tid`
+    /// comes here again when the next one is.
+    fn dump_after_blocks(&mut self, pid: i32, tid: i32, every: u64, catalogue: &mut Catalogue, desk: &Desk) {
+        let executed = self.executed_blocks();
+        if executed >= self.dumped + every {
+            self.dumped += (executed - self.dumped) / every * every;
+            desk.write(pid, self.take(Trigger::Blocks(every)), catalogue);
+        }
+        let left = self.dumped + every - executed;
+        if let Some(t) = self.threads.get_mut(&tid) {
+            t.pause = t.blocks + left;
+        }
+    }
+
+    /// The cell of the instruction at `addr`, for costs that are told apart from its executions.
+    fn single_cell(&mut self, catalogue: &mut Catalogue, addr: u64, width: usize) -> u32 {
+        if let Some(cell) = self.single.get(&addr) {
+            return *cell;
+        }
+        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
+        self.single.insert(addr, cell);
+        cell
     }
 
     /// The cell of the first `n` instructions of a block.
@@ -364,7 +410,9 @@ impl Process {
         if let Some(cell) = self.heads.get(&(block, n)) {
             return *cell;
         }
-        let first = all.instructions[..n].iter().map(|i| (i.addr.0, cost_of(width, i.counted, i.events))).collect();
+        let bus = self.bus;
+        let first =
+            all.instructions[..n].iter().map(|i| (i.addr.0, cost_of(width, i.counted, i.events, bus))).collect();
         let cell = self.add_cell(catalogue, first, width);
         self.heads.insert((block, n), cell);
         cell
@@ -430,7 +478,14 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        self.processes.insert(pid, Process::new(space, catalogue));
+        // Behind it are those of system calls at most.
+        let system_calls = match self.settings.collect_systime {
+            None => 0,
+            Some(SystemTime::Nanoseconds) => 3,
+            Some(_) => 2,
+        };
+        let bus = self.settings.collect_bus.then(|| self.config.costs - 1 - system_calls);
+        self.processes.insert(pid, Process::new(space, catalogue, self.config.costs, bus));
     }
 
     fn moved(&mut self, pid: i32, space: SpaceId) {
@@ -457,6 +512,8 @@ impl Sink for Recorder {
             threads: p.threads.clone(),
             ended: p.ended.clone(),
             blocks: p.blocks,
+            dumped: p.dumped,
+            bus: p.bus,
         };
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -478,9 +535,43 @@ impl Sink for Recorder {
         p.catch_up(space, &mut catalogue, self.config.costs);
         p.thread(tid, &self.config);
         let mut rest = words;
-        while !rest.is_empty() {
+        loop {
+            let every = self.settings.dump_every_bb;
+            if every > 0 {
+                p.dump_after_blocks(pid, tid, every, &mut catalogue, &self.desk);
+            }
+            if rest.is_empty() {
+                return;
+            }
             rest = p.follow(tid, &mut catalogue, rest);
             p.requests(pid, tid, &mut catalogue, &self.desk);
+        }
+    }
+
+    fn system_call(&mut self, pid: i32, tid: i32, call: &SystemCall) {
+        let Some(unit) = self.settings.collect_systime else { return };
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.catch_up(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
+        let cell = p.single_cell(&mut catalogue, call.addr.0, self.config.costs);
+        let t = p.thread(tid, &self.config);
+        let nanoseconds = match unit {
+            SystemTime::Milliseconds => 1_000_000,
+            SystemTime::Microseconds => 1000,
+            SystemTime::Nanoseconds => 1,
+        };
+        // The last events; what remains below a unit counts with the next call.
+        let first = self.config.costs - if unit == SystemTime::Nanoseconds { 3 } else { 2 };
+        let spend = |t: &mut Thread, event: usize, n: u64| {
+            t.calls.cost(cell, event, n);
+            t.now[event] += n;
+        };
+        spend(t, first, u64::from(call.begins));
+        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.config.costs - first - 1) {
+            let before = t.in_calls[i];
+            t.in_calls[i] += time;
+            spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
         }
     }
 

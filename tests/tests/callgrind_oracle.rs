@@ -1,0 +1,217 @@
+//! The call graph of whole programs, beside Valgrind's: the same self costs, arcs, call counts and inclusive costs, address by
+//! address.
+//!
+//! What may differ, and why: the reference loses the block that ends the program, so the costs of its instructions, and of the
+//! calls that it lies in, are larger by that block here; it puts code of its own in place of what returns from signal handlers;
+//! and self costs and inclusive costs of signal handlers' ends are told apart by nothing else. Programs without libc must agree
+//! in everything else; dynamic ones in all functions outside the loader that both have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use grind_tests::build::Source;
+use grind_tests::compare::assert_none;
+use grind_tests::{run, tools};
+
+/// One part of a profile, by function and address (within the object).
+#[derive(Clone, Debug, Default)]
+struct Part {
+    ir: BTreeMap<(String, u64), u64>,
+    /// By caller, call site, callee and target: calls and inclusive cost.
+    arcs: BTreeMap<(String, u64, String, u64), (u64, u64)>,
+    jumps: BTreeMap<(String, u64, u64), u64>,
+    summary: u64,
+    totals: u64,
+}
+
+fn hex(word: &str) -> u64 {
+    u64::from_str_radix(word.strip_prefix("0x").expect("an address"), 16).expect("an address")
+}
+
+/// Reads a part with addresses and without any compression.
+fn parse(text: &str) -> Part {
+    let mut part = Part::default();
+    let (mut function, mut callee) = (String::new(), String::new());
+    let mut call: Option<(u64, u64)> = None;
+    let number = |text: &str| text.split_whitespace().next().map_or(0, |w| w.parse().expect("a number"));
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("summary:") {
+            part.summary = number(rest);
+        } else if let Some(rest) = line.strip_prefix("totals:") {
+            part.totals = number(rest);
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("calls=") {
+            let (count, target) = rest.trim().split_once(' ').expect("a count and a target");
+            call = Some((count.parse().expect("a count"), hex(target)));
+        } else if let Some(rest) = line.strip_prefix("jump=").or_else(|| line.strip_prefix("jcnd=")) {
+            let (count, target) = rest.trim().split_once(' ').expect("a count and a target");
+            call = Some((count.split('/').next().map_or(0, number), hex(target)));
+            callee = "a jump".into();
+        } else if line.starts_with("0x") {
+            let (addr, costs) = line.split_once(' ').unwrap_or((line, ""));
+            let (addr, cost) = (hex(addr), number(costs));
+            match call.take() {
+                None => *part.ir.entry((function.clone(), addr)).or_default() += cost,
+                Some((count, target)) if callee == "a jump" => {
+                    *part.jumps.entry((function.clone(), addr, target)).or_default() += count;
+                }
+                Some((count, target)) => {
+                    let arc = part.arcs.entry((function.clone(), addr, callee.clone(), target)).or_default();
+                    arc.0 += count;
+                    arc.1 += cost;
+                }
+            }
+        }
+    }
+    part.ir.retain(|_, n| *n != 0);
+    part
+}
+
+/// Runs `profiler`; its parts in order, the last one at the program's end.
+fn profiled(profiler: &[String], options: &[&str], program: &[&str], dir: &Path) -> Vec<Part> {
+    let out = dir.join(format!("profile-of-{}", profiler.len()));
+    let mut words = profiler.to_vec();
+    words
+        .extend(["--dump-instr=yes", "--dump-line=no", "--compress-strings=no", "--compress-pos=no"].map(String::from));
+    words.push(format!("--callgrind-out-file={}", out.display()));
+    words.extend(options.iter().chain(program).map(|w| (*w).to_owned()));
+    let output = run::command(&words, dir).output().expect("the profiler runs");
+    assert!(out.is_file(), "no profile: {}", String::from_utf8_lossy(&output.stderr));
+    let numbered = |i: usize| PathBuf::from(format!("{}.{i}", out.display()));
+    let mut files: Vec<_> = (1..).map(numbered).take_while(|p| p.is_file()).collect();
+    files.push(out);
+    files.iter().map(|p| parse(&std::fs::read_to_string(p).expect("a profile"))).collect()
+}
+
+fn grind() -> Vec<String> {
+    [tools::under_test(), &["--tool=callgrind".to_owned()]].concat()
+}
+
+fn reference() -> Vec<String> {
+    ["valgrind", "-q", "--tool=callgrind", "--vex-guest-chase=no"].map(String::from).to_vec()
+}
+
+/// Lines for everything that differs, but for what `fine` holds for.
+fn differences<K: Ord + std::fmt::Debug + Clone, V: PartialEq + std::fmt::Debug + Copy + Default>(
+    what: &str,
+    expected: &BTreeMap<K, V>,
+    got: &BTreeMap<K, V>,
+    fine: impl Fn(V, V) -> bool,
+) -> Vec<String> {
+    let keys: BTreeSet<_> = expected.keys().chain(got.keys()).collect();
+    let value = |m: &BTreeMap<K, V>, k| m.get(k).copied().unwrap_or_default();
+    keys.into_iter()
+        .map(|k| (k, value(expected, k), value(got, k)))
+        .filter(|(_, e, g)| e != g && !fine(*e, *g))
+        .map(|(k, e, g)| format!("{what} {k:x?}: expected {e:?}, got {g:?}"))
+        .collect()
+}
+
+/// The code that hands back from a signal handler is not the program's own under the reference.
+fn without_restorer(mut part: Part) -> Part {
+    part.ir.retain(|(name, _), _| name != "restore");
+    part
+}
+
+fn static_program(folder: &str, name: &str, options: &[&str]) {
+    if !tools::have(&["valgrind", "gcc"]) {
+        return;
+    }
+    let source = Source::open(folder, name);
+    if !source.runs_here() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = source.build(dir.path(), true).display().to_string();
+    let expected = profiled(&reference(), options, &[&path], dir.path());
+    let got = profiled(&grind(), options, &[&path], dir.path());
+    assert_eq!(got.len(), expected.len(), "{name} {options:?}: number of parts");
+    assert!(!expected.iter().all(|part| part.arcs.is_empty()), "{name}: the reference saw no call");
+    let parts = got.len();
+    for (i, (got, expected)) in got.into_iter().zip(&expected).enumerate() {
+        assert_eq!(got.summary, got.totals, "{name} {options:?}: summary and totals");
+        assert_eq!(got.summary, got.ir.values().sum::<u64>(), "{name} {options:?}: summary and rows");
+        let got = without_restorer(got);
+        // The last block, which the reference does not have: instructions that it lacks one execution of.
+        let end = i + 1 == parts;
+        let lost =
+            got.ir.iter().filter(|(k, n)| end && **n == expected.ir.get(k).copied().unwrap_or(0) + 1).count() as u64;
+        let functions: BTreeSet<&String> = got
+            .ir
+            .iter()
+            .filter(|(k, n)| end && **n == expected.ir.get(k).copied().unwrap_or(0) + 1)
+            .map(|((f, _), _)| f)
+            .collect();
+        let mut all = Vec::new();
+        if functions.len() > 1 || lost > 16 {
+            all.push(format!("more than one block was lost: {lost} in {functions:?}"));
+        }
+        all.extend(differences("cost", &expected.ir, &got.ir, |e, g| end && g == e + 1));
+        all.extend(differences("arc", &expected.arcs, &got.arcs, |e, g| end && e.0 == g.0 && g.1 == e.1 + lost));
+        if options.contains(&"--collect-jumps=yes") {
+            all.extend(differences("jump", &expected.jumps, &got.jumps, |_, _| false));
+        }
+        assert_none(&format!("{name} {options:?}, part {}", i + 1), &all);
+    }
+}
+
+macro_rules! programs {
+    ($folder:literal: $($name:ident)*) => {
+        $(#[test] fn $name() { static_program($folder, stringify!($name), &[]); })*
+    };
+}
+
+programs! { "programs": callret c_sort c_signals c_interpreter jumptable selfloops redzone loops flags rep_strings midinsn }
+
+const CALLS: &str = "../cg-calls/tests/programs";
+
+programs! { "../cg-calls/tests/programs": kinds handlers }
+
+#[test]
+fn separate_callers() {
+    for program in ["kinds", "handlers"] {
+        static_program(CALLS, program, &["--separate-callers=2"]);
+    }
+    static_program(CALLS, "kinds", &["--separate-callers3=fib"]);
+}
+
+#[test]
+fn separate_recursions() {
+    static_program(CALLS, "kinds", &["--separate-recs=1", "--separate-recs4=fib"]);
+    static_program(CALLS, "kinds", &["--skip-direct-rec=yes"]);
+}
+
+#[test]
+fn skipped_functions() {
+    let options = &["--fn-skip=sort", "--fn-skip=catcher", "--fn-skip=fib", "--fn-skip=up"];
+    static_program(CALLS, "kinds", options);
+}
+
+#[test]
+fn toggled_collection() {
+    static_program(CALLS, "kinds", &["--toggle-collect=sort", "--toggle-collect=catcher"]);
+}
+
+#[test]
+fn dumps_and_zeroes() {
+    static_program(CALLS, "kinds", &["--dump-after=sort", "--dump-after=even"]);
+    static_program(CALLS, "kinds", &["--zero-before=fib"]);
+}
+
+#[test]
+fn jumps() {
+    for program in ["kinds", "handlers"] {
+        static_program(CALLS, program, &["--collect-jumps=yes"]);
+    }
+}
+
+/// Contexts or not: without them, self costs are those of the address's function.
+#[test]
+fn without_contexts() {
+    for program in ["kinds", "handlers"] {
+        static_program(CALLS, program, &["--separate-recs=1"]);
+    }
+}
