@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId};
+use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, Transfer};
 use grind_engine::{Ask, Module, StaticEvents};
 
@@ -119,6 +119,8 @@ struct Process {
     known_blocks: usize,
     catalogue: Arc<Mutex<Catalogue>>,
     hot: Vec<Hot>,
+    /// The same for records that are nothing special.
+    steps: Vec<Step>,
     cells: Vec<Cell>,
     /// Costs of one execution of each cell, side by side.
     costs: Vec<u64>,
@@ -180,6 +182,7 @@ impl Process {
             known_blocks: 0,
             catalogue: Arc::new(Mutex::new(catalogue)),
             hot: Vec::new(),
+            steps: Vec::new(),
             cells: Vec::new(),
             costs: Vec::new(),
             cell_of_block: Vec::new(),
@@ -228,6 +231,17 @@ impl Process {
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
+            let kind = match hot.kind {
+                _ if hot.cell == NOTHING => StepKind::Other,
+                Kind::Block => StepKind::Block,
+                Kind::Call => StepKind::Call,
+                Kind::CallIndirect => StepKind::CallIndirect,
+                Kind::Return => StepKind::Return,
+                Kind::JumpIndirect => StepKind::JumpIndirect,
+                Kind::Jump(_) | Kind::Executions | Kind::Other => StepKind::Other,
+            };
+            let Hot { cell, cost, site, target, .. } = hot;
+            self.steps.push(Step { kind, cell, cost, site, target });
         }
         self.known_sites = space.sites.len();
     }
@@ -337,7 +351,10 @@ impl Process {
             let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
             t.calls.begin(catalogue, self.cells[cell].start);
         }
-        while let Some((&number, operands)) = rest.split_first() {
+        loop {
+            let done = t.calls.express(&self.steps, rest, &mut t.now[0]);
+            rest = &rest[done..];
+            let Some((&number, operands)) = rest.split_first() else { break };
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
             if hot.cell != NOTHING {
                 t.calls.block(hot.cell);
@@ -454,6 +471,7 @@ impl Sink for Recorder {
             known_blocks: p.known_blocks,
             catalogue: Arc::new(Mutex::new(copy)),
             hot: p.hot.clone(),
+            steps: p.steps.clone(),
             cells: p.cells.clone(),
             costs: p.costs.clone(),
             cell_of_block: p.cell_of_block.clone(),
