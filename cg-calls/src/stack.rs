@@ -48,9 +48,10 @@ impl Stack {
         self.frames.last()
     }
 
+    /// The frame so many below the top.
     #[inline]
-    pub(crate) fn below_top(&self) -> Option<&Frame> {
-        self.frames.len().checked_sub(2).map(|i| &self.frames[i])
+    pub(crate) fn below(&self, n: usize) -> Option<&Frame> {
+        self.frames.len().checked_sub(n + 1).map(|i| &self.frames[i])
     }
 
     /// Pops a frame where there is one cost only; returns the reading at its entry.

@@ -20,6 +20,7 @@ pub(crate) struct Way {
     pub(crate) recursions: u32,
     /// The node that the callee had the last time, and the arc to it.
     pub(crate) to_node: u32,
+    /// (If it is skipped: the row of what is skipped.)
     pub(crate) arc: u32,
     /// Where a call from here returns to.
     pub(crate) next: u64,

@@ -75,16 +75,24 @@ impl Calls {
             let Some(&[low, high]) = words.get(at + 1..at + 3).and_then(|w| w.first_chunk()) else { break };
             let sp = long(low, high);
             if step.kind == StepKind::Return {
-                // One frame, made by an ordinary call, and just that one.
+                // One frame, made by an ordinary call, and just that one; or with that of the stub that led to it.
                 let Some(frame) = self.stack.top().filter(|f| f.plain && f.sp < sp) else { break };
-                let next = self.stack.below_top().map_or(u64::MAX, |f| f.sp);
-                if next < sp || at + 5 > words.len() || !self.book.execute_again(node, step.cell) {
+                let through_stub = frame.skip != NONE;
+                let below = self.stack.below(1).map_or(u64::MAX, |f| f.sp);
+                let next = if through_stub { self.stack.below(2).map_or(u64::MAX, |f| f.sp) } else { below };
+                if through_stub && below >= sp || next < sp || at + 5 > words.len() {
+                    break;
+                }
+                if !self.book.execute_again(node, step.cell) {
                     break;
                 }
                 total = total.wrapping_add(step.cost.into());
                 (path, node) = (frame.path, frame.node);
                 let (arc, function) = (frame.arc, frame.function);
                 let entered = self.stack.drop_top_of_one();
+                if through_stub {
+                    self.stack.drop_top_of_one();
+                }
                 self.book.arcs.counts(arc)[1] += total.wrapping_sub(ahead).wrapping_sub(entered);
                 let active = &mut self.functions[function as usize].active;
                 *active = active.saturating_sub(1);
@@ -117,7 +125,66 @@ impl Calls {
                 let to_node = (way.first_node + active.min(way.recursions)).wrapping_sub(1);
                 (way.plain && way.fits(target, path, node) && to_node == way.to_node).then_some((way, active, to_node))
             });
-            let Some((way, active, to_node)) = found else { break };
+            let Some((way, active, to_node)) = found else {
+                // A stub, and the jump from it?
+                let stub = self
+                    .ways
+                    .of(step.site)
+                    .iter()
+                    .find(|way| way.skip && way.arc != NONE && way.fits(target, path, node));
+                let (Some(stub), Some(&[number, sp_low, sp_high, to_low, to_high])) =
+                    (stub, words.get(at + length..at + length + 5).and_then(|w| w.first_chunk::<5>()))
+                else {
+                    break;
+                };
+                let Some(jump) = steps.get(number as usize).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
+                let to = long(to_low, to_high);
+                let found = self.ways.of(step.site).iter().find_map(|way| {
+                    let active = self.functions.get(way.to_function as usize)?.active + 1;
+                    let to_node = (way.first_node + active.min(way.recursions)).wrapping_sub(1);
+                    (way.plain && way.fits(to, path, node) && to_node == way.to_node).then_some((way, active, to_node))
+                });
+                let Some((way, active, to_node)) = found else { break };
+                // Only from a stub is that jump known to be a call.
+                if self.quiet.knows(jump.site, to)
+                    || long(sp_low, sp_high) != sp
+                    || top < sp
+                    || !self.book.execute_again(node, step.cell)
+                {
+                    break;
+                }
+                total = total.wrapping_add(step.cost.into());
+                let skipped = Frame {
+                    sp,
+                    returns_to: stub.next,
+                    arc: NONE,
+                    function: NONE,
+                    path,
+                    node,
+                    skip: NONE,
+                    plain: false,
+                };
+                let called = Frame {
+                    sp,
+                    returns_to: 0,
+                    arc: way.arc,
+                    function: way.to_function,
+                    path,
+                    node,
+                    skip: stub.arc,
+                    plain: true,
+                };
+                self.stack.push_one(skipped, total.wrapping_sub(ahead));
+                total = total.wrapping_add(jump.cost.into());
+                self.stack.push_one(called, total.wrapping_sub(ahead));
+                self.book.skips.counts(stub.arc)[0] += u64::from(jump.cost);
+                self.book.arcs.counts(way.arc)[0] += 1;
+                self.functions[way.to_function as usize].active = active;
+                (path, node) = (way.to_path, to_node);
+                top = sp;
+                at += length + 5;
+                continue;
+            };
             if top < sp || !self.book.execute_again(node, step.cell) {
                 break;
             }

@@ -162,7 +162,8 @@ impl Calls {
         if way.skip {
             self.stack.push(frame, &self.meter, now);
             if self.skip == NONE {
-                let row = self.book.skips.row((site, self.node));
+                let row = if way.arc == NONE { self.book.skips.row((site, self.node)) } else { way.arc };
+                self.ways.at(at).arc = row;
                 self.set_skip(row, now);
             }
             return;
