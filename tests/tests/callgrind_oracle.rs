@@ -278,3 +278,20 @@ fn dynamic_program() {
     assert!(expected.len() > 20, "only {} arcs to judge by", expected.len());
     assert_none("dynamic program", &differences("arc", &expected, &got, |_, _| false));
 }
+
+/// Threads have the numbers that the reference gives them: the lowest that is free.
+#[test]
+fn threads_apart() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = Source::open("programs", "c_threads").build(dir.path(), true).display().to_string();
+    let out = dir.path().join("profile");
+    let mut words = grind();
+    words.extend(["--separate-threads=yes".into(), format!("--callgrind-out-file={}", out.display()), path]);
+    let output = run::command(&words, dir.path()).output().expect("grind runs");
+    let file = |n: u32| std::fs::read_to_string(format!("{}-{n:02}", out.display()));
+    let texts = [1, 2].map(|n| file(n).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr))));
+    for (n, text) in (1..).zip(&texts) {
+        assert!(text.contains(&format!("\nthread: {n}\n")), "{text}");
+    }
+    assert!(texts[0].contains("(below main)") && !texts[1].contains("(below main)"));
+}

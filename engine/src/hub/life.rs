@@ -65,6 +65,10 @@ impl Hub<'_> {
             child,
             Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
         );
+        let counting = self.processes.get(&child_pid).is_some_and(|p| p.counting);
+        if let Some(feed) = self.feed.as_ref().filter(|_| child_pid != child) {
+            feed.recording(child_pid, child, counting);
+        }
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);

@@ -452,7 +452,9 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        self.processes.insert(pid, Process::new(space, catalogue, self.config.costs));
+        let mut process = Process::new(space, catalogue, self.config.costs);
+        process.thread(pid, &self.config);
+        self.processes.insert(pid, process);
     }
 
     fn moved(&mut self, pid: i32, space: SpaceId) {
