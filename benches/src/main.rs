@@ -26,7 +26,7 @@ struct Options {
     /// Runs of each program, natively and under grind.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
-    /// Run Valgrind (Cachegrind, exact counts, no simulation) too, once or as often as given.
+    /// Run Valgrind (the same tool, exact counts, no simulation) too, once or as often as given.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "1", default_value_t = 0)]
     valgrind: u32,
     /// Only the tables of simulation.
@@ -35,6 +35,9 @@ struct Options {
     /// No tables of simulation.
     #[arg(long)]
     no_simulation: bool,
+    /// The tool to measure: cachegrind or callgrind (of Valgrind, too).
+    #[arg(long, default_value = "cachegrind", value_parser = ["cachegrind", "callgrind"])]
+    tool: String,
     /// Only the table of programs: no simulation, start-up, memory and growth.
     #[arg(long)]
     table_only: bool,
@@ -94,11 +97,17 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let work = tempfile::tempdir()?;
     let dir = work.path().to_owned();
-    let profile = |name: &str| format!("--cachegrind-out-file={}/{name}.%p", dir.display());
-    let own = vec![grind(options.grind.as_deref())?.display().to_string(), "-q".into(), profile("grind")];
+    let tool = options.tool.as_str();
+    let profile = |name: &str| format!("--{tool}-out-file={}/{name}.%p", dir.display());
+    let own = vec![
+        grind(options.grind.as_deref())?.display().to_string(),
+        "-q".into(),
+        format!("--tool={tool}"),
+        profile("grind"),
+    ];
     let valgrind = (options.valgrind > 0).then(|| {
-        let words = ["valgrind", "-q", "--tool=cachegrind", "--cache-sim=no", "--vex-guest-chase=no"];
-        words.iter().map(|w| (*w).to_owned()).chain([profile("valgrind")]).collect()
+        let words = ["valgrind", "-q", "--cache-sim=no", "--vex-guest-chase=no"];
+        words.iter().map(|w| (*w).to_owned()).chain([format!("--tool={tool}"), profile("valgrind")]).collect()
     });
     let ways = Ways { grind: own, valgrind, dir: dir.clone() };
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|n| n == name);

@@ -123,6 +123,18 @@ impl Book {
         }
     }
 
+    /// The same, if it is ordinary; says whether it was, and changes nothing if not.
+    #[inline]
+    pub(crate) fn execute_again(&mut self, node: u32, cell: u32) -> bool {
+        match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
+            Some(tally) if tally.node == node => {
+                tally.count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn execute_first(&mut self, node: u32, cell: u32) {

@@ -59,6 +59,14 @@ impl Meter {
         }
     }
 
+    /// If it reads one total and is collecting: how far that is ahead of the reading.
+    pub(crate) fn ahead_of_one(&self) -> Option<u64> {
+        match self.ahead[..] {
+            [ahead] if self.collecting => Some(ahead),
+            _ => None,
+        }
+    }
+
     pub(crate) fn collecting(&self) -> bool {
         self.collecting
     }

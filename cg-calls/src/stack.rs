@@ -21,6 +21,8 @@ pub(crate) struct Frame {
     pub(crate) path: PathId,
     pub(crate) node: u32,
     pub(crate) skip: u32,
+    /// Nothing is skipped, before or after, and nothing happens when it is left.
+    pub(crate) plain: bool,
 }
 
 /// Frames, the innermost last.
@@ -44,6 +46,26 @@ impl Stack {
     #[inline]
     pub(crate) fn top(&self) -> Option<&Frame> {
         self.frames.last()
+    }
+
+    /// The frame so many below the top.
+    #[inline]
+    pub(crate) fn below(&self, n: usize) -> Option<&Frame> {
+        self.frames.len().checked_sub(n + 1).map(|i| &self.frames[i])
+    }
+
+    /// Pops a frame where there is one cost only; returns the reading at its entry.
+    #[inline]
+    pub(crate) fn drop_top_of_one(&mut self) -> u64 {
+        self.frames.pop();
+        self.entered.pop().unwrap_or_default()
+    }
+
+    /// Pushes a frame where there is one cost only.
+    #[inline]
+    pub(crate) fn push_one(&mut self, frame: Frame, reading: u64) {
+        self.frames.push(frame);
+        self.entered.push(reading);
     }
 
     pub(crate) fn frame(&self, i: usize) -> &Frame {

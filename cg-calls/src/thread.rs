@@ -14,7 +14,10 @@
 //! been added since.
 
 mod costs;
+mod express;
 mod frames;
+
+pub use express::{Step, StepKind};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +28,7 @@ use crate::contexts::{Contexts, PathId, Wish};
 use crate::meter::Meter;
 use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::stack::{Frame, Stack};
-use crate::ways::{Places, Sites, Way, Ways};
+use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
 /// What to collect.
 #[derive(Clone, Debug)]
@@ -123,6 +126,7 @@ pub struct Calls {
     functions: Vec<Known>,
     ways: Ways,
     places: Places,
+    quiet: Quiet,
     sites: Sites,
     book: Book,
     stack: Stack,
@@ -161,6 +165,7 @@ impl Calls {
             functions: Vec::new(),
             ways: Ways::default(),
             places: Places::new(),
+            quiet: Quiet::new(),
             sites: Sites::default(),
             book: Book::new(n),
             stack: Stack::new(n),
@@ -215,9 +220,6 @@ impl Calls {
     /// A call at `site` to `target`; `sp` points at the return address.
     #[inline]
     pub fn call(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) -> bool {
-        if self.push_plain(site, target, sp, now) {
-            return false;
-        }
         self.check(code, site);
         self.unwind(sp, now);
         let returns_to = self.sites.get(code, site).next;
@@ -254,9 +256,16 @@ impl Calls {
         now: &[u64],
     ) -> bool {
         self.check(code, site);
+        if self.quiet.knows(site, target) && !self.config.collect_jumps {
+            self.unwind(sp, now);
+            return self.wanted();
+        }
         let from = self.sites.get(code, site).place;
         let to = self.places.get(code, target);
         let is_call = to.is_entry || from.section != to.section || from.object != to.object;
+        if !is_call {
+            self.quiet.remember(site, target);
+        }
         self.transfer(code, site, target, sp, Some(kind), is_call, now);
         self.wanted()
     }

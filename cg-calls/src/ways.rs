@@ -1,6 +1,6 @@
 //! What a site did before: the cache that keeps the hot path free of hashing.
 //!
-//! A site remembers two targets, with the context that it was in and the arc that came of it. Forgetting one costs time only:
+//! A site remembers a few targets, with the context that it was in and the arc that came of it. Forgetting one costs time only:
 //! everything here can be found again in the tables.
 
 use crate::arcs::NONE;
@@ -20,6 +20,7 @@ pub(crate) struct Way {
     pub(crate) recursions: u32,
     /// The node that the callee had the last time, and the arc to it.
     pub(crate) to_node: u32,
+    /// (If it is skipped: the row of what is skipped.)
     pub(crate) arc: u32,
     /// Where a call from here returns to.
     pub(crate) next: u64,
@@ -32,6 +33,12 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// Whether it is what a call of `target` in this context does.
+    #[inline]
+    pub(crate) fn fits(&self, target: u64, path: PathId, node: u32) -> bool {
+        self.target == target && self.node == node && self.path == path
+    }
+
     const UNKNOWN: Way = Way {
         target: 0,
         path: PathId::EMPTY,
@@ -50,32 +57,27 @@ impl Way {
     };
 }
 
+/// Ways that a site remembers.
+const WAYS: usize = 4;
+
 /// The ways of all sites.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ways {
-    ways: Vec<[Way; 2]>,
+    ways: Vec<[Way; WAYS]>,
 }
 
 impl Ways {
-    /// Where the way of `site` is, if it is remembered.
+    /// Where a way of `site` is for which `fits` holds, if it is remembered.
     #[inline]
-    pub(crate) fn find(&self, site: SiteId, target: u64, path: PathId, node: u32) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, site: SiteId, fits: impl Fn(&Way) -> bool) -> Option<(usize, usize)> {
         let ways = self.ways.get(site.0 as usize)?;
-        let fits = |way: &Way| way.target == target && way.node == node && way.path == path;
-        if fits(&ways[0]) {
-            Some((site.0 as usize, 0))
-        } else if fits(&ways[1]) {
-            Some((site.0 as usize, 1))
-        } else {
-            None
-        }
+        ways.iter().position(fits).map(|i| (site.0 as usize, i))
     }
 
-    /// What `site` did last, if it was to call `target` in this context, with nothing special about it.
+    /// The ways of `site`.
     #[inline]
-    pub(crate) fn plain(&self, site: SiteId, target: u64, path: PathId, node: u32) -> Option<&Way> {
-        let way = &self.ways.get(site.0 as usize)?[0];
-        (way.target == target && way.node == node && way.path == path && way.plain).then_some(way)
+    pub(crate) fn of(&self, site: SiteId) -> &[Way] {
+        self.ways.get(site.0 as usize).map_or(&[], |ways| &ways[..])
     }
 
     #[inline]
@@ -83,14 +85,43 @@ impl Ways {
         &mut self.ways[at.0][at.1]
     }
 
-    /// Remembers a way in place of the older one.
+    /// Remembers a way in place of the oldest one.
     pub(crate) fn remember(&mut self, site: SiteId, way: Way) -> (usize, usize) {
         let site = site.0 as usize;
         if site >= self.ways.len() {
-            self.ways.resize(site + 1, [Way::UNKNOWN; 2]);
+            self.ways.resize(site + 1, [Way::UNKNOWN; WAYS]);
         }
-        self.ways[site] = [way, self.ways[site][0]];
+        self.ways[site].copy_within(..WAYS - 1, 1);
+        self.ways[site][0] = way;
         (site, 0)
+    }
+}
+
+/// Jumps that turned out to be no calls, by site and target: nothing hangs on another one, but for frames that it may leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Quiet {
+    known: Vec<(u32, u64)>,
+}
+
+const QUIET: usize = 4096;
+
+impl Quiet {
+    pub(crate) fn new() -> Quiet {
+        Quiet { known: vec![(NONE, 0); QUIET] }
+    }
+
+    #[inline]
+    fn index(site: SiteId, target: u64) -> usize {
+        ((u64::from(site.0) << 40 ^ target).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % QUIET
+    }
+
+    #[inline]
+    pub(crate) fn knows(&self, site: SiteId, target: u64) -> bool {
+        self.known[Self::index(site, target)] == (site.0, target)
+    }
+
+    pub(crate) fn remember(&mut self, site: SiteId, target: u64) {
+        self.known[Self::index(site, target)] = (site.0, target);
     }
 }
 

@@ -349,7 +349,7 @@ pub trait Sink: Send {
     fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
     /// The thread makes the system call that ends a signal handler.
     fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
-    /// A thread begins to record (again), or ceases to.
+    /// A thread begins to record (again), or ceases to; a new one is announced like this, the first of a process is not.
     fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);

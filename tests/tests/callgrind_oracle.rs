@@ -215,3 +215,83 @@ fn without_contexts() {
         static_program(CALLS, program, &["--separate-recs=1"]);
     }
 }
+
+/// Calls between functions that are not the loader's: by caller and callee, calls and inclusive costs.
+fn calls_outside_the_loader(path: &Path) -> BTreeMap<(String, String), (u64, u64)> {
+    let text = std::fs::read_to_string(path).expect("a profile");
+    let (mut object, mut function) = (String::new(), String::new());
+    let (mut called, mut callee) = (None, String::new());
+    let mut call = None;
+    let mut arcs = BTreeMap::new();
+    let number = |text: &str| text.split_whitespace().next().map_or(0, |w| w.parse().expect("a number"));
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("ob=") {
+            object = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("cob=") {
+            called = Some(name.to_owned());
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = name.to_owned();
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            callee = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("calls=") {
+            call = Some(number(rest));
+        } else if line.starts_with("0x") {
+            let cost = number(line.split_once(' ').map_or("", |(_, costs)| costs));
+            let Some(calls) = call.take() else { continue };
+            let to = called.take().unwrap_or_else(|| object.clone());
+            if !object.contains("/ld-") && !to.contains("/ld-") {
+                let arc: &mut (u64, u64) = arcs.entry((function.clone(), callee.clone())).or_default();
+                arc.0 += calls;
+                arc.1 += cost;
+            }
+        }
+    }
+    arcs
+}
+
+/// A dynamic program, bound before it begins. What may differ: functions that are told by their addresses alone, and all that
+/// the loader's own work at start and end is part of.
+#[test]
+fn dynamic_program() {
+    if !tools::have(&["valgrind", "gcc"]) {
+        return;
+    }
+    const AROUND: &[&str] =
+        &["(below main)", "__libc_start", "call_init", "exit", "__run_exit_handlers", "__cxa_finalize", "_dl_", "???"];
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = Source::open("dynamic", "c_program").build(dir.path(), false).display().to_string();
+    let profile = |profiler: Vec<String>| {
+        let out = dir.path().join("profile");
+        let mut words = profiler;
+        let format = ["--dump-instr=yes", "--dump-line=no", "--compress-strings=no", "--compress-pos=no"];
+        words.extend(format.map(String::from));
+        words.extend([format!("--callgrind-out-file={}", out.display()), path.clone()]);
+        let output = run::command(&words, dir.path()).env("LD_BIND_NOW", "1").output().expect("the profiler runs");
+        assert!(out.is_file(), "no profile: {}", String::from_utf8_lossy(&output.stderr));
+        calls_outside_the_loader(&out)
+    };
+    let judged = |arcs: BTreeMap<(String, String), (u64, u64)>| -> BTreeMap<(String, String), (u64, u64)> {
+        let around = |name: &str| name.starts_with("0x") || AROUND.iter().any(|a| name.starts_with(a));
+        arcs.into_iter().filter(|((from, to), _)| !around(from) && !around(to)).collect()
+    };
+    let (expected, got) = (judged(profile(reference())), judged(profile(grind())));
+    assert!(expected.len() > 20, "only {} arcs to judge by", expected.len());
+    assert_none("dynamic program", &differences("arc", &expected, &got, |_, _| false));
+}
+
+/// Threads have the numbers that the reference gives them: the lowest that is free.
+#[test]
+fn threads_apart() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = Source::open("programs", "c_threads").build(dir.path(), true).display().to_string();
+    let out = dir.path().join("profile");
+    let mut words = grind();
+    words.extend(["--separate-threads=yes".into(), format!("--callgrind-out-file={}", out.display()), path]);
+    let output = run::command(&words, dir.path()).output().expect("grind runs");
+    let file = |n: u32| std::fs::read_to_string(format!("{}-{n:02}", out.display()));
+    let texts = [1, 2].map(|n| file(n).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr))));
+    for (n, text) in (1..).zip(&texts) {
+        assert!(text.contains(&format!("\nthread: {n}\n")), "{text}");
+    }
+    assert!(texts[0].contains("(below main)") && !texts[1].contains("(below main)"));
+}

@@ -133,36 +133,6 @@ impl Calls {
         left
     }
 
-    /// The way of nearly all calls: by a site that called this function last time, in the same context, without frames to be
-    /// left or anything skipped. Says whether it was one; nothing has changed if not.
-    #[inline]
-    pub(super) fn push_plain(&mut self, site: SiteId, target: u64, sp: u64, now: &[u64]) -> bool {
-        let Some(way) = self.ways.plain(site, target, self.path, self.node) else { return false };
-        if self.skip != NONE || !self.outer.is_empty() || self.stack.top().is_some_and(|top| top.sp < sp) {
-            return false;
-        }
-        let known = &mut self.functions[way.to_function as usize];
-        let active = known.active + 1;
-        let to_node = way.first_node + active.min(way.recursions) - 1;
-        if to_node != way.to_node {
-            return false;
-        }
-        known.active = active;
-        let frame = Frame {
-            sp,
-            returns_to: way.next,
-            arc: way.arc,
-            function: way.to_function,
-            path: self.path,
-            node: self.node,
-            skip: NONE,
-        };
-        self.book.arcs.counts(way.arc)[0] += 1;
-        (self.path, self.node) = (way.to_path, to_node);
-        self.stack.push(frame, &self.meter, now);
-        true
-    }
-
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -174,7 +144,7 @@ impl Calls {
         now: &[u64],
     ) {
         let site = if self.skip == NONE { site } else { self.book.skips.keys[self.skip as usize].0 };
-        let at = match self.ways.find(site, target, self.path, self.node) {
+        let at = match self.ways.find(site, |way| way.fits(target, self.path, self.node)) {
             Some(at) => at,
             None => self.learn(code, site, target),
         };
@@ -187,11 +157,13 @@ impl Calls {
             path: self.path,
             node: self.node,
             skip: self.skip,
+            plain: false,
         };
         if way.skip {
             self.stack.push(frame, &self.meter, now);
             if self.skip == NONE {
-                let row = self.book.skips.row((site, self.node));
+                let row = if way.arc == NONE { self.book.skips.row((site, self.node)) } else { way.arc };
+                self.ways.at(at).arc = row;
                 self.set_skip(row, now);
             }
             return;
@@ -204,7 +176,7 @@ impl Calls {
         }
         let first = *active == 1 && way.deepens;
         let to_node = way.first_node + (*active).min(way.recursions) - 1;
-        let arc = if way.to_node == to_node { way.arc } else { self.learn_arc(at, site, target, to_node) };
+        let arc = if way.to_node == to_node { way.arc } else { self.other_level(at, way, site, to_node) };
         frame.arc = arc;
         self.book.arcs.counts(arc)[0] += 1;
         self.stack.push(frame, &self.meter, now);
@@ -254,11 +226,17 @@ impl Calls {
         self.ways.remember(site, way)
     }
 
-    /// Finds the arc to another level of recursion than the last one.
+    /// Finds the arc to another level of recursion than that of `way`, which is at `at`.
     #[cold]
     #[inline(never)]
-    pub(super) fn learn_arc(&mut self, at: (usize, usize), site: SiteId, target: u64, to_node: u32) -> u32 {
+    pub(super) fn other_level(&mut self, at: (usize, usize), way: Way, site: SiteId, to_node: u32) -> u32 {
+        let target = way.target;
+        let known = self.ways.find(site, |w| w.fits(target, way.path, way.node) && w.to_node == to_node);
+        if let Some(known) = known {
+            return self.ways.at(known).arc;
+        }
         let arc = self.book.arcs.row(ArcKey { site, from: self.node, target, to: to_node });
+        let at = if way.to_node == NONE { at } else { self.ways.remember(site, way) };
         let way = self.ways.at(at);
         way.to_node = to_node;
         way.arc = arc;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
-use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId};
+use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_format::callgrind::SystemTime;
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
 use grind_engine::{Ask, Module, StaticEvents};
@@ -91,6 +91,8 @@ struct Process {
     known_blocks: usize,
     catalogue: Arc<Mutex<Catalogue>>,
     hot: Vec<Hot>,
+    /// The same for records that are nothing special.
+    steps: Vec<Step>,
     cells: Vec<Cell>,
     /// Costs of one execution of each cell, side by side.
     costs: Vec<u64>,
@@ -150,6 +152,7 @@ impl Process {
             known_blocks: 0,
             catalogue: Arc::new(Mutex::new(catalogue)),
             hot: Vec::new(),
+            steps: Vec::new(),
             cells: Vec::new(),
             costs: Vec::new(),
             cell_of_block: Vec::new(),
@@ -201,6 +204,17 @@ impl Process {
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
+            let kind = match hot.kind {
+                _ if hot.cell == NOTHING => StepKind::Other,
+                Kind::Block => StepKind::Block,
+                Kind::Call => StepKind::Call,
+                Kind::CallIndirect => StepKind::CallIndirect,
+                Kind::Return => StepKind::Return,
+                Kind::JumpIndirect => StepKind::JumpIndirect,
+                Kind::Jump(_) | Kind::Executions | Kind::Other => StepKind::Other,
+            };
+            let Hot { cell, cost, site, target, .. } = hot;
+            self.steps.push(Step { kind, cell, cost, site, target });
         }
         self.known_sites = space.sites.len();
     }
@@ -325,7 +339,12 @@ impl Process {
             let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
             t.calls.begin(catalogue, self.cells[cell].start);
         }
-        while let Some((&number, operands)) = rest.split_first() {
+        loop {
+            if t.pause == u64::MAX {
+                let done = t.calls.express(&self.steps, rest, &mut t.now[0], &mut t.blocks);
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
             if hot.cell != NOTHING {
                 if t.blocks >= t.pause {
@@ -485,7 +504,9 @@ impl Sink for Recorder {
             Some(_) => 2,
         };
         let bus = self.settings.collect_bus.then(|| self.config.costs - 1 - system_calls);
-        self.processes.insert(pid, Process::new(space, catalogue, self.config.costs, bus));
+        let mut process = Process::new(space, catalogue, self.config.costs, bus);
+        process.thread(pid, &self.config);
+        self.processes.insert(pid, process);
     }
 
     fn moved(&mut self, pid: i32, space: SpaceId) {
@@ -504,6 +525,7 @@ impl Sink for Recorder {
             known_blocks: p.known_blocks,
             catalogue: Arc::new(Mutex::new(copy)),
             hot: p.hot.clone(),
+            steps: p.steps.clone(),
             cells: p.cells.clone(),
             costs: p.costs.clone(),
             cell_of_block: p.cell_of_block.clone(),
