@@ -371,6 +371,34 @@ fn signals_find_the_right_context() {
     assert!(all.ir("9", "in_handler") > 0);
 }
 
+/// Lines that another context has brought in are counted once each, by every kind of access.
+#[test]
+fn lines_of_another_context_are_found_once() {
+    if !have_gcc() {
+        return;
+    }
+    let caches = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"];
+    let got = run("reuse.c", &[], &caches);
+    let all = only(&got);
+    let old = |context: &str, function: &str| {
+        let at = |name: &str| all.main.events.iter().position(|e| e == name).expect("an event");
+        let sum = |n: usize| {
+            let counts = &all.each[context].counts;
+            counts.iter().filter(|((_, f, _), _)| f == function).map(|(_, c)| c[n]).sum::<u64>()
+        };
+        (sum(at("OcD1")), sum(at("OcLL")))
+    };
+    // What differs between 10 lines and 100 is not the stack's or the counter's.
+    for (few, many, function) in [("11", "12", "touch"), ("21", "22", "straddle"), ("31", "32", "string")] {
+        assert_eq!(old(many, function).0 - old(few, function).0, 90, "{function}");
+        // What is in the D1 does not get to the LL; an instruction may.
+        assert!(old(many, function).1 <= 1 && old(few, function).1 <= 1, "{function}");
+    }
+    let (touched, _) = old("41", "touch");
+    assert_eq!(touched, 0, "the same context pushed once more is no change");
+    assert!(got.log.contains("D1: found by"), "{}", got.log);
+}
+
 #[test]
 fn merged_contexts_are_only_in_the_log() {
     if !have_gcc() {
