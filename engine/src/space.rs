@@ -144,6 +144,8 @@ pub(crate) struct SpaceTrace {
     pub(crate) map_changed: bool,
     /// Where accesses are walked through their cache, and where fetches are; 0 for none.
     pub(crate) walks: [u64; 2],
+    /// Offset of their end in the first chunk.
+    pub(crate) walks_end: u64,
 }
 
 /// See the module's description.
@@ -316,6 +318,7 @@ impl Space {
         if let Some(cache) = settings.fetches {
             self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache));
         }
+        self.trace.walks_end = chunk.used;
     }
 
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.

@@ -9,7 +9,7 @@ use super::Space;
 use crate::arena;
 use crate::transtab::Way;
 
-/// Bytes at the beginning of the first chunk that are no translations.
+/// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
 
 /// Where the first chunk has the stubs behind empty entries.
@@ -36,7 +36,7 @@ impl Space {
         self.fresh.clear();
         self.code.clear();
         for (i, c) in self.chunks.iter_mut().enumerate() {
-            c.used = if i == 0 { FIRST_USED } else { 0 };
+            c.used = if i == 0 { self.trace.walks_end.max(FIRST_USED) } else { 0 };
         }
         self.empty_tables();
     }
