@@ -59,7 +59,7 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
             Some(Point::Rep { cell, address32, site }) => at(p.index, false, Some(Repeat { cell, address32, site })),
-            Some(Point::Spilled(_)) | None => Spot::Between,
+            Some(Point::Spilled(_) | Point::RepeatWalk { .. }) | None => Spot::Between,
         };
     }
     if let Some(kind) = space.stub_at(rip) {

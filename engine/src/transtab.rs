@@ -163,6 +163,9 @@ pub(crate) enum Point {
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
     Rep { cell: u32, address32: bool, site: Option<u32> },
+    /// Between boundaries, at the start of a loop that walks a repeated instruction's accesses through the cache:
+    /// `emit::walk` says what the registers hold.
+    RepeatWalk { site: u32 },
 }
 
 /// No register.
