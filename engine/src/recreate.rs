@@ -64,7 +64,7 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             Some(Point::Rep { cell, address32, site, told }) => {
                 at(p.index, false, Some(Repeat { cell, address32, site, told }))
             }
-            Some(Point::Spilled(_) | Point::Request { .. }) | None => Spot::Between,
+            Some(Point::Spilled(_) | Point::Request { .. } | Point::RepeatWalk { .. }) | None => Spot::Between,
         };
     }
     if let Some(kind) = space.stub_at(rip) {

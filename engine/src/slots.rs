@@ -11,6 +11,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use crate::arena::{self, Scratch};
 use crate::level1::Words;
 use crate::shared_memory::read_words;
+use crate::trace::FirstLevel;
 
 /// Number of a slot in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,6 +190,30 @@ impl SlotPool {
         SlotWords { file: &self.file, at: u64::from(id.0) * arena::SLOT_SIZE }
     }
 
+    /// The state of a thread's data cache, read as a whole.
+    pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel) -> DataCache {
+        let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
+        let parts = [
+            (Scratch::Clock as u64, 1),
+            (Scratch::ContextTime as u64, 1),
+            (arena::DATA_WAYS, ways),
+            (arena::DATA_TAGS, 2 * arena::DATA_ENTRIES),
+        ];
+        DataCache(parts.map(|(at, n)| {
+            let mut bytes = vec![0; n as usize * 8];
+            let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * arena::SLOT_SIZE + at);
+            (at, bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
+        }))
+    }
+
+    /// Writes it back.
+    pub(crate) fn set_data_cache(&self, id: SlotId, state: &DataCache) {
+        for (at, words) in &state.0 {
+            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let _ = self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at);
+        }
+    }
+
     /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
     pub(crate) fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
         let (from, to) = (u64::from(from.0) * arena::SLOT_SIZE, u64::from(to.0) * arena::SLOT_SIZE);
@@ -273,5 +298,27 @@ impl Words for SlotWords<'_> {
 
     fn set(&mut self, at: u64, value: u64) {
         let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
+    }
+}
+
+/// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.
+pub(crate) struct DataCache([(u64, Vec<u64>); 4]);
+
+impl DataCache {
+    fn place(&self, at: u64) -> Option<(usize, usize)> {
+        let part = self.0.iter().position(|(from, words)| (*from..from + 8 * words.len() as u64).contains(&at))?;
+        Some((part, (at - self.0[part].0) as usize / 8))
+    }
+}
+
+impl Words for DataCache {
+    fn get(&self, at: u64) -> u64 {
+        self.place(at).map_or(0, |(part, n)| self.0[part].1[n])
+    }
+
+    fn set(&mut self, at: u64, value: u64) {
+        if let Some((part, n)) = self.place(at) {
+            self.0[part].1[n] = value;
+        }
     }
 }

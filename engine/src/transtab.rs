@@ -169,6 +169,9 @@ pub(crate) enum Point {
     /// `site`: where its accesses are recorded, if they are.
     /// `told`: where its executions are told, if they are.
     Rep { cell: u32, address32: bool, site: Option<u32>, told: Option<u32> },
+    /// Between boundaries, at the start of a loop that walks a repeated instruction's accesses through the cache:
+    /// `emit::walk` says what the registers hold.
+    RepeatWalk { site: u32 },
 }
 
 /// No register.

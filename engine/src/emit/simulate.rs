@@ -22,7 +22,7 @@ use crate::asm::Gpr;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
-use crate::transtab::{NO_REG, StubKind};
+use crate::transtab::{NO_REG, Point, StubKind};
 
 /// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
 type Lines = [(u32, u32); 2];
@@ -561,7 +561,8 @@ impl Emitter<'_> {
             self.trans.trace_sites[site as usize].kind
         {
             let repeat = Repeat { size, source, target, target_first, narrow };
-            emit_repeat_walk(&mut self.out.code, f, repeat, site);
+            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site);
+            self.points.push((again, Point::RepeatWalk { site }));
         }
     }
 

@@ -370,8 +370,9 @@ impl Repeat {
 
 /// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
 /// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped. All registers
-/// and flags come back as they were.
-pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32) {
+/// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
+/// on.
+pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
     let saves = arena::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;
@@ -460,4 +461,5 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     for (n, r) in REGISTERS.into_iter().enumerate() {
         c.load_gs(r, saves + 8 * n as u32);
     }
+    again
 }

@@ -11,7 +11,7 @@ use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{self, How, Regs, Stop, Stopped};
-use crate::transtab::{BlockId, NO_REG, STUB_BYTES, StubKind};
+use crate::transtab::{BlockId, NO_REG, Point, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -262,6 +262,14 @@ impl Hub<'_> {
                 }
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
+            }
+            let point = space.borrow().trans.point(regs.rip);
+            if let Some(Point::RepeatWalk { site }) = point
+                && regs.rax != 0
+            {
+                // It would take very many steps.
+                self.finish_repeat(tid, site, &mut regs);
+                t.set_regs(&regs).ok()?;
             }
             let stub = space.borrow().stub_at(regs.rip);
             if let Some(StubKind::Walk { site }) = stub {

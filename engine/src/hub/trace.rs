@@ -104,21 +104,40 @@ impl Hub<'_> {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
-        let (pool, space) = (p.pool.clone(), p.space.clone());
+        let pool = p.pool.clone();
         let before =
             [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
         let after = [regs.rcx, regs.rsi, regs.rdi];
+        let mut record = vec![site];
+        record.extend(before.into_iter().chain(after).flat_map(halves));
+        self.append(tid, slot, &record);
+        self.walk_repeat(tid, site, before, after);
+    }
+
+    /// The emitted walk of a repeated instruction was interrupted at the start of its loop: does the rest of it.
+    pub(super) fn finish_repeat(&mut self, tid: i32, site: u32, regs: &mut Regs) {
+        if self.feed.is_none() {
+            return;
+        }
+        let all = regs.rcx.wrapping_mul(regs.rax);
+        let after = [0, regs.rbx.wrapping_add(all), regs.rdx.wrapping_add(all)];
+        self.walk_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
+        regs.rax = 0;
+    }
+
+    /// Walks what a repeated instruction accessed between these values of rcx, rsi and rdi.
+    fn walk_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let (slot, pool, space) = (th.slot, p.pool.clone(), p.space.clone());
         let kind = space.borrow().trans.trace_sites[site as usize].kind;
         let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
             (space.borrow().trace.settings.accesses, kind)
         else {
             return;
         };
-        let mut records = vec![vec![site]];
-        records[0].extend(before.into_iter().chain(after).flat_map(halves));
         let repeat = Repeat { size, source, target, target_first, narrow };
-        let pool = pool.borrow();
-        let mut walker = Walker { words: pool.words(slot), cache, touched: Vec::new() };
+        let mut records = Vec::new();
+        let mut walker = Walker { words: pool.borrow().data_cache(slot, cache), cache, touched: Vec::new() };
         walker.repeat(repeat, before, after, |touched, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
             records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
@@ -127,7 +146,7 @@ impl Hub<'_> {
                 records.push(vec![site, low, high]);
             }
         });
-        drop(pool);
+        pool.borrow().set_data_cache(slot, &walker.words);
         for record in records {
             self.append(tid, slot, &record);
         }
