@@ -78,7 +78,7 @@ impl Control {
     }
 
     /// The next request, with the process that it is for.
-    pub fn next_asked(&mut self) -> Option<(i32, Asked)> {
+    pub fn take(&mut self) -> Option<(i32, Asked)> {
         self.runs.iter().find_map(|(pid, run)| {
             let asked = run.queue.next()?;
             run.waiting.store(false, Ordering::SeqCst);

@@ -98,7 +98,7 @@ impl CallSession {
             asked.answer(Answer::Refused(format!("process {pid} has ended")));
         }
         loop {
-            let (pid, asked) = self.control.next_asked()?;
+            let (pid, asked) = self.control.take()?;
             let ask = match &asked.request {
                 Request::Status => Ask::Look,
                 Request::Dump(_) => Ask::Dump(Some(asked.request.line().into_bytes())),
