@@ -79,6 +79,8 @@ pub(crate) fn cold_hot_threads(ways: &Ways, repeats: u32) -> Result<()> {
         println!("{argument:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
     }
 
+    contexts(ways, repeats)?;
+
     println!("\nthreads: the same work divided among them");
     println!("{:>12} {:>10} {:>10} {:>12}", "threads", "native ms", "grind ms", "slowdown");
     let program = set::compile(&ways.dir, "threads", &["-O2", "-pthread"])?;
@@ -86,6 +88,33 @@ pub(crate) fn cold_hot_threads(ways: &Ways, repeats: u32) -> Result<()> {
         let words = [program.clone(), threads.to_string(), "80000".into()];
         let (native, grind, _) = ways.times(&words, repeats, 0)?;
         println!("{threads:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
+    }
+    Ok(())
+}
+
+/// What a change of context costs, and what it costs to be in one.
+fn contexts(ways: &Ways, repeats: u32) -> Result<()> {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../include");
+    let program = set::compile(&ways.dir, "contexts", &["-O1", include])?;
+    for (what, options) in [("", &[][..]), (", caches simulated", &["--cache-sim=yes"])] {
+        println!("\ncontexts{what}: pairs of a push and a pop");
+        println!("{:>12} {:>10} {:>10} {:>12}", "pairs", "native ms", "grind ms", "us a pair");
+        let mut grind = ways.grind.clone();
+        grind.extend(options.iter().map(|o| (*o).to_owned()));
+        let ways = Ways { grind, valgrind: None, dir: ways.dir.clone() };
+        let mut base = None;
+        for pairs in [1000, 1_000_000, 4_000_000] {
+            let (native, grind, _) = ways.times(&[program.clone(), pairs.to_string()], repeats, 0)?;
+            let (first_pairs, first) = *base.get_or_insert((pairs, grind - native));
+            let each = (grind - native - first) * 1e6 / f64::from((pairs - first_pairs).max(1));
+            let each = if pairs == first_pairs { "-".to_owned() } else { format!("{each:.3}") };
+            println!("{pairs:>12} {:>10} {:>10} {each:>12}", milliseconds(native), milliseconds(grind));
+        }
+    }
+    println!("\ncontexts: fib in context 0, and in another");
+    for pairs in [0, 1] {
+        let (native, grind, _) = ways.times(&[program.clone(), pairs.to_string(), "36".into()], repeats, 0)?;
+        println!("{pairs:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
     }
     Ok(())
 }

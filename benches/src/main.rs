@@ -8,6 +8,7 @@
 mod growth;
 mod measure;
 mod set;
+mod simulation;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +32,13 @@ struct Options {
     /// The tool to measure: cachegrind or callgrind (of Valgrind, too).
     #[arg(long, default_value = "cachegrind", value_parser = ["cachegrind", "callgrind"])]
     tool: String,
-    /// Only the table of programs: no start-up, memory and growth.
+    /// Only the tables of simulation.
+    #[arg(long, conflicts_with_all = ["table_only", "no_simulation"])]
+    only_simulation: bool,
+    /// No tables of simulation.
+    #[arg(long)]
+    no_simulation: bool,
+    /// Only the table of programs: no simulation, start-up, memory and growth.
     #[arg(long)]
     table_only: bool,
     /// No memory measurements.
@@ -107,13 +114,35 @@ fn main() -> Result<()> {
     let set = set::prepare(&dir, wanted)?;
     ensure!(!set.is_empty(), "no program of the set is called {:?}", options.names);
 
+    if options.only_simulation {
+        let failed = simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
+        ensure!(failed == 0, "{failed} programs failed");
+        return Ok(());
+    }
+    let mut failed = counting(&ways, &set, &options);
+    if !options.table_only && !options.no_simulation {
+        failed += simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
+    }
+    if !options.table_only {
+        growth::start_up(&ways, options.repeats, options.valgrind)?;
+        if !options.no_memory {
+            memory(&ways, &set)?;
+        }
+        growth::cold_hot_threads(&ways, options.repeats)?;
+    }
+    ensure!(failed == 0, "{failed} programs failed");
+    Ok(())
+}
+
+/// The table of programs without simulation; returns how many failed.
+fn counting(ways: &Ways, set: &[set::Program], options: &Options) -> usize {
     println!(
         "{:<16} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "program", "native s", "grind s", "slowdown", "valgrind", "slowdown"
     );
     let (mut own_ratios, mut reference_ratios) = (Vec::new(), Vec::new());
     let mut failed = 0;
-    for program in &set {
+    for program in set {
         match ways.times(&program.words, options.repeats, options.valgrind) {
             Ok((native, grind, reference)) => {
                 let (time, ratio) = match reference {
@@ -136,22 +165,17 @@ fn main() -> Result<()> {
             }
         }
     }
-    let mean = |r: &[f64]| match r.len() {
-        0 => "-".to_owned(),
-        n => format!("{:.2}", (r.iter().map(|x| x.ln()).sum::<f64>() / n as f64).exp()),
-    };
     let label = "geometric mean of the single-threaded, compiled or interpreted ones";
     println!("{label}: grind {}, Valgrind {}", mean(&own_ratios), mean(&reference_ratios));
+    failed
+}
 
-    if !options.table_only {
-        growth::start_up(&ways, options.repeats, options.valgrind)?;
-        if !options.no_memory {
-            memory(&ways, &set)?;
-        }
-        growth::cold_hot_threads(&ways, options.repeats)?;
+/// The geometric mean, as text.
+fn mean(ratios: &[f64]) -> String {
+    match ratios.len() {
+        0 => "-".to_owned(),
+        n => format!("{:.2}", (ratios.iter().map(|x| x.ln()).sum::<f64>() / n as f64).exp()),
     }
-    ensure!(failed == 0, "{failed} programs failed");
-    Ok(())
 }
 
 fn memory(ways: &Ways, set: &[set::Program]) -> Result<()> {

@@ -38,6 +38,36 @@ pub(crate) fn seconds(words: &[String], dir: &Path) -> Result<f64> {
     Ok(begin.elapsed().as_secs_f64())
 }
 
+/// What a run took, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// By the clock on the wall.
+    pub(crate) wall: f64,
+    /// Of processors, for all its processes and threads, to 10 ms.
+    pub(crate) cpu: f64,
+}
+
+/// Both times of one run.
+///
+/// # Errors
+/// If it cannot be started or fails.
+pub(crate) fn cost(words: &[String], dir: &Path) -> Result<Cost> {
+    let before = children()?;
+    let wall = seconds(words, dir)?;
+    Ok(Cost { wall, cpu: children()? - before })
+}
+
+/// Processor time of all children that have been waited for, and of theirs, in seconds (`cutime` and `cstime` in
+/// `proc_pid_stat(5)`, in ticks of 10 ms on every Linux system for x86-64).
+fn children() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").context("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |n: usize| fields.get(n).and_then(|f| f.parse::<f64>().ok());
+    // The fields behind the name: the first is the third of all.
+    let (Some(user), Some(system)) = (ticks(16 - 3), ticks(17 - 3)) else { anyhow::bail!("/proc/self/stat: {stat:?}") };
+    Ok((user + system) / 100.0)
+}
+
 /// The largest sum, over all processes of the command, of memory in MiB: resident pages, shared ones divided among those
 /// that share them. Sampled every 10 ms, so short peaks may be missed.
 ///

@@ -4,6 +4,8 @@
 //! the queue until the run takes it, does it and answers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +31,10 @@ pub struct Listener {
 #[derive(Debug)]
 pub struct Queue {
     asked: Receiver<Asked>,
-    listener: Listener,
+    /// Removes the socket, last of all.
+    _listener: Listener,
+    /// The listening socket by another name: shutting it down ends the waiting for clients.
+    waiting: UnixStream,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -67,6 +72,7 @@ impl Listener {
     /// There can be no more threads.
     pub fn start(mut self, wake: impl Fn() + Send + 'static) -> io::Result<Queue> {
         let socket = self.socket.take().ok_or_else(|| io::Error::other("the socket is in use"))?;
+        let waiting = UnixStream::from(OwnedFd::from(socket.try_clone()?));
         let (sender, asked) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let (pid, stopped) = (self.pid, Arc::clone(&stop));
@@ -79,7 +85,7 @@ impl Listener {
                 let _ = client.and_then(|client| serve(&client, pid, &sender, &wake));
             }
         })?;
-        Ok(Queue { asked, listener: self, stop, thread: Some(thread) })
+        Ok(Queue { asked, _listener: self, waiting, stop, thread: Some(thread) })
     }
 }
 
@@ -96,8 +102,8 @@ impl Drop for Queue {
         self.stop.store(true, Ordering::Release);
         // A request that nobody takes any more must not keep its client, and so the thread, waiting.
         while self.next().is_some() {}
-        // Makes the thread look.
-        let _ = UnixStream::connect(place::socket(&self.listener.base, self.listener.pid));
+        // Makes the thread look, even if somebody has removed the folder.
+        let _ = self.waiting.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             while !thread.is_finished() {
                 while self.next().is_some() {}

@@ -197,6 +197,15 @@ fn a_run_that_ended_leaves_nothing_behind_and_its_number_can_come_again() {
 }
 
 #[test]
+fn a_run_ends_although_its_folder_was_removed() {
+    let base = tempfile::tempdir().unwrap();
+    let run = Run::start(base.path(), 8, "prog");
+    assert_eq!(text(&control(base.path(), &["8"])), "PID 8: prog\n");
+    std::fs::remove_dir_all(base.path().join("grind-callgrind-8")).unwrap();
+    drop(run);
+}
+
+#[test]
 fn a_client_that_misbehaves_does_not_keep_others_out() {
     let base = tempfile::tempdir().unwrap();
     let run = Run::start(base.path(), 6, "prog");

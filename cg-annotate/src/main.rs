@@ -4,6 +4,7 @@
 //! changes one; what it cannot read it names.
 #![forbid(unsafe_code)]
 
+mod by_context;
 mod columns;
 mod json;
 mod load;
@@ -39,11 +40,15 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
+    let invocation = args.iter().map(|arg| arg.as_bytes()).collect::<Vec<_>>().join(&b' ');
+    if options.by_context {
+        return by_context::run(options, &invocation).map(|()| exit::SUCCESS);
+    }
     let mut model = load::model(options)?;
     model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
     let verdicts = model.verdicts(&options.fail_above)?;
     let style = Style {
-        invocation: args.iter().map(|arg| arg.as_bytes()).collect::<Vec<_>>().join(&b' '),
+        invocation,
         threshold: options.threshold,
         percentages: options.percentages(),
         annotate: options.annotates(),

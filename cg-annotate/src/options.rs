@@ -18,6 +18,10 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) diff: bool,
 
+    /// Print what each function costs in each context that the program has named by client requests
+    #[arg(long, conflicts_with_all = ["diff", "json", "github_summary"])]
+    pub(crate) by_context: bool,
+
     /// Rename source files by s/OLD/NEW/, with flags g (all matches) and i (ignore case)
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = substitution)]
     pub(crate) mod_filename: Option<Substitution>,

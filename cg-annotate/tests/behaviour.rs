@@ -346,3 +346,73 @@ fn help_and_version_need_no_file() {
     assert_eq!(text(&version.stdout), format!("cg_annotate-{}\n", env!("CARGO_PKG_VERSION")));
     assert!(Command::new(env!("CARGO_BIN_EXE_cg_annotate")).arg("-h").output().unwrap().status.success());
 }
+
+fn context(name: &str, rows: &str, summary: &str) -> String {
+    format!("desc: Context:          {name}\ncmd: x\nevents: Ir Dr\n{rows}summary: {summary}\n")
+}
+
+#[test]
+fn contexts_are_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "out",
+        "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 7000 3\nfn=g\n1 2000 0\nfl=b.c\nfn=g\n1 1000 0\nsummary: 10000 3\n",
+    );
+    write("out.ctx-10", &context("10", "fl=a.c\nfn=f\n1 1000 1\n", "1000 1"));
+    write("out.ctx-9", &context("9", "fl=a.c\nfn=f\n1 2000 0\n3 1000 0\n", "3000 0"));
+    write("out.ctx-conv", &context("conv 1", "fl=a.c\nfn=f\n1 3000 2\nfn=g\n1 2000 0\n", "5000 2"));
+    write("out.ctx-x", &context("x", "fl=b.c\nfn=g\n1 999 0\nfn=small\n1 1 0\n", "1000 0"));
+    let table = "\
+9______________  10_____________  conv 1_________  x______________  (all)__________  function
+
+3,000 (30.0%)  1,000 (10.0%)  5,000 (50.0%)  1,000 (10.0%)  10,000 (100.0%)  PROGRAM TOTALS
+3,000 (30.0%)  1,000 (10.0%)  3,000 (30.0%)              .    7,000 (70.0%)  f
+            .              .  2,000 (20.0%)              .    2,000 (20.0%)  g (a.c)
+            .              .              .     999 (10.0%)      999 (10.0%)  g (b.c)
+";
+    let normal = |text: &str| text.replace('_', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = run(folder.path(), &["--by-context", "out"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let printed = text(&output.stdout);
+    assert!(normal(&printed).contains(&normal(table)), "{printed}");
+    // Columns are aligned.
+    let lines: Vec<&str> =
+        printed.lines().skip_while(|l| !l.ends_with("  function")).filter(|l| !l.is_empty()).collect();
+    let at = |line: &str, word: &str| line.find(word);
+    assert_eq!(at(lines[0], "function"), at(lines[1], "PROGRAM"));
+    assert_eq!(at(lines[0], "function"), at(lines[4], "g (b.c)"));
+    // The same from the parts, each only once.
+    let parts = ["--by-context", "out.ctx-10", "out.ctx-9", "out.ctx-conv", "out.ctx-x", "out"];
+    let again = text(&run(folder.path(), &parts).stdout);
+    let body = |text: &str| text.split_once("-- Function x context").unwrap().1.to_owned();
+    assert_eq!(body(&again), body(&printed));
+    // Other events, no percentages, everything above no threshold.
+    let args = ["--by-context", "--show=Dr,Ir", "--threshold=0", "--show-percs=no", "out.ctx-10", "out.ctx-x"];
+    let counts = text(&run(folder.path(), &args).stdout);
+    let table = "Function x context: Dr RULE 10 x (all) function 1 . 1 PROGRAM TOTALS 1 . 1 f";
+    let ruled = normal(&counts).replace(&"-".repeat(80), "RULE");
+    assert!(ruled.contains(table), "{counts}");
+    assert!(
+        ruled.ends_with("10 x (all) function 1,000 1,000 2,000 PROGRAM TOTALS 1,000 . 1,000 f . 999 999 g . 1 1 small")
+    );
+}
+
+#[test]
+fn contexts_that_are_none_are_refused() {
+    let folder = folder();
+    let wrong = |args: &[&str]| {
+        let output = run(folder.path(), args);
+        (output.status.code().unwrap(), text(&output.stderr))
+    };
+    let (code, message) = wrong(&["--by-context", "old"]);
+    assert_eq!(code, 1);
+    assert!(message.contains("old: no context is named in it"), "{message}");
+    fs::write(folder.path().join("one"), context("1", "fl=a.c\nfn=f\n1 1 1\n", "1 1")).unwrap();
+    fs::write(folder.path().join("two"), "desc: Context: 2\ncmd: x\nevents: Ir\nsummary: 0\n").unwrap();
+    let (code, message) = wrong(&["--by-context", "one", "two"]);
+    assert_eq!(code, 1);
+    assert!(message.contains("two: events in data files don't match: `Ir` here, `Ir Dr` in one"), "{message}");
+    assert_eq!(wrong(&["--by-context", "--show=Xx", "one"]).0, 1);
+    assert_eq!(wrong(&["--by-context", "--diff", "one", "two"]).0, 2);
+}

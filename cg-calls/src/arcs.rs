@@ -69,6 +69,11 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
         &mut self.counts[start..start + self.width]
     }
 
+    /// The same, to look at.
+    pub(crate) fn at(&self, row: u32) -> &[u64] {
+        &self.counts[row as usize * self.width..][..self.width]
+    }
+
     /// Keys and counts, in the order in which they were first seen.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (K, &[u64])> {
         self.keys.iter().copied().zip(self.counts.chunks_exact(self.width))

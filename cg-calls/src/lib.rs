@@ -39,4 +39,4 @@ mod ways;
 
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 pub use profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
-pub use thread::{Calls, Config, JumpKind, Request, Step, StepKind};
+pub use thread::{Active, Calls, Config, JumpKind, Request, Step, StepKind};

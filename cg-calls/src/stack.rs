@@ -87,6 +87,11 @@ impl Stack {
         Some((frame, Readings { all: &mut self.entered, start }))
     }
 
+    /// The same, to look at.
+    pub(crate) fn entered(&self, i: usize) -> &[u64] {
+        &self.entered[i * self.costs..][..self.costs]
+    }
+
     /// The readings at entry of a frame.
     pub(crate) fn readings(&mut self, i: usize) -> &mut [u64] {
         &mut self.entered[i * self.costs..][..self.costs]

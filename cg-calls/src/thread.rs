@@ -105,6 +105,17 @@ struct Outer {
     stack: Option<Range<u64>>,
 }
 
+/// A call that is going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// The function that was called.
+    pub function: FunctionId,
+    /// How often it was called from there since the last dump.
+    pub calls: u64,
+    /// What this call has cost since then, with all that it called.
+    pub costs: Vec<u64>,
+}
+
 /// One thread's calls. See the crate's description for the order of events.
 ///
 /// Events answer whether there is a [request](Calls::take_request), which must be dealt with before the next event.
@@ -391,6 +402,43 @@ impl Calls {
     pub fn zero(&mut self, now: &[u64]) {
         self.settle(now, false);
         self.reset();
+    }
+
+    /// What was collected since the last dump.
+    pub fn collected(&self, now: &[u64]) -> Vec<u64> {
+        let mut sum = self.done.clone();
+        let mut add = |reading: &[u64], base: &[u64]| {
+            sum.iter_mut().zip(reading.iter().zip(base)).for_each(|(sum, (reading, base))| *sum += reading - base);
+        };
+        add(&self.meter.read_all(now), &self.base);
+        self.outer.iter().for_each(|o| add(&o.reading, &o.base));
+        sum
+    }
+
+    /// The calls that are going on, innermost first, as [`backtrace`](Calls::backtrace) shows them. A root was called once,
+    /// and its costs are those of its state.
+    pub fn going_on(&self, now: &[u64]) -> Vec<Active> {
+        let mut arcs = (0..self.stack.len()).rev().filter(|i| self.stack.frame(*i).arc != NONE);
+        let mut roots: Vec<(Vec<u64>, &[u64])> = vec![(self.meter.read_all(now), &self.base)];
+        roots.extend(self.outer.iter().rev().map(|o| (o.reading.clone(), &o.base[..])));
+        let mut state = 0;
+        let mut found = Vec::new();
+        for (function, site) in self.backtrace() {
+            let Some((reading, base)) = roots.get(state) else { break };
+            let since = |from: &[u64]| reading.iter().zip(from).map(|(now, then)| now - then).collect();
+            let active = match site.and_then(|_| arcs.next()) {
+                Some(frame) => {
+                    let calls = self.book.arcs.at(self.stack.frame(frame).arc)[0];
+                    Active { function, calls, costs: since(self.stack.entered(frame)) }
+                }
+                None => {
+                    state += 1;
+                    Active { function, calls: 1, costs: since(base) }
+                }
+            };
+            found.push(active);
+        }
+        found
     }
 
     /// The functions on the stack, innermost first: those of skipped calls are left out, and where a signal handler

@@ -134,19 +134,20 @@ fn records_and_events_agree() {
             calls.begin(&mut program, at(1, 0));
             (calls, 0u64)
         });
-        let mut done = 0;
+        let (mut done, mut executed) = (0, 0);
         while done < walk.words.len() {
-            let n = records.0.express(&walk.steps, &walk.words[done..], &mut records.1);
+            let n = records.0.express(&walk.steps, &walk.words[done..], &mut records.1, &mut executed);
             done += n;
             fast += n;
             if done < walk.words.len() {
                 done += event(&mut records.0, &mut program, &walk, done, &mut records.1);
+                executed += 1;
             }
         }
         for &at in &walk.records {
             event(&mut events.0, &mut program, &walk, at, &mut events.1);
         }
-        assert_eq!(records.1, events.1, "seed {seed}");
+        assert_eq!((executed, records.1), (walk.records.len() as u64, events.1), "seed {seed}");
         let [now] = [[events.1]];
         let sorted = |mut calls: Calls| {
             let mut profile = calls.take(&now);

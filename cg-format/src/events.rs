@@ -63,6 +63,10 @@ events! {
     SP_LOSS2 = "SpLoss2", "bytes never used of evicted last-level lines";
     /// Global bus events.
     GE = "Ge", "global bus events (locked instructions)";
+    /// Old lines hit in the first level.
+    OC_D1 = "OcD1", "first-level data cache hits on lines of before the last change of context";
+    /// Old lines hit in the last level.
+    OC_LL = "OcLL", "last-level cache hits on lines of before the last change of context";
     /// Calls of memory allocation.
     ALLOC_COUNT = "allocCount", "calls of memory allocation";
     /// Bytes allocated.

@@ -10,7 +10,7 @@
 //! last level is a reuse, too: it is memory that need not be read.
 
 use crate::geometry::{Geometries, Geometry};
-use crate::hierarchy::{Port, Served};
+use crate::hierarchy::{LastLevel, Level1, Port, Served};
 use crate::lru::Lru;
 use crate::slots::SlotLru;
 use crate::usage::Level;
@@ -34,6 +34,13 @@ struct Mark {
 impl Owned {
     fn new(geometry: Geometry) -> Self {
         let lru = SlotLru::new(geometry);
+        let marks = vec![Mark::default(); lru.len()].into();
+        Self { lru, marks, epoch: 0 }
+    }
+
+    /// With what `lru` holds, all of context 0 and not old.
+    fn of(lru: &Lru) -> Self {
+        let lru = SlotLru::of(lru);
         let marks = vec![Mark::default(); lru.len()].into();
         Self { lru, marks, epoch: 0 }
     }
@@ -70,6 +77,12 @@ impl ContextLastLevel {
         Self { cache: Owned::new(geometries.ll) }
     }
 
+    /// One that holds what `last_level` does: all of it is of context 0, and not old before the next change.
+    #[must_use]
+    pub fn of(last_level: &LastLevel) -> Self {
+        Self { cache: Owned::of(&last_level.cache) }
+    }
+
     /// A thread of the process changes its context: all lines are old.
     pub fn change(&mut self) {
         self.cache.epoch += 1;
@@ -96,6 +109,13 @@ impl ContextLevel1 {
     #[must_use]
     pub fn new(geometries: &Geometries) -> Self {
         Self { i1: Lru::new(geometries.i1), d1: Owned::new(geometries.d1) }
+    }
+
+    /// Caches that hold what those of `level1` do: all of it is of context 0, and not old before the next change.
+    #[must_use]
+    pub fn of(level1: &Level1) -> Self {
+        let [d1, i1] = &level1.caches;
+        Self { i1: i1.clone(), d1: Owned::of(d1) }
     }
 
     /// The thread changes its context: all its lines are old. The last level has to be told, too.

@@ -53,13 +53,13 @@ pub enum Port {
 #[derive(Clone, Debug)]
 pub struct Level1 {
     /// By port.
-    caches: [Lru; 2],
+    pub(crate) caches: [Lru; 2],
 }
 
 /// The last-level cache of one process.
 #[derive(Clone, Debug)]
 pub struct LastLevel {
-    cache: Lru,
+    pub(crate) cache: Lru,
 }
 
 impl LastLevel {

@@ -34,6 +34,16 @@ impl Lru {
         self.assoc
     }
 
+    /// The numbers of the lines, set by set, the most recently used first.
+    pub(crate) fn lines(&self) -> &[u64] {
+        &self.lines
+    }
+
+    /// How far an address is shifted to become a line's number.
+    pub(crate) fn line_bits(&self) -> u32 {
+        self.line_bits
+    }
+
     /// Accesses `size` bytes at `addr`, at least one. Returns whether any of their lines had to be loaded.
     ///
     /// An access to two lines makes both the most recently used of their sets, in order.

@@ -4,6 +4,7 @@
 //! all slots start as line 0.
 
 use crate::geometry::Geometry;
+use crate::lru::Lru;
 
 /// Tags and the order of use; what else is known about a line is the user's.
 #[derive(Clone, Debug)]
@@ -27,6 +28,14 @@ impl SlotLru {
             assoc: geometry.assoc() as usize,
             line_bits: geometry.line_bits(),
         }
+    }
+
+    /// A cache that holds what `lru` does.
+    pub(crate) fn of(lru: &Lru) -> Self {
+        let lines: Box<[u64]> = lru.lines().into();
+        let slots = (0..lines.len() as u32).collect();
+        let (assoc, line_bits) = (lru.assoc(), lru.line_bits());
+        Self { set_mask: (lines.len() / assoc) as u64 - 1, lines, slots, assoc, line_bits }
     }
 
     /// How many slots there are.

@@ -152,6 +152,12 @@ requests! {
     CallgrindStartInstrumentation = 0x4354_0004, "VG_USERREQ__START_INSTRUMENTATION";
     /// Callgrind: do not instrument from here on.
     CallgrindStopInstrumentation = 0x4354_0005, "VG_USERREQ__STOP_INSTRUMENTATION";
+    /// grind: (context) books what follows to this context of the statistics.
+    GrindPushContext = 0x4752_0000, "VG_USERREQ__GR_PUSH_CONTEXT";
+    /// grind: back to the context before the last push.
+    GrindPopContext = 0x4752_0001, "VG_USERREQ__GR_POP_CONTEXT";
+    /// grind: (name) answers the number of the context of this name.
+    GrindNameContext = 0x4752_0002, "VG_USERREQ__GR_NAME_CONTEXT";
 }
 
 impl Request {
@@ -230,6 +236,106 @@ pub mod cachegrind {
     /// Counts no longer. A warning is logged if it does not count already.
     pub fn stop_instrumentation() {
         raw::harmless(0, Request::CachegrindStopInstrumentation, [0; 5]);
+    }
+}
+
+/// Contexts of the statistics: what a thread executes in one of them is counted apart, too. Only grind knows these requests;
+/// under Valgrind, and natively, nothing happens.
+///
+/// A context is a number of the program's own choosing, or a name. Every program starts in context 0. Each thread has a stack
+/// of its own; a thread that has pushed nothing is in the context of the thread that created it.
+///
+/// ```
+/// use grind_client_requests::contexts::{Context, NamedContext};
+///
+/// static LOAD: NamedContext = NamedContext::new(c"load");
+/// static SUM: NamedContext = NamedContext::new(c"sum");
+///
+/// let numbers: Vec<u64> = {
+///     let _context = LOAD.enter();
+///     (0..1000).collect() // counted as "load"
+/// };
+/// let _context = SUM.enter();
+/// let mut sum = 0;
+/// for (n, chunk) in numbers.chunks(100).enumerate() {
+///     let _context = Context::enter(n as u64 + 1);
+///     sum += chunk.iter().sum::<u64>(); // counted as contexts 1 to 10, by chunk
+/// }
+/// assert_eq!(sum, 499_500);
+/// ```
+pub mod contexts {
+    use crate::{Request, raw};
+    use core::ffi::CStr;
+    use core::marker::PhantomData;
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    /// What this thread executes from here on belongs to `context`.
+    #[inline(always)]
+    pub fn push_context(context: u64) {
+        raw::harmless(0, Request::GrindPushContext, [context, 0, 0, 0, 0]);
+    }
+
+    /// What this thread executes from here on belongs to the context before the last push. A pop too many is ignored; the
+    /// first one is reported.
+    #[inline(always)]
+    pub fn pop_context() {
+        raw::harmless(0, Request::GrindPopContext, [0; 5]);
+    }
+
+    /// The number of the context with this name, the same every time: none below 2^32. 0 natively.
+    #[must_use]
+    pub fn context_named(name: &CStr) -> u64 {
+        raw::harmless(0, Request::GrindNameContext, [name.as_ptr() as u64, 0, 0, 0, 0])
+    }
+
+    /// While it lives, its thread is in a context. It leaves it when it is dropped.
+    #[derive(Debug)]
+    #[must_use = "the context ends when this is dropped"]
+    pub struct Context {
+        /// The stack is the thread's.
+        not_send: PhantomData<*const ()>,
+    }
+
+    impl Context {
+        /// Pushes a context.
+        #[inline(always)]
+        pub fn enter(context: u64) -> Self {
+            push_context(context);
+            Self { not_send: PhantomData }
+        }
+    }
+
+    impl Drop for Context {
+        #[inline(always)]
+        fn drop(&mut self) {
+            pop_context();
+        }
+    }
+
+    /// A context with a name, whose number is asked for once.
+    #[derive(Debug)]
+    pub struct NamedContext {
+        name: &'static CStr,
+        number: AtomicU64,
+    }
+
+    impl NamedContext {
+        /// The context with this name.
+        #[must_use]
+        pub const fn new(name: &'static CStr) -> Self {
+            Self { name, number: AtomicU64::new(0) }
+        }
+
+        /// Pushes it.
+        #[inline(always)]
+        pub fn enter(&self) -> Context {
+            let mut number = self.number.load(Ordering::Relaxed);
+            if number == 0 {
+                number = context_named(self.name);
+                self.number.store(number, Ordering::Relaxed);
+            }
+            Context::enter(number)
+        }
     }
 }
 

@@ -145,6 +145,16 @@ int main(void)
     CALLGRIND_DUMP_STATS_AT("here");
     CALLGRIND_STOP_INSTRUMENTATION;
     CALLGRIND_START_INSTRUMENTATION;
+    CG_PUSH_CONTEXT(7);
+    CG_PUSH_CONTEXT_NAMED("named");
+    CG_PUSH_CONTEXT_NAMED(tool);
+    if (CG_CONTEXT_NAMED("named")) printf("named\n");
+    CG_POP_CONTEXT();
+    CG_POP_CONTEXT();
+    CG_POP_CONTEXT();
+    CG_POP_CONTEXT();
+    if (VG_IS_TOOL_USERREQ('G', 'R', VG_USERREQ__GR_POP_CONTEXT) && !VG_IS_TOOL_USERREQ('C', 'G', VG_USERREQ__GR_POP_CONTEXT))
+        printf("own\n");
     if (VG_IS_TOOL_USERREQ('C', 'T', VG_USERREQ__ZERO_STATS)) printf("done\n");
     return 0;
 }
@@ -157,7 +167,7 @@ fn natively_nothing_happens() {
         let program = compile(folder.path(), compiler, options, EVERYTHING);
         let output = run(&mut Command::new(program));
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed, "running 0\nprinted 0\nunknown 42\nerrors 0\ndone\n", "{compiler} {options:?}");
+        assert_eq!(printed, "running 0\nprinted 0\nunknown 42\nerrors 0\nown\ndone\n", "{compiler} {options:?}");
         assert!(output.stderr.is_empty());
     }
 }
@@ -174,7 +184,7 @@ fn without_requests_the_same_code_compiles() {
     let preamble = [0x48, 0xc1, 0xc7, 0x03, 0x48, 0xc1, 0xc7, 0x0d];
     assert!(!bytes.windows(preamble.len()).any(|w| w == preamble), "no request is compiled in");
     let printed = String::from_utf8(run(&mut Command::new(program)).stdout).unwrap();
-    assert_eq!(printed, "running 0\nprinted 0\nunknown 42\nerrors 0\ndone\n");
+    assert_eq!(printed, "running 0\nprinted 0\nunknown 42\nerrors 0\nown\ndone\n");
 }
 
 /// What `program` prints under Valgrind, on standard output and to the log without process IDs.
@@ -198,22 +208,22 @@ fn valgrind_understands_the_headers() {
         let folder = tempfile::tempdir().unwrap();
         let program = compile(folder.path(), compiler, options, EVERYTHING);
         let (printed, log) = under_valgrind(folder.path(), &program);
-        assert_eq!(printed, "running 1\nprinted 16\nunknown 42\nerrors 0\ndone\n", "{compiler} {options:?}");
+        assert_eq!(printed, "running 1\nprinted 16\nunknown 42\nerrors 0\nown\ndone\n", "{compiler} {options:?}");
         assert_eq!(log, ["one 1 two   3.0", "back x"]);
     }
 }
 
-/// The example program, which cargo has built beside this test.
-fn example() -> PathBuf {
+/// An example program, which cargo has built beside this test.
+fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(Path::parent).unwrap().join("examples/talk");
+    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
     assert!(program.exists(), "{} is not built", program.display());
     program
 }
 
 #[test]
 fn the_crate_is_silent_natively() {
-    let printed = String::from_utf8(run(&mut Command::new(example())).stdout).unwrap();
+    let printed = String::from_utf8(run(&mut Command::new(example("talk"))).stdout).unwrap();
     assert_eq!(printed, "running 0\ntool -\nprinted 0\ndone\n");
 }
 
@@ -223,9 +233,28 @@ fn valgrind_understands_the_crate() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (printed, log) = under_valgrind(folder.path(), &example());
+    let (printed, log) = under_valgrind(folder.path(), &example("talk"));
     // Older versions do not tell the tool's name.
     let printed = printed.replace("tool cachegrind", "tool -");
     assert_eq!(printed, "running 1\ntool -\nprinted 7\ndone\n");
     assert_eq!(log, ["100 %s"]);
+}
+
+/// The annotated pipelines do natively what they say, and under Valgrind the same without a word about it.
+#[test]
+fn annotated_pipelines_run_anywhere() {
+    if !have("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/pipeline.c");
+    let text = fs::read_to_string(source).unwrap();
+    for program in [compile(folder.path(), "gcc", &["-std=c11", "-O1", "-pedantic"], &text), example("pipeline")] {
+        let native = String::from_utf8(run(&mut Command::new(&program)).stdout).unwrap();
+        assert!(native.lines().count() > 0 && native.lines().all(|l| l.parse::<f64>().is_ok()), "{native}");
+        if have("valgrind") {
+            let (printed, log) = under_valgrind(folder.path(), &program);
+            assert_eq!((printed, log), (native, vec![]));
+        }
+    }
 }

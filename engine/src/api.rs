@@ -28,8 +28,12 @@ pub struct Settings {
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
     pub count_at_start: bool,
+    /// Bytes of translated code from which on all translations are thrown away and made anew.
+    pub code_limit: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
+    /// Whether the guest's requests to change the context of the statistics are served.
+    pub contexts: bool,
 }
 
 /// How the first process ended.
@@ -130,7 +134,7 @@ pub struct InstructionCount {
 
 /// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
 /// them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StaticEvents {
     /// Loads.
     pub reads: u8,
@@ -142,6 +146,17 @@ pub struct StaticEvents {
     pub conditional: bool,
     /// It is an indirect jump or call.
     pub indirect: bool,
+}
+
+/// What a process has executed in one context of the statistics.
+#[derive(Clone, Debug)]
+pub struct ContextCounts {
+    /// Its number.
+    pub context: u64,
+    /// Its name, if it was given one.
+    pub name: Option<Vec<u8>>,
+    /// As [`ProcessReport::counts`].
+    pub counts: Vec<InstructionCount>,
 }
 
 /// What a process has executed.
@@ -163,6 +178,8 @@ pub struct ProcessReport<'a> {
     pub modules: &'a [Module],
     /// Executed instructions; in no order to rely on.
     pub counts: &'a [InstructionCount],
+    /// The same, by context: the sum over them is `counts`. Empty if the process has never left context 0.
+    pub contexts: &'a [ContextCounts],
 }
 
 /// Something the user should be told. The text has no prefix and no line end.

@@ -3,7 +3,8 @@
 //!
 //! A *slot* is what `gs` points to: a header page with scratch space, then 64-bit cells (block counters and counters of
 //! single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
-//! one thread at a time runs on a slot.
+//! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: their headers and
+//! all from [`TRACE_AREA`] on are the same memory, mapped several times; only the cells are each slot's own.
 
 /// Bytes of a slot: header and cells. Only touched pages take memory.
 pub(crate) const SLOT_SIZE: u64 = 64 << 20;
@@ -11,25 +12,54 @@ pub(crate) const SLOT_SIZE: u64 = 64 << 20;
 /// Bytes of a slot's header; the cells follow.
 pub(crate) const SLOT_HEADER: u64 = 4096;
 
-/// Offset in a slot of what tracing needs: the filters' tables, then the trace buffer, then a page that cannot be written.
-pub(crate) const TRACE_AREA: u64 = SLOT_SIZE - (1 << 20);
+/// Offset in a slot of what tracing needs: the state of the thread's own caches and predictors (all zeros at first), then
+/// the trace buffer, then a page that cannot be written.
+pub(crate) const TRACE_AREA: u64 = SLOT_SIZE - (16 << 20);
 
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 
-/// Offset of the instruction filter's table: for each set, the number of the code line used last (32 bits).
-pub(crate) const FETCH_TABLE: u64 = TRACE_AREA;
-/// Offset of the data filter's table: for each set, the address of the line used last (64 bits).
-pub(crate) const ACCESS_TABLE: u64 = TRACE_AREA + 4096;
-/// The most entries of a filter's table. A cache with more sets is filtered as if sets with equal low bits were one, which
-/// lets more accesses through, never too few.
-pub(crate) const MAX_FILTER: u32 = 512;
+/// Code lines: by number, when each was fetched from last, 0 if it is not in the cache.
+pub(crate) const LINES: u64 = TRACE_AREA;
+/// Numbers that code lines can have, 0 (no line) included.
+pub(crate) const MAX_LINES: u32 = 1 << 20;
+/// The data cache, set by set: for each way the address of its line, and when that was used last.
+pub(crate) const DATA_WAYS: u64 = LINES + 8 * MAX_LINES as u64;
+/// Bytes of a way of the data cache.
+pub(crate) const DATA_WAY: u64 = 16;
+/// Lines that a first-level cache may have.
+pub(crate) const MAX_CACHE: u64 = 1 << 18;
+/// The code cache, set by set: for each way 8 times the number of its line.
+pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
+/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line.
+pub(crate) const DATA_TAGS: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// Likewise, the offset of its way in [`DATA_WAYS`].
+pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
+/// Entries of each of the two.
+pub(crate) const DATA_ENTRIES: u64 = 4096;
+/// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
+pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
+/// The last targets of indirect branches, by nine bits of their addresses.
+pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
+/// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
+pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
 /// Offset of the trace buffer.
-pub(crate) const TRACE_BUFFER: u64 = TRACE_AREA + 8192;
+pub(crate) const TRACE_BUFFER: u64 = OUTCOMES + 4096;
 /// Bytes of the trace buffer.
 pub(crate) const TRACE_SIZE: u64 = 512 << 10;
 /// Offset of the page behind it, where writing faults: the sign that the buffer is full.
 pub(crate) const TRACE_GUARD: u64 = TRACE_BUFFER + TRACE_SIZE;
+
+/// Offset of a thread's table of contexts: for the low bits of each, its number and what gs must be in it (0: not known).
+pub(crate) const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
+/// Entries of that table, of 16 bytes.
+pub(crate) const CONTEXT_ENTRIES: u64 = 256;
+/// Offset of the contexts to return to, bottom first, of 8 bytes each.
+pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
+/// The most of them; more are kept elsewhere.
+pub(crate) const CONTEXT_DEPTH: u64 = 512;
+/// Offset in a slot's header of words where the walks of the caches save registers.
+pub(crate) const SAVES: u32 = 256;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [32_768, 1024, 128, 16, 4];
@@ -39,7 +69,7 @@ pub(crate) const SLOTS_HINT: u64 = 0x6800_0000_0000;
 
 /// Scratch words in a slot's header, by offset from `gs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
+#[repr(u16)]
 pub(crate) enum Scratch {
     /// Guest rax while a counter is bumped; the target of an indirect branch ([`TARGET`]).
     Rax = 0,
@@ -57,16 +87,46 @@ pub(crate) enum Scratch {
     Held2 = 48,
     /// rax with the guest's status flags in its low 16 bits, as LAHF and SETO give them.
     Flags = 56,
+    /// A register that a traced block uses for its own ends (3rd).
+    Held3 = 64,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
-    TracePos = 64,
+    TracePos = 128,
     /// A register that is needed while a record is written.
-    T3 = 72,
+    T3 = 136,
     /// rcx before a repeated string instruction.
-    Repeat = 80,
+    Repeat = 144,
     /// rsi before it.
-    RepeatSource = 88,
+    RepeatSource = 152,
     /// rdi before it.
-    RepeatTarget = 96,
+    RepeatTarget = 160,
+    /// Counts uses of cache lines; the value is the time of the last one.
+    Clock = 168,
+    /// Twice the outcomes of the last seven conditional branches: a byte.
+    History = 176,
+    /// Where data accesses are walked through the cache; 0 as long as the slot is not ready.
+    AccessWalk = 184,
+    /// Where fetches are.
+    FetchWalk = 192,
+    /// The address of an access that is to be walked.
+    WalkAddress = 200,
+    /// Where what is to be walked is described.
+    WalkWhat = 208,
+    /// Where the walk goes on to.
+    WalkReturn = 216,
+    /// A constant: the bits of a data address that choose its line's entry in the tables.
+    EntryBits = 224,
+    /// A constant: the bits of a data address that are its line's.
+    LineBits = 232,
+    /// The context that the thread is in (see `hub::contexts`).
+    Context = 1024,
+    /// What gs must be in that context; 0: the base of the slot that has this header.
+    ContextBase = 1032,
+    /// Contexts on the stack in the header.
+    ContextDepth = 1040,
+    /// Not 0: every change of context stops, because other threads follow it.
+    ContextStops = 1048,
+    /// One more than [`Scratch::Clock`] at the last change of context; 0: there has been none.
+    ContextTime = 1056,
 }
 
 /// The target of an indirect jump or call while it is looked up.
@@ -94,6 +154,11 @@ pub(crate) const TABLES_SIZE: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
 
-const _: () = assert!(TRACE_GUARD + 4096 <= SLOT_SIZE && MAX_FILTER * 8 <= 4096);
+/// Bytes of scratch words that belong to the thread.
+pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
+
+const _: () =
+    assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
+const _: () = assert!(TRACE_GUARD + 4096 <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

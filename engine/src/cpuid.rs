@@ -5,6 +5,8 @@
 
 use std::arch::x86_64::__cpuid_count;
 
+use nix::libc;
+
 /// What CPUID and XGETBV show to the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CpuModel {
@@ -21,6 +23,13 @@ pub(crate) const BASELINE_XCR0: u64 = 7;
 /// Highest basic and extended leaves.
 const MAX_BASIC: u32 = 0xd;
 const MAX_EXTENDED: u32 = 0x8000_0008;
+
+/// Whether programs may change their gs base by an instruction: the kernel says so in AT_HWCAP2.
+pub(crate) fn has_fsgsbase() -> bool {
+    let auxv = std::fs::read("/proc/self/auxv").unwrap_or_default();
+    let word = |b: &[u8]| b.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+    auxv.chunks_exact(16).any(|e| word(e) == libc::AT_HWCAP2 && word(&e[8..]) & 2 != 0)
+}
 
 /// What the baseline answers in eax, ebx, ecx, edx.
 pub(crate) fn baseline(leaf: u32, subleaf: u32) -> [u32; 4] {

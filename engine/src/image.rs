@@ -75,7 +75,10 @@ impl Remote<'_> {
         fd: u64,
     ) -> Result<u64, EngineError> {
         let flags = (libc::MAP_SHARED | libc::MAP_NORESERVE | flags) as u64;
-        self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, 0])
+        let at = self.call(what, libc::SYS_mmap, [at, len, prot as u64, flags, fd, 0])?;
+        // A core of the program is to show the program alone (and not to take hours). If that is refused, it does.
+        self.raw(libc::SYS_madvise, [at, len, libc::MADV_DONTDUMP as u64, 0, 0, 0]);
+        Ok(at)
     }
 
     fn close(&mut self, fd: u64) -> Result<(), EngineError> {

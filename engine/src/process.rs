@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::addr::GuestAddr;
 use crate::api::{InstructionCount, StaticEvents};
+use crate::contexts::{Books, ThreadContexts};
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
@@ -26,8 +27,8 @@ pub(crate) enum State {
     Guest,
     /// A signal was handed over; the next stop is at the first instruction of its handler.
     Handler,
-    /// It executes rt_sigreturn; the next stop is where the frame says.
-    SigReturn,
+    /// It executes rt_sigreturn; the next stop is where the frame says, with the trap flag set or not.
+    SigReturn { traps: bool },
     /// It executes one instruction in its original place.
     /// It is the last of the first `executed` instructions of `block`, and has been counted.
     InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
@@ -42,7 +43,7 @@ pub(crate) enum State {
 pub(crate) struct Thread {
     pub(crate) pid: i32,
     pub(crate) state: State,
-    /// The slot that gs points to.
+    /// The slot that gs points to, or that has the header of the one that it points to.
     pub(crate) slot: SlotId,
     /// The slot for the other state of instrumentation, once it was needed.
     pub(crate) other: Option<SlotId>,
@@ -50,10 +51,13 @@ pub(crate) struct Thread {
     pub(crate) switch: bool,
     /// Its end has been seen, its counts are in the sum.
     pub(crate) folded: bool,
+    pub(crate) contexts: ThreadContexts,
+    /// Where its own trap flag has stopped it last.
+    pub(crate) trapped_at: Option<u64>,
 }
 
 /// Instructions that were executed without their block being counted, or the other way round.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Corrections {
     /// To be added to a block's count.
     whole: Map<u32, i64>,
@@ -91,6 +95,16 @@ impl Corrections {
         }
     }
 
+    /// Those of another book, too.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.whole.iter().for_each(|(&k, &n)| *self.whole.entry(k).or_default() += n);
+        other.head.iter().for_each(|(&k, &n)| *self.head.entry(k).or_default() += n);
+        for (&k, &n) in &other.cells {
+            let c = self.cells.entry(k).or_default();
+            *c = c.wrapping_add(n);
+        }
+    }
+
     /// `n` too many have been counted in `cell`.
     pub(crate) fn take_off(&mut self, cell: u32, n: u64) {
         let c = self.cells.entry(cell).or_default();
@@ -109,9 +123,16 @@ pub(crate) struct Process {
     pub(crate) pool: Rc<RefCell<SlotPool>>,
     pub(crate) memory: Memory,
     pub(crate) threads: Vec<i32>,
+    /// It shares its parent's memory, and the thread that created it waits until it ends or executes a program.
+    pub(crate) vforked: bool,
     /// Counts of threads that have ended, and of the parent at fork.
-    pub(crate) folded: Vec<u64>,
-    pub(crate) corrections: Corrections,
+    pub(crate) books: Books,
+    /// Names of contexts, from [`crate::contexts::NAMED`] on.
+    pub(crate) names: Vec<Vec<u8>>,
+    /// A pop too many has been reported.
+    pub(crate) popped_too_many: bool,
+    /// What it has set RLIMIT_AS to, if it has.
+    pub(crate) address_limit: Option<[u64; 2]>,
     /// Instructions are being counted.
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,

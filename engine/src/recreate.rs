@@ -2,6 +2,7 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
+use crate::arena::Scratch;
 use crate::space::Space;
 use crate::tracee::Regs;
 use crate::transtab::{BlockId, NO_REG, Point, StubKind};
@@ -43,8 +44,8 @@ pub(crate) struct Boundary {
     pub(crate) after_call: bool,
     /// In a repeated instruction: the cell has iterations that are still to come.
     pub(crate) rep: Option<Repeat>,
-    /// Registers whose values are in the scratch words `Held1` and `Held2`.
-    pub(crate) held: Option<[u8; 2]>,
+    /// Registers whose values are in the scratch words `Held1` to `Held3` ([`NO_REG`]: none).
+    pub(crate) held: Option<[u8; 3]>,
 }
 
 /// What stands at `rip`.
@@ -63,7 +64,7 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             Some(Point::Rep { cell, address32, site, told }) => {
                 at(p.index, false, Some(Repeat { cell, address32, site, told }))
             }
-            Some(Point::Spilled(_)) | None => Spot::Between,
+            Some(Point::Spilled(_) | Point::Request { .. }) | None => Spot::Between,
         };
     }
     if let Some(kind) = space.stub_at(rip) {
@@ -86,6 +87,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
                 }
             }
         }
+        Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
         Some(Point::Rep { cell, address32, site, told }) => rep = Some(Repeat { cell, address32, site, told }),
         _ => {}
     }
@@ -95,7 +97,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.
-fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 2]> {
+fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 3]> {
     let b = space.trans.block(block);
     let at = rip - b.cache;
     (b.held[0] != NO_REG && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)

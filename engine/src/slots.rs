@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
+use crate::level1::Words;
 use crate::shared_memory::read_words;
 
 /// Number of a slot in its pool.
@@ -21,6 +22,8 @@ pub(crate) struct SlotPool {
     file: File,
     base: u64,
     free: Vec<u32>,
+    /// Free ones whose header shows another slot's in some process: never to be a thread's first slot again.
+    aliases: Vec<u32>,
     next: u32,
     count: u32,
 }
@@ -28,7 +31,7 @@ pub(crate) struct SlotPool {
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
     pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
-        Self { file, base, free: Vec::new(), next: 0, count }
+        Self { file, base, free: Vec::new(), aliases: Vec::new(), next: 0, count }
     }
 
     /// A zeroed slot; `None` when all are in use.
@@ -40,6 +43,42 @@ impl SlotPool {
             self.next += 1;
             SlotId(self.next - 1)
         })
+    }
+
+    /// A slot for cells only, zeroed, whose header is going to be another one's.
+    pub(crate) fn take_alias(&mut self) -> Option<SlotId> {
+        if let Some(id) = self.aliases.pop() {
+            return Some(SlotId(id));
+        }
+        // The last ones are for threads.
+        if self.is_low() { None } else { self.take() }
+    }
+
+    /// Gives back what [`SlotPool::take_alias`] gave.
+    pub(crate) fn give_back_alias(&mut self, id: SlotId) {
+        if self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+            self.aliases.push(id.0);
+        }
+    }
+
+    /// Makes the first `n` cells 0, of which no others are in use.
+    pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
+        if !self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+            let _ = self.set_words(id, arena::SLOT_HEADER, &vec![0; n as usize]);
+        }
+    }
+
+    fn punch(&self, id: SlotId, offset: u64, len: u64) -> bool {
+        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        let start = u64::from(id.0) * arena::SLOT_SIZE + offset;
+        fallocate(&self.file, flags, start as i64, len as i64).is_ok()
+    }
+
+    /// The slot that starts at `gs`.
+    pub(crate) fn at(&self, gs: u64) -> Option<SlotId> {
+        let offset = gs.checked_sub(self.base)?;
+        let id = offset / arena::SLOT_SIZE;
+        (offset.is_multiple_of(arena::SLOT_SIZE) && id < u64::from(self.count)).then_some(SlotId(id as u32))
     }
 
     fn left(&self) -> usize {
@@ -58,12 +97,15 @@ impl SlotPool {
 
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
-        let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        let offset = u64::from(id.0) * arena::SLOT_SIZE;
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
-        if fallocate(&self.file, flags, offset as i64, arena::SLOT_SIZE as i64).is_ok() {
+        if self.punch(id, 0, arena::SLOT_SIZE) {
             self.free.push(id.0);
         }
+    }
+
+    /// Where the slots begin in the guest, and how many bytes they take.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.base, u64::from(self.count) * arena::SLOT_SIZE)
     }
 
     /// What gs must be for a thread to use the slot.
@@ -73,11 +115,11 @@ impl SlotPool {
 
     /// Reads a scratch word.
     pub(crate) fn scratch(&self, id: SlotId, word: Scratch) -> u64 {
-        self.scratch_at(id, word as u8)
+        self.scratch_at(id, word as u16)
     }
 
     /// Reads a scratch word by its offset.
-    pub(crate) fn scratch_at(&self, id: SlotId, offset: u8) -> u64 {
+    pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
         let mut b = [0; 8];
         let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(offset);
         // A hole reads as zeros, which is what it means.
@@ -90,11 +132,24 @@ impl SlotPool {
         self.file.write_all_at(&v.to_le_bytes(), u64::from(id.0) * arena::SLOT_SIZE + word as u64)
     }
 
-    /// Copies all scratch words: the thread goes on with another slot.
+    /// Copies the scratch words of a thread: it goes on with another slot.
     pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
-        let mut words = [0; 64];
+        let mut words = [0; arena::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE)?;
         self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
+    }
+
+    /// Reads a word at any offset of a slot.
+    pub(crate) fn word(&self, id: SlotId, offset: u64) -> u64 {
+        let mut b = [0; 8];
+        let _ = self.file.read_exact_at(&mut b, u64::from(id.0) * arena::SLOT_SIZE + offset);
+        u64::from_le_bytes(b)
+    }
+
+    /// Writes words from any offset of a slot on.
+    pub(crate) fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
     }
 
     /// What has been recorded on a slot.
@@ -105,19 +160,64 @@ impl SlotPool {
         read_words(&self.file, at, bytes as usize / 4, words);
     }
 
-    /// Writes a record to an empty trace buffer, and empties the data filter's table, which does not follow it.
-    pub(crate) fn append_trace(&self, id: SlotId, record: &[u8]) {
-        let slot = u64::from(id.0) * arena::SLOT_SIZE;
-        if self.file.write_all_at(record, slot + arena::TRACE_BUFFER).is_ok() {
-            let _ = self.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER + record.len() as u64);
-        }
-        let _ = self.file.write_all_at(&[0; 8 * arena::MAX_FILTER as usize], slot + arena::ACCESS_TABLE);
+    /// Bytes that the trace buffer has room for.
+    pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
+        arena::TRACE_GUARD.saturating_sub(self.scratch(id, Scratch::TracePos))
     }
 
-    /// Empties the filters' tables: the next access to every line is recorded.
-    pub(crate) fn forget_lines(&self, id: SlotId) {
-        let tables = [0; (arena::TRACE_BUFFER - arena::TRACE_AREA) as usize];
-        let _ = self.file.write_all_at(&tables, u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_AREA);
+    /// The last `n` words of the trace buffer.
+    pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
+        let end = self.scratch(id, Scratch::TracePos);
+        let mut words = Vec::new();
+        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::TRACE_BUFFER) {
+            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + at, n, &mut words);
+        }
+        words
+    }
+
+    /// Writes a record, for which there must be room.
+    pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
+        let at = self.scratch(id, Scratch::TracePos);
+        let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
+        if self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at).is_ok() {
+            let _ = self.set_scratch(id, Scratch::TracePos, at + bytes.len() as u64);
+        }
+    }
+
+    /// The words of a slot, as the state of its thread's caches.
+    pub(crate) fn words(&self, id: SlotId) -> SlotWords<'_> {
+        SlotWords { file: &self.file, at: u64::from(id.0) * arena::SLOT_SIZE }
+    }
+
+    /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
+    pub(crate) fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+        let (from, to) = (u64::from(from.0) * arena::SLOT_SIZE, u64::from(to.0) * arena::SLOT_SIZE);
+        let mut bytes = Vec::new();
+        for &(at, len) in ranges {
+            bytes.resize(len as usize, 0);
+            self.file.read_exact_at(&mut bytes, from + at)?;
+            self.file.write_all_at(&bytes, to + at)?;
+        }
+        Ok(())
+    }
+
+    /// Writes constants to a slot.
+    pub(crate) fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
+    }
+
+    /// Makes the state of caches and predictors what it is at first. `ranges` are offsets in a slot, and lengths.
+    pub(crate) fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
+        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
+    }
+
+    /// What is known of lines of `line` bytes in the data cache is forgotten, so that the next access to each is walked;
+    /// lines used before now are old.
+    pub(crate) fn forget_lines(&self, id: SlotId, line: u64) -> io::Result<()> {
+        self.write(id, arena::DATA_TAGS, &[0; 8 * arena::DATA_ENTRIES as usize])?;
+        // The first entry: the address of a line that has another one.
+        self.write(id, arena::DATA_TAGS, &line.wrapping_neg().to_le_bytes())?;
+        self.set_scratch(id, Scratch::ContextTime, self.scratch(id, Scratch::Clock) + 1)
     }
 
     /// Takes `n` off a cell; returns what remains.
@@ -132,10 +232,15 @@ impl SlotPool {
 
     /// Adds the first `n` cells to `sum` (grown as needed).
     pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
-        let n = n as usize;
-        if sum.len() < n {
-            sum.resize(n, 0);
+        if sum.len() < n as usize {
+            sum.resize(n as usize, 0);
         }
+        self.each_cell(id, n, |cell, n| sum[cell as usize] = sum[cell as usize].wrapping_add(n));
+    }
+
+    /// Calls `add` for every cell of the first `n` that is not 0.
+    pub(crate) fn each_cell(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
+        let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 20)];
         let start = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
         let mut done = 0;
@@ -145,10 +250,28 @@ impl SlotPool {
             if self.file.read_exact_at(bytes, start + done as u64 * 8).is_err() {
                 break;
             }
-            for (s, b) in sum[done..done + k].iter_mut().zip(bytes.as_chunks::<8>().0) {
-                *s = s.wrapping_add(u64::from_le_bytes(*b));
+            for (i, b) in bytes.as_chunks::<8>().0.iter().enumerate().filter(|(_, b)| **b != [0; 8]) {
+                add((done + i) as u32, u64::from_le_bytes(*b));
             }
             done += k;
         }
+    }
+}
+
+/// See [`SlotPool::words`]. A hole reads as zeros, which is what it means.
+pub(crate) struct SlotWords<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Words for SlotWords<'_> {
+    fn get(&self, at: u64) -> u64 {
+        let mut b = [0; 8];
+        let _ = self.file.read_exact_at(&mut b, self.at + at);
+        u64::from_le_bytes(b)
+    }
+
+    fn set(&mut self, at: u64, value: u64) {
+        let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
     }
 }

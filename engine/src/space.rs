@@ -3,6 +3,8 @@
 //! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
 //! one indivisible store, since other threads may be running it.
 
+mod renew;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,10 +12,11 @@ use std::sync::Arc;
 
 use crate::addr::GuestAddr;
 use crate::api::Module;
-use crate::arena;
+use crate::arena::{self, Scratch};
+use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
-use crate::emit::{self, Emitted, Emitter};
+use crate::emit::{self, Emitted, Emitter, walk};
 use crate::hash::Map;
 use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
@@ -139,6 +142,8 @@ pub(crate) struct SpaceTrace {
     pub(crate) announced_blocks: usize,
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
+    /// Where accesses are walked through their cache, and where fetches are; 0 for none.
+    pub(crate) walks: [u64; 2],
 }
 
 /// See the module's description.
@@ -163,8 +168,12 @@ pub(crate) struct Space {
     /// The guest sees the baseline processor.
     pub(crate) masked: bool,
     pub(crate) trace: SpaceTrace,
+    /// Changes of context of the statistics are made by translations.
+    pub(crate) contexts: bool,
     /// Address spaces that use it.
     pub(crate) users: u32,
+    /// Bytes of code from which on all is to be thrown away.
+    pub(crate) code_limit: u64,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -177,7 +186,7 @@ pub(crate) struct Space {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 20] = {
+const STOPPING_CALLS: [i64; 24] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -200,6 +209,10 @@ const STOPPING_CALLS: [i64; 20] = {
         l::SYS_seccomp,
         l::SYS_prctl,
         l::SYS_modify_ldt,
+        l::SYS_getrlimit,
+        l::SYS_setrlimit,
+        l::SYS_prlimit64,
+        l::SYS_mlockall,
     ]
 };
 
@@ -224,7 +237,9 @@ impl Space {
             far: false,
             masked,
             trace: SpaceTrace::default(),
+            contexts: false,
             users: 1,
+            code_limit: u64::MAX,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
             fresh: Vec::new(),
@@ -243,18 +258,16 @@ impl Space {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
             self.gadget = Gadget(guest);
-            for (way, at) in [(Way::Jump, 16), (Way::Return, 24)] {
+            for (way, at) in renew::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
                 self.trans.stubs[id as usize].addr = guest + at;
                 let mut stop = vec![0xcc];
                 stop.extend_from_slice(&id.to_le_bytes());
                 chunk.host.write(at as usize, &stop);
-                let entry = (guest + at).to_le_bytes();
-                let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
-                self.tables.write(way.table() as usize, &table);
             }
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
-            chunk.used = 64;
+            chunk.used = renew::FIRST_USED;
+            self.empty_tables();
         }
     }
 
@@ -275,13 +288,52 @@ impl Space {
             far: self.far,
             masked: self.masked,
             trace: self.trace,
+            contexts: self.contexts,
             users: 1,
+            code_limit: self.code_limit,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
             fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
         }
+    }
+
+    /// Its translations shall record what these settings say. Before the first one.
+    pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
+        self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
+        let Some(chunk) = self.chunks.first_mut() else { return };
+        let mut emit = |walk: &dyn Fn(&mut Asm)| {
+            let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
+            walk(&mut code);
+            chunk.host.write(chunk.used as usize, &code.buf);
+            chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(64);
+            code.base
+        };
+        if let Some(cache) = settings.accesses {
+            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache));
+        }
+        if let Some(cache) = settings.fetches {
+            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache));
+        }
+    }
+
+    /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.
+    pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
+        let settings = self.trace.settings;
+        let mut parts = vec![(Scratch::Clock as u64, 16)];
+        if let Some(c) = settings.fetches {
+            parts.push((arena::LINES, 8 * u64::from(self.trans.lines() + 1)));
+            parts.push((arena::CODE_WAYS, 8 * u64::from(c.sets) * u64::from(c.ways)));
+        }
+        if let Some(c) = settings.accesses {
+            parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
+            parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
+        }
+        if settings.branches {
+            parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
+        }
+        parts
     }
 
     /// Where the guest finds a C string that names our files.
@@ -304,6 +356,16 @@ impl Space {
     /// Whether `pc` is in executable memory, as far as is known.
     pub(crate) fn executable(&self, pc: u64) -> bool {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
+    }
+
+    /// Addresses of executable memory that no chunk is near.
+    pub(crate) fn out_of_reach(&self) -> Vec<u64> {
+        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
+    }
+
+    /// Whether any of `start..end` is executable memory, as far as is known.
+    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
+        self.ranges.iter().any(|r| start < r.end && r.start < end)
     }
 
     /// Whether code at `pc` may change without a system call.
@@ -409,19 +471,17 @@ impl Space {
         self.trace.map_changed = true;
         for r in regions.iter().filter(|r| r.exec) {
             let path = r.path();
+            let vdso = r.name == b"[vdso]";
+            // All anonymous memory is one module: there may be any number of such mappings, one after the other.
+            let anonymous = path.is_none() && !vdso;
+            let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };
             let known = self
                 .modules
                 .iter()
-                .position(|m| m.start.0 == r.start && m.end.0 == r.end && m.offset == r.offset && m.path == path);
+                .position(|m| m.start.0 == start && m.end.0 == end && m.offset == offset && m.path == path);
             let module = known.unwrap_or_else(|| {
-                let image = (r.name == b"[vdso]").then(|| image(r.start, r.end)).flatten().map(Arc::from);
-                self.modules.push(Module {
-                    path,
-                    image,
-                    start: GuestAddr(r.start),
-                    end: GuestAddr(r.end),
-                    offset: r.offset,
-                });
+                let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);
+                self.modules.push(Module { path, image, start: GuestAddr(start), end: GuestAddr(end), offset });
                 self.modules.len() - 1
             });
             self.ranges.push(ExecRange {
@@ -470,7 +530,13 @@ impl Space {
 
     /// What is executable at present.
     pub(crate) fn mapped_modules(&self) -> Vec<Module> {
-        self.ranges.iter().map(|r| self.modules[r.module as usize].clone()).collect()
+        let piece = |r: &ExecRange| {
+            let m = self.modules[r.module as usize].clone();
+            // Anonymous memory is one module, whatever of it is mapped.
+            let offset = m.offset.wrapping_add(r.start.wrapping_sub(m.start.0));
+            Module { start: GuestAddr(r.start), end: GuestAddr(r.end), offset, ..m }
+        };
+        self.ranges.iter().map(piece).collect()
     }
 
     /// Forgets code that was read, but not translated.
@@ -490,7 +556,7 @@ impl Space {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
-        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS {
+        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS || self.trans.lines() > arena::MAX_LINES - BATCH_CELLS {
             return None;
         }
         let chunk = self.chunk_for(pc)?;
@@ -548,6 +614,7 @@ impl Space {
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
+                .with_contexts(self.contexts)
                 .bounded(&crosses, !any_volatile)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
+use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -18,14 +19,14 @@ use crate::events::resolve::{State, resolve};
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 8;
 
-/// What emitted code shall record.
+/// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// Instruction fetches that are not to the line used last in their set.
-    pub fetches: Option<Filter>,
-    /// Data accesses that are not to the line used last in their set.
-    pub accesses: Option<Filter>,
-    /// Outcomes of conditional branches, and targets of indirect ones.
+    /// Instruction fetches that miss this cache.
+    pub fetches: Option<FirstLevel>,
+    /// Data accesses that miss this cache.
+    pub accesses: Option<FirstLevel>,
+    /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
     pub calls: Option<CallTrace>,
@@ -89,34 +90,49 @@ pub enum Transfer {
     Onward(GuestAddr),
 }
 
-/// The part of a cache's geometry that decides which accesses change nothing: those to the line that was used last in its
-/// set. (Under LRU such an access is a hit and leaves the order as it is.)
+/// A first-level cache, which every thread has of its own. It replaces the least recently used line of a set, allocates on
+/// writes, and an access to two lines uses one after the other. At first it holds line 0 in every way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filter {
+pub struct FirstLevel {
     /// Bytes of a line: a power of two, at least 16.
     pub line: u32,
     /// Sets: a power of two.
     pub sets: u32,
+    /// Lines in a set.
+    pub ways: u32,
     /// Bytes of the largest access that is simulated whole, at most `line`: of a larger one only so many bytes count.
     pub widest: u32,
+}
+
+impl FirstLevel {
+    /// The most lines that a cache can have.
+    pub const MOST_LINES: u64 = arena::MAX_CACHE;
 }
 
 /// The kind of event that a site records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteKind {
-    /// The instruction is fetched. No operands.
+    /// Fetching the instruction has missed the first level. No operands.
     Fetch,
-    /// It reads so many bytes. Operand: the address.
+    /// Reading so many bytes has missed the first level. Operand: the address.
     Read(u16),
-    /// It writes so many bytes. Operand: the address.
+    /// Writing so many bytes has missed. Operand: the address.
     Write(u16),
-    /// It reads and writes the same bytes. Operand: the address.
+    /// Reading and writing the same bytes has missed. Operand: the address.
     Modify(u16),
-    /// A conditional branch. Operand: 1 if taken, else 0 (one word).
+    /// An access of a special instruction has missed the first level. Operands: the address, then its size in bytes (one
+    /// word).
+    Sized {
+        /// It writes.
+        write: bool,
+    },
+    /// A conditional branch was mispredicted. No operands.
     Conditional,
-    /// An indirect jump or call. Operand: the target.
+    /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
-    /// A repeated string instruction has ended, or was interrupted. Operands: rcx, rsi, rdi before it; rcx, rsi, rdi after it.
+    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory. Operands: rcx,
+    /// rsi, rdi before it; rcx, rsi, rdi after it. Its misses have sites of their own: the next one for \[rsi\], the one after
+    /// that for \[rdi\].
     Repeated {
         /// Bytes of an element.
         size: u8,
@@ -129,8 +145,9 @@ pub enum SiteKind {
         /// Only the low 32 bits of the registers count.
         narrow: bool,
     },
-    /// An instruction whose accesses depend on a mask, a vector of indices or the like. Operands: registers, for
-    /// [`Special::touches`].
+    /// An instruction whose accesses depend on a mask, a vector of indices or the like has been executed. Operands:
+    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read or modified,
+    /// the one after that for what is written.
     Special {
         /// Number in the list of its space's special sites.
         index: u32,
@@ -229,9 +246,9 @@ impl SiteKind {
     #[must_use]
     pub fn words(self) -> usize {
         match self {
-            Self::Fetch => 1,
-            Self::Conditional => 2,
-            Self::Read(_) | Self::Write(_) | Self::Modify(_) | Self::Indirect => 3,
+            Self::Fetch | Self::Conditional | Self::Indirect => 1,
+            Self::Read(_) | Self::Write(_) | Self::Modify(_) => 3,
+            Self::Sized { .. } => 4,
             Self::Repeated { .. } => 13,
             Self::Special { words, .. } => words as usize,
             Self::Block { .. } => 1,
@@ -240,6 +257,23 @@ impl SiteKind {
         }
     }
 }
+
+/// In place of a site's number: the thread changes its context of the statistics. Operand: the context (two words). It may be
+/// the one that it is in already.
+pub const CONTEXT_SITE: u32 = u32::MAX;
+
+/// Words of a record of [`CONTEXT_SITE`].
+pub const CONTEXT_WORDS: usize = 3;
+
+/// In place of a site's number, once there are contexts: a line is brought into the thread's data cache. Operands: its
+/// address (two words), the site of the access.
+pub const LINE_LOADED: u32 = u32::MAX - 1;
+
+/// The same: a line of the thread's data cache is hit for the first time since the thread has changed its context.
+pub const LINE_REUSED: u32 = u32::MAX - 2;
+
+/// Words of a record of [`LINE_LOADED`] and [`LINE_REUSED`].
+pub const LINE_WORDS: usize = 4;
 
 /// A place in the program that records events. Its number is the first word of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

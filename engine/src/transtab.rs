@@ -1,6 +1,7 @@
 //! The table of translations: which guest address has a fragment and where, which fragment a cache address belongs to, what
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
-//! are never used twice, so counts can be attributed after a block is gone.
+//! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
+//! ([`TransTab::renew`]).
 
 use crate::api::StaticEvents;
 use crate::arena;
@@ -62,8 +63,8 @@ pub(crate) struct Block {
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
-    /// `Held1` and `Held2`. No such registers: two times [`NO_REG`].
-    pub(crate) held: [u8; 2],
+    /// `Held1` to `Held3`. [`NO_REG`]: no such register.
+    pub(crate) held: [u8; 3],
     pub(crate) held_from: u16,
     pub(crate) held_to: u16,
     /// Its number among [`TransTab::trace_blocks`], if executions are told.
@@ -126,6 +127,9 @@ pub(crate) enum StubKind {
     CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: BlockId },
+    /// In front of an instruction whose accesses the engine walks through the cache: those of the record that was written
+    /// last, which is `site`'s. Execution goes on behind the stub.
+    Walk { site: u32 },
 }
 
 /// Instructions that grind carries out.
@@ -138,6 +142,9 @@ pub(crate) enum Emulate {
     Int3,
     InPlace,
 }
+
+/// Bytes of a stub.
+pub(crate) const STUB_BYTES: u64 = 5;
 
 /// A stub: an `int3` and the stub's number.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +163,8 @@ pub(crate) enum Point {
     Before,
     /// As if the instruction had ended (a system call has returned).
     After,
+    /// A client request reads what it asks for; rcx is in the scratch word `T1`. A fault is none: this stub goes on.
+    Request { stub: u32 },
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
     /// `told`: where its executions are told, if they are.
@@ -307,10 +316,29 @@ impl TransTab {
         (self.trace_sites.len() - 1) as u32
     }
 
+    /// Code lines that have numbers.
+    pub(crate) fn lines(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
     /// The number of a code line; never 0.
     pub(crate) fn line_number(&mut self, line: u64) -> u32 {
         let next = self.lines.len() as u32 + 1;
         *self.lines.entry(line).or_insert(next)
+    }
+
+    /// Forgets all blocks, counters and stubs but the first `stubs`; code is put into the same chunks from the start. Places
+    /// that write records keep their numbers, and so do code lines.
+    pub(crate) fn renew(&mut self, stubs: usize) {
+        let old = std::mem::take(self);
+        self.stubs = old.stubs[..stubs].to_vec();
+        for run in &old.runs {
+            self.add_chunk(run.start);
+        }
+        self.trace_sites = old.trace_sites;
+        self.specials = old.specials;
+        self.lines = old.lines;
+        self.trace_blocks = old.trace_blocks;
     }
 
     /// The number that the next block gets.
@@ -502,7 +530,7 @@ mod tests {
             module: 0,
             guest_len,
             live_in: 0,
-            held: [NO_REG; 2],
+            held: [NO_REG; 3],
             held_from: 0,
             held_to: 0,
             told: None,

@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use crate::options::Tool;
 use crate::options::sources::Names;
 
 /// Grind's version.
@@ -59,15 +60,28 @@ impl Called {
         }
     }
 
+    /// What a callgrind profile says that it was created by.
+    #[must_use]
+    pub fn creator(self) -> String {
+        match self {
+            Self::Grind => format!("grind-{VERSION}"),
+            Self::Valgrind => format!("callgrind-{AS_VALGRIND}"),
+        }
+    }
+
     /// The first lines of a log.
     #[must_use]
-    pub fn banner(self) -> String {
+    pub fn banner(self, tool: Tool) -> String {
         let using = match self {
             Self::Grind => format!("grind-{VERSION}"),
             Self::Valgrind => format!("grind-{VERSION} in place of Valgrind-{AS_VALGRIND}"),
         };
+        let what = match tool {
+            Tool::Cachegrind => "Cachegrind, an exact instruction profiler",
+            Tool::Callgrind => "Callgrind, an exact profiler of calls",
+        };
         format!(
-            "Cachegrind, an exact instruction profiler\n\
+            "{what}\n\
              Copyright (C) 2026, and MIT or Apache-2.0 licensed, by the grind authors\n\
              Using {using}; rerun with -h for more"
         )

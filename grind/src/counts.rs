@@ -8,7 +8,7 @@ use grind_engine::InstructionCount;
 use grind_engine::addr::GuestAddr;
 
 /// How many events there are.
-pub const EVENTS: usize = 13;
+pub const EVENTS: usize = 15;
 
 /// The counts of one instruction. The names are those of the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +27,23 @@ pub struct EventCounts {
     pub bcm: u64,
     pub bi: u64,
     pub bim: u64,
+    pub oc_d1: u64,
+    pub oc_ll: u64,
 }
 
 impl EventCounts {
+    /// Adds others, event by event.
+    pub fn add(&mut self, other: &Self) {
+        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } = self;
+        let all = [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll];
+        all.into_iter().zip(other.in_order()).for_each(|(sum, n)| *sum = sum.wrapping_add(n));
+    }
+
     /// The counts in the order of a cachegrind profile.
     #[must_use]
     pub fn in_order(&self) -> [u64; EVENTS] {
-        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim } = *self;
-        [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim]
+        let Self { ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll } = *self;
+        [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim, oc_d1, oc_ll]
     }
 }
 
@@ -45,13 +54,15 @@ pub struct Events {
     pub cache: bool,
     /// Those of branches.
     pub branch: bool,
+    /// Those of contexts in the caches.
+    pub contexts: bool,
 }
 
 impl Events {
     /// How many they are.
     #[must_use]
     pub fn len(self) -> usize {
-        1 + if self.cache { 8 } else { 0 } + if self.branch { 4 } else { 0 }
+        1 + if self.cache { 8 } else { 0 } + if self.branch { 4 } else { 0 } + if self.contexts { 2 } else { 0 }
     }
 
     /// Never: instructions are always counted.
@@ -63,7 +74,9 @@ impl Events {
     /// Their names, in the order of a profile.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
-        cg_format::events::cachegrind(self.cache, self.branch).iter().map(|e| e.name).collect()
+        use cg_format::events::{OC_D1, OC_LL, cachegrind};
+        let contexts = [OC_D1, OC_LL].into_iter().filter(|_| self.contexts);
+        cachegrind(self.cache, self.branch).into_iter().chain(contexts).map(|e| e.name).collect()
     }
 }
 
@@ -119,7 +132,10 @@ impl CountTable {
             self.values.extend_from_slice(&all[1..9]);
         }
         if self.events.branch {
-            self.values.extend_from_slice(&all[9..]);
+            self.values.extend_from_slice(&all[9..13]);
+        }
+        if self.events.contexts {
+            self.values.extend_from_slice(&all[13..]);
         }
     }
 
@@ -160,6 +176,8 @@ mod tests {
             bcm: 11,
             bi: 12,
             bim: 13,
+            oc_d1: 14,
+            oc_ll: 15,
         };
         for (cache, branch, names, row) in [
             (false, false, "Ir", &[1][..]),
@@ -172,12 +190,16 @@ mod tests {
                 &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
             ),
         ] {
-            let events = Events { cache, branch };
+            let events = Events { cache, branch, contexts: false };
             let mut table = CountTable::new(events);
             table.add(3, GuestAddr(4), &EventCounts::default());
             table.add(5, GuestAddr(6), &counts);
             assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
             assert_eq!((table.row(1), table.places()[1]), (row, (5, GuestAddr(6))));
         }
+        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true });
+        table.add(0, GuestAddr(0), &counts);
+        assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
+        assert_eq!(table.row(0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);
     }
 }

@@ -45,9 +45,29 @@ pub fn profile(
     simulation: &Simulation,
     attribute: &mut dyn Attribute,
 ) -> Result<Profile, TooLarge> {
-    let mut profile = Profile::new(counts.events().names());
-    profile.header.desc = simulation.descriptions();
-    profile.header.cmd = command(&report.args);
+    let mut all = profiles(report, std::slice::from_ref(counts), simulation, attribute)?;
+    Ok(all.remove(0))
+}
+
+/// Several profiles of a process, one for each of `tables`, which have the same events. Debug information is only asked once.
+///
+/// # Errors
+/// When a count is larger than a profile can hold.
+pub fn profiles(
+    report: &ProcessReport<'_>,
+    tables: &[CountTable],
+    simulation: &Simulation,
+    attribute: &mut dyn Attribute,
+) -> Result<Vec<Profile>, TooLarge> {
+    let mut profiles: Vec<Profile> = tables
+        .iter()
+        .map(|counts| {
+            let mut profile = Profile::new(counts.events().names());
+            profile.header.desc = simulation.descriptions();
+            profile.header.cmd = command(&report.args);
+            profile
+        })
+        .collect();
 
     let mut objects: Vec<&Module> = Vec::new();
     let mut index_of: HashMap<Object<'_>, usize> = HashMap::new();
@@ -63,22 +83,23 @@ pub fn profile(
         .collect();
 
     // For each object, where its instructions lie, and their rows.
-    let mut rows: Vec<Vec<(u64, usize)>> = vec![Vec::new(); objects.len() + 1];
-    for (row, (module, addr)) in counts.places().iter().enumerate() {
+    let mut rows: Vec<Vec<(u64, usize, usize)>> = vec![Vec::new(); objects.len() + 1];
+    let places = tables.iter().enumerate().flat_map(|(n, t)| t.places().iter().enumerate().map(move |p| (n, p)));
+    for (table, (row, (module, addr))) in places {
         // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
         let (object, offset) = match report.modules.get(*module) {
             Some(m) if m.image.is_none() && m.path.is_none() => (object_of_module[*module], addr.0),
             Some(m) => (object_of_module[*module], addr.since(m.start).wrapping_add(m.offset)),
             None => (objects.len(), addr.0),
         };
-        rows[object].push((offset, row));
+        rows[object].push((offset, table, row));
     }
 
-    let mut sums = vec![0; counts.events().len()];
+    let mut sums = vec![0; tables.first().map_or(0, |t| t.events().len())];
     for (object, mut rows) in rows.into_iter().enumerate() {
         // Stable, because that makes use of the order in which most of them come.
         rows.sort();
-        let groups: Vec<&[(u64, usize)]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
+        let groups: Vec<&[(u64, usize, usize)]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
         if groups.is_empty() {
             continue;
         }
@@ -93,13 +114,17 @@ pub fn profile(
         let mut add = |index: usize, place: Place<'_>| {
             if let Some(slot) = told.get_mut(index).filter(|told| !**told) {
                 *slot = true;
-                sums.fill(0);
-                for (_, row) in groups[index] {
-                    sums.iter_mut().zip(counts.row(*row)).for_each(|(sum, count)| *sum += i128::from(*count));
-                }
-                let added = profile.add(place.file, place.function, u64::from(place.line), &sums);
-                if added.is_err() {
-                    failure = added;
+                for rows in groups[index].chunk_by(|a, b| a.1 == b.1) {
+                    let table = rows[0].1;
+                    sums.fill(0);
+                    for (_, _, row) in rows {
+                        let counts = tables[table].row(*row);
+                        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i128::from(*count));
+                    }
+                    let added = profiles[table].add(place.file, place.function, u64::from(place.line), &sums);
+                    if added.is_err() {
+                        failure = added;
+                    }
                 }
             }
         };
@@ -110,7 +135,7 @@ pub fn profile(
         }
         failure?;
     }
-    Ok(profile)
+    Ok(profiles)
 }
 
 fn command(args: &[OsString]) -> Vec<u8> {
@@ -190,6 +215,7 @@ mod tests {
             exit: None,
             modules,
             counts,
+            contexts: &[],
         }
     }
 
@@ -238,7 +264,7 @@ mod tests {
     #[test]
     fn rows_of_an_instruction_are_added_up_event_by_event() {
         let modules = [module(Some("a"), 0x1000, 0)];
-        let mut table = CountTable::new(Events { cache: true, branch: true });
+        let mut table = CountTable::new(Events { cache: true, branch: true, contexts: false });
         table.add_instructions(&[count(0, 0x1004, 5), count(0, 0x1008, 2)]);
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });

@@ -6,6 +6,7 @@
 pub mod attribute;
 pub mod called;
 pub mod callgrind;
+pub mod contexts;
 pub mod counts;
 pub mod debuginfo;
 pub mod dump;

@@ -159,6 +159,29 @@ pub fn leave_the_terminal() {
     }
 }
 
+/// The signal that interrupts the thread that runs the engine.
+fn interruption() -> libc::c_int {
+    libc::SIGRTMAX() - 1
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Lets [`interrupt`] interrupt system calls of this process's threads.
+pub fn be_interrupted() {
+    // SAFETY: the structure is plain data and valid for the call; the handler does nothing.
+    unsafe {
+        let mut new = std::mem::zeroed::<libc::sigaction>();
+        new.sa_sigaction = nothing as *const () as libc::sighandler_t;
+        libc::sigaction(interruption(), &raw const new, std::ptr::null_mut());
+    }
+}
+
+/// Interrupts the system call that thread `tid` of this process is in.
+pub fn interrupt(tid: i32) {
+    // SAFETY: takes no pointers.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, interruption()) };
+}
+
 /// Stops this process as `signal` stops one; returns when it has been continued.
 pub fn stop_by(signal: i32) {
     if signal == libc::SIGSTOP {

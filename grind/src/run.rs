@@ -14,10 +14,12 @@ use grind_engine::trace::CallTrace;
 use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
+use crate::callgrind::desk::Desk;
+use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
 use crate::front::{self, Side};
 use crate::log::{self, Target};
-use crate::options::{self, LogTarget, Options, Request, sources};
+use crate::options::{self, LogTarget, Options, Request, Tool, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
@@ -141,7 +143,13 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     }
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
-    let mut settings = Settings { cpu: options.cpu, count_at_start: options.instr_at_start, trace: simulation.trace() };
+    let mut settings = Settings {
+        cpu: options.cpu,
+        count_at_start: options.instr_at_start,
+        code_limit: options.code_limit,
+        trace: simulation.trace(),
+        contexts: options.tool == Tool::Cachegrind,
+    };
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.calls = Some(CallTrace { jumps: options.callgrind.collect_jumps });
@@ -159,9 +167,18 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     runner.simulate(simulation, findings.unwrap_or_default());
     let exit = match simulator {
         _ if callgrind => {
-            let events = options.callgrind.events(false, false).names().len();
-            let (recorder, found) = Recorder::new(options.callgrind.clone(), options.names(), events);
-            runner.record_calls(found);
+            let events = options.callgrind.events(false, false);
+            let about = About {
+                creator: called.creator(),
+                events,
+                caches: Vec::new(),
+                settings: options.callgrind.clone(),
+                spare: std::env::temp_dir(),
+            };
+            let desk = Desk::new(about);
+            let width = events.names().len();
+            let recorder = Recorder::new(options.callgrind.clone(), options.names(), width, desk.clone());
+            runner.record_calls(desk, events.names());
             grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
         }
         Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),

@@ -7,15 +7,21 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cg_format::callgrind as format;
-use grind_engine::{Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session};
+use cg_format::cachegrind::Profile;
+use grind_engine::{
+    Ask, ContextCounts, Exit, FirstProcess, InstructionCount, Instrumentation, Module, Notice, ProcessReport, Session,
+    Wish,
+};
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
 use crate::called::Called;
+use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
-use crate::callgrind::parts::Parts;
-use crate::callgrind::{self, output};
+use crate::callgrind::desk::Desk;
+use crate::callgrind::dumps::Written;
+use crate::callgrind::session::CallSession;
+use crate::contexts::{self, Named};
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
@@ -24,7 +30,7 @@ use crate::log::{Log, Target, Voice, command_line};
 use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
-use crate::simulator::Findings;
+use crate::simulator::{Findings, Found};
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -40,8 +46,8 @@ pub struct Runner<'a> {
     options: &'a Options,
     simulation: Simulation,
     findings: Findings,
-    /// What was found of calls, and where functions are, with the callgrind tool.
-    calls: Option<(callgrind::sink::Findings, Boundaries)>,
+    /// The callgrind tool's share.
+    calls: Option<CallSession>,
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
@@ -81,54 +87,44 @@ impl<'a> Runner<'a> {
         self.findings = findings;
     }
 
-    /// Makes profiles of calls, which will be in `findings`.
-    pub fn record_calls(&mut self, findings: callgrind::sink::Findings) {
-        self.calls = Some((findings, Boundaries::new(self.options.names())));
+    /// Makes profiles of calls, which are handed over at `desk`.
+    pub fn record_calls(&mut self, desk: Desk, events: Vec<String>) {
+        let boundaries = Boundaries::new(self.options.names());
+        self.calls = Some(CallSession::new(desk, boundaries, events, self.options.callgrind.instr_at_start));
     }
 
-    /// Writes what was found of calls; the summary, if there is one.
-    fn write_calls(&mut self, report: &ProcessReport<'_>) -> Option<String> {
-        let pid = report.pid;
-        let outcome = self.calls.as_ref().and_then(|(found, _)| found.take(pid))?;
-        let settings = &self.options.callgrind;
-        let events = settings.events(false, false);
-        let base = self.options.callgrind_out_file().expand(pid, &mut self.sequence);
-        let mut parts = Parts::new(base, settings.combine_dumps);
-        let header = output::header(pid, &report.args);
-        let mut files: Vec<(PathBuf, format::Profile)> = Vec::new();
-        let mut names = format::Names::default();
-        let mut total = Vec::new();
-        for found in &outcome.parts {
-            let number = parts.number();
-            let made = match output::parts(settings, events, &outcome.catalogue, found, number, &mut names) {
-                Ok(made) => made,
-                Err(error) => {
-                    let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
-                    self.user(pid, &text);
-                    continue;
-                }
-            };
-            let threads: Vec<u64> = made.iter().filter_map(|(thread, _)| *thread).collect();
-            for (to, (_, part)) in parts.next(&found.trigger, &threads).into_iter().zip(made) {
-                let costs = part.total();
-                total.resize(total.len().max(costs.len()), 0);
-                total.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
-                match files.iter_mut().find(|(path, _)| *path == to.path) {
-                    Some((_, file)) => file.parts.push(part),
-                    None => {
-                        let file = format::Profile { header: header.clone(), parts: vec![part], ..Default::default() };
-                        files.push((to.path, file));
-                    }
-                }
+    /// A process begins to be recorded: what `announce` does, with the name of its profile.
+    fn announce_calls(&mut self, pid: i32, announce: impl FnOnce(&mut CallSession, PathBuf) -> std::io::Result<()>) {
+        let Some(calls) = &mut self.calls else { return };
+        let file = self.options.callgrind_out_file().expand(pid, &mut self.sequence);
+        match announce(calls, file) {
+            Ok(()) if self.options.verbosity > 0 => {
+                self.user(pid, "For interactive control, run 'callgrind_control -h'.");
+            }
+            Ok(()) => {}
+            Err(error) => {
+                let reason = resolve::reason(&error);
+                self.notice(pid, Notice::Warning(format!("callgrind_control cannot reach this run: {reason}")));
             }
         }
-        for (path, mut file) in files {
-            file.names = names.clone();
-            let fill = |out: &mut dyn std::io::Write| format::Writer::new(settings.write_options()).profile(out, &file);
-            let saved = dump::save_text(&path, "callgrind.out", &self.spare, fill);
-            self.tell_saved(pid, &path, saved);
+    }
+
+    /// The process has ended: the last files, and a summary.
+    fn end_calls(&mut self, pid: i32) {
+        let Some(calls) = &mut self.calls else { return };
+        let (written, total) = calls.ended(pid);
+        self.tell_written(pid, written);
+        if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
+            let settings = &self.options.callgrind;
+            let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
+            self.user(pid, &callgrind::summary::summary(events, &total));
         }
-        Some(output::summary(events, &total))
+    }
+
+    fn tell_written(&mut self, pid: i32, written: Vec<Written>) {
+        for file in written {
+            self.tell_saved(pid, &file.path, file.saved);
+        }
     }
 
     fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) {
@@ -171,7 +167,7 @@ impl<'a> Runner<'a> {
             return;
         }
         let Some(process) = self.processes.get(&pid).cloned() else { return };
-        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(), process.command);
+        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(self.options.tool), process.command);
         if matches!(self.options.log, crate::options::LogTarget::File(_)) {
             lines.push_str(&format!("Parent PID: {}\n", process.parent));
         }
@@ -210,6 +206,49 @@ impl<'a> Runner<'a> {
             && let Some(configuration) = self.simulation.configuration()
         {
             self.log.say(pid, Voice::User, &configuration);
+        }
+    }
+
+    /// Writes a profile, or says why not.
+    fn save(&mut self, pid: i32, profile: &Profile, path: &Path) {
+        let saved = dump::save(profile, path, &self.spare);
+        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
+        match saved {
+            Saved::AsAsked => {}
+            Saved::Elsewhere(reason, instead) => {
+                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
+                self.user(pid, &text);
+            }
+            Saved::Nowhere(reason) => {
+                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
+                self.user(pid, &text);
+            }
+        }
+    }
+
+    /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.
+    fn tell_contexts(&mut self, pid: i32, named: &[Named], profiles: &[Profile], found: &Found) {
+        let [all, each @ ..] = profiles else { return };
+        if each.is_empty() {
+            return;
+        }
+        let totals: Vec<Vec<i128>> = each.iter().chain([all]).map(|p| p.total().to_vec()).collect();
+        let mut events = self.simulation.events();
+        events.contexts = events.cache;
+        let table = contexts::totals(named, &events.names(), &totals);
+        self.user(pid, "");
+        self.user(pid, &table);
+        if events.contexts {
+            self.user(pid, "");
+            let d1 = contexts::reuse("D1", named, &found.reuse_d1);
+            let ll = contexts::reuse("LL", named, &found.reuse_ll);
+            let text = match (d1.as_str(), ll.as_str()) {
+                ("", "") => "No context found lines of another one's in the caches.".to_owned(),
+                _ => format!(
+                    "Lines found in the caches after a change of context, by who had brought them in:\n{d1}\n{ll}"
+                ),
+            };
+            self.user(pid, text.trim_end());
         }
     }
 
@@ -275,6 +314,7 @@ impl Session for Runner<'_> {
             self.verbose_start(pid);
             self.describe_simulation(pid);
         }
+        self.announce_calls(pid, |calls, file| calls.started(pid, args, file));
     }
 
     fn first_process(&mut self, how: FirstProcess) {
@@ -292,6 +332,7 @@ impl Session for Runner<'_> {
         if own {
             self.banner(child);
         }
+        self.announce_calls(child, |calls, file| calls.forked(parent, child, file));
     }
 
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
@@ -305,33 +346,52 @@ impl Session for Runner<'_> {
             }
         }
         if self.calls.is_some() {
-            let summary = self.write_calls(report);
-            if let Some(summary) = summary.filter(|_| self.options.verbosity > 0) {
-                self.user(pid, &summary);
-            }
+            self.end_calls(pid);
             self.log.end(pid);
             self.processes.remove(&pid);
             return;
         }
-        let mut counts = CountTable::new(self.simulation.events());
-        counts.add_instructions(report.counts);
-        for found in self.findings.take(pid) {
-            counts.add(found.module, found.addr, &found.counts);
-        }
-        let profile = dump::profile(report, &counts, &self.simulation, &mut *self.attribute);
+        let found = self.findings.take(pid);
+        let mut events = self.simulation.events();
+        events.contexts = events.cache && !report.contexts.is_empty();
+        let table = |instructions: &[InstructionCount], context: Option<u64>| {
+            let mut counts = CountTable::new(events);
+            counts.add_instructions(instructions);
+            for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
+                counts.add(found.module, found.addr, &found.counts);
+            }
+            counts
+        };
+        // The sum first. Contexts by number, names last, in the order in which they were made known.
+        let mut contexts: Vec<&ContextCounts> = report.contexts.iter().collect();
+        contexts.sort_by_key(|c| c.context);
+        let mut tables = vec![table(report.counts, None)];
+        tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
+        let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
+        let profiles = dump::profiles(report, &tables, &self.simulation, &mut *self.attribute);
+        drop(tables);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
             }
         }
-        match profile {
-            Ok(profile) => {
+        match profiles {
+            Ok(mut profiles) => {
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
-                let saved = dump::save(&profile, &path, &self.spare);
-                self.tell_saved(pid, &path, saved);
+                self.save(pid, &profiles[0], &path);
+                // Something that is no file, as /dev/null or a pipe, has no place beside it.
+                if self.options.separate_contexts && path.metadata().is_ok_and(|m| m.is_file()) {
+                    for ((profile, name), path) in
+                        profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named))
+                    {
+                        profile.header.desc.push(name.description());
+                        self.save(pid, profile, &path);
+                    }
+                }
                 if self.options.verbosity > 0 {
-                    let summary = simulation::summary(self.simulation.events(), profile.total());
+                    let summary = simulation::summary(self.simulation.events(), profiles[0].total());
                     self.user(pid, &summary);
+                    self.tell_contexts(pid, &named, &profiles, &found);
                 }
             }
             Err(error) => {
@@ -344,7 +404,23 @@ impl Session for Runner<'_> {
     }
 
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
-        self.calls.as_mut().map(|(_, boundaries)| boundaries.of(module)).unwrap_or_default()
+        self.calls.as_mut().map(|calls| calls.boundaries(module)).unwrap_or_default()
+    }
+
+    fn process_left(&mut self, pid: i32) {
+        if let Some(calls) = &mut self.calls {
+            let _ = calls.ended(pid);
+        }
+    }
+
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+        let Some(calls) = &mut self.calls else { return };
+        let written = calls.asked(report.pid, tid, ask);
+        self.tell_written(report.pid, written);
+    }
+
+    fn wish(&mut self) -> Option<Wish> {
+        self.calls.as_mut()?.wish()
     }
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {

@@ -8,9 +8,9 @@ use std::fmt;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::{Geometries, Geometry};
 
-use grind_engine::trace::{Filter, TraceSettings};
+use grind_engine::trace::{FirstLevel, TraceSettings};
 
-use crate::counts::{EVENTS, Events};
+use crate::counts::Events;
 use crate::options::Options;
 
 /// The simulations of a run.
@@ -87,16 +87,16 @@ impl Simulation {
     /// The events that it counts.
     #[must_use]
     pub fn events(&self) -> Events {
-        Events { cache: self.caches.is_some(), branch: self.branches }
+        Events { cache: self.caches.is_some(), branch: self.branches, contexts: false }
     }
 
     /// What the engine has to record for it.
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
-        let filter = |g: Geometry, widest| Filter { line: g.line(), sets: g.sets(), widest };
+        let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
         TraceSettings {
-            fetches: self.caches.map(|g| filter(g.i1, g.min_line())),
-            accesses: self.caches.map(|g| filter(g.d1, g.min_line())),
+            fetches: self.caches.map(|g| level(g.i1, g.min_line())),
+            accesses: self.caches.map(|g| level(g.d1, g.min_line())),
             branches: self.branches,
             calls: None,
         }
@@ -139,7 +139,7 @@ impl Simulation {
 /// The lines at the end of the log: how often each event happened. `total` has one count for each of `events`.
 #[must_use]
 pub fn summary(events: Events, total: &[i128]) -> String {
-    let mut all = [0; EVENTS];
+    let mut all = [0; 13];
     let mut rest = total.iter().copied();
     let counted = [(0..1, true), (1..9, events.cache), (9..13, events.branch)];
     for slot in counted.into_iter().filter(|(_, counted)| *counted).flat_map(|(slots, _)| slots) {
@@ -232,7 +232,7 @@ mod tests {
         [0; 4]
     }
 
-    const ALL: Events = Events { cache: true, branch: true };
+    const ALL: Events = Events { cache: true, branch: true, contexts: false };
 
     #[test]
     fn the_summary_is_the_references() {
@@ -261,21 +261,21 @@ mod tests {
         assert_eq!(summary(ALL, &total), expected);
         let branches = [&total[..1], &total[9..]].concat();
         assert_eq!(
-            summary(Events { cache: false, branch: true }, &branches),
+            summary(Events { cache: false, branch: true, contexts: false }, &branches),
             "I refs:        127,771\n\
              \n\
              Branches:       25,624  (25,345 cond + 279 ind)\n\
              Mispredicts:     3,312  ( 3,162 cond + 150 ind)\n\
              Mispred rate:     12.9% (  12.5%     + 53.8%   )"
         );
-        let caches = summary(Events { cache: true, branch: false }, &total[..9]);
+        let caches = summary(Events { cache: true, branch: false, contexts: false }, &total[..9]);
         assert_eq!(caches, expected.split("\n\nBranches").next().unwrap());
         assert_eq!(summary(Events::default(), &[1_234_567]), "I refs:        1,234,567");
     }
 
     #[test]
     fn nothing_is_summed_up_without_a_division_by_zero() {
-        let nothing = summary(ALL, &[0; EVENTS]);
+        let nothing = summary(ALL, &[0; 13]);
         assert!(nothing.starts_with("I refs:        0\nI1  misses:    0\n"), "{nothing}");
         assert!(nothing.contains("\nI1  miss rate: 0.00%\n"), "{nothing}");
         assert!(nothing.contains("\nD1  miss rate: 0.0% (0.0%     + 0.0%  )\n"), "{nothing}");

@@ -84,8 +84,17 @@ fn bash_completes_options() {
 #[test]
 fn documents_only_name_options_that_exist() {
     /// Of other programs.
-    const OTHERS: &[&str] =
-        &["--release", "--bin", "--path", "--workspace", "--name", "--cachegrind", "--PID", "--callgrind"];
+    const OTHERS: &[&str] = &[
+        "--release",
+        "--bin",
+        "--path",
+        "--workspace",
+        "--name",
+        "--cachegrind",
+        "--PID",
+        "--callgrind",
+        "--by-context",
+    ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {
         let text = fs::read_to_string(root.join(document)).unwrap().replace("\\-", "-");

@@ -13,6 +13,7 @@ complete -c cg_annotate -l color -d 'When to colour the report' -r -f -a "auto\t
 always\t'Always'
 never\t'Never'"
 complete -c cg_annotate -l diff -d 'Print the difference of two profiles: the second minus the first'
+complete -c cg_annotate -l by-context -d 'Print what each function costs in each context that the program has named by client requests'
 complete -c cg_annotate -l no-show-percs -d 'Show counts only'
 complete -c cg_annotate -l annotate -d 'Print source files with their counts [default]'
 complete -c cg_annotate -l no-annotate -d 'Do not print source files'

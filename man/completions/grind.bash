@@ -49,6 +49,7 @@ _grind_options='--tool=cachegrind
 --cpu=baseline
 --cpu=host
 --cpu=haswell
+--code-limit=
 --time-stamp=yes
 --time-stamp=no
 --log-fd=
@@ -65,6 +66,8 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --branch-sim=yes
 --branch-sim=no
+--contexts=separate
+--contexts=merged
 --I1=
 --D1=
 --LL=

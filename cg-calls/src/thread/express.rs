@@ -45,8 +45,8 @@ fn long(low: u32, high: u32) -> u64 {
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
-    /// to the only total, `now`. Returns how many words it has dealt with: always whole records.
-    pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64) -> usize {
+    /// to the only total, `now`, and the number of cells executed to `executed`. Returns how many words it has dealt with: always whole records.
+    pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
         let ordinary = self.config.costs == 1
             && self.begun
             && self.counting
@@ -57,6 +57,7 @@ impl Calls {
         let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return 0 };
         let (mut path, mut node, mut total) = (self.path, self.node, *now);
         let mut at = 0;
+        let mut records = 0;
         // The stack pointer of the top frame: whatever is above it has left that.
         let mut top = self.stack.top().map_or(u64::MAX, |f| f.sp);
         while let Some(&number) = words.get(at) {
@@ -67,6 +68,7 @@ impl Calls {
                 }
                 total = total.wrapping_add(step.cost.into());
                 at += 1;
+                records += 1;
                 continue;
             }
             if step.kind == StepKind::Other {
@@ -98,6 +100,7 @@ impl Calls {
                 *active = active.saturating_sub(1);
                 top = next;
                 at += 5;
+                records += 1;
                 continue;
             }
             let (target, length) = match step.kind {
@@ -117,6 +120,7 @@ impl Calls {
                 }
                 total = total.wrapping_add(step.cost.into());
                 at += length;
+                records += 1;
                 continue;
             }
             let mut ways = self.ways.of(step.site).iter();
@@ -183,6 +187,7 @@ impl Calls {
                 (path, node) = (way.to_path, to_node);
                 top = sp;
                 at += length + 5;
+                records += 2;
                 continue;
             };
             if top < sp || !self.book.execute_again(node, step.cell) {
@@ -206,8 +211,10 @@ impl Calls {
             (path, node) = (way.to_path, to_node);
             top = sp;
             at += length;
+            records += 1;
         }
         (self.path, self.node, *now) = (path, node, total);
+        *executed += records;
         at
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
 
 /// The number whose digits are the bytes of `values`, the first in the lowest byte.
 #[inline]
-fn eight_digits(values: u64) -> u64 {
+pub(super) fn eight_digits(values: u64) -> u64 {
     const MASK: u64 = 0x0000_00ff_0000_00ff;
     // Pairs, then fours and eights in one step: the upper halves of the products collect the sum.
     let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);

@@ -12,6 +12,7 @@
 //! The same file, function or line may come again: its counts add up. Counts may be negative.
 
 mod cells;
+mod columns;
 pub(crate) mod digits;
 pub(crate) mod lines;
 mod names;

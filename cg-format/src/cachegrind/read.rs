@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use super::columns::{Columns, digits_before};
 use super::digits::{DIGITS, Ends, digits, number};
 use super::lines::{LineSource, PAD, Piece};
 use super::profile::{Header, Profile, UNSPECIFIED};
@@ -244,6 +245,8 @@ struct Parser {
     /// have them yet either, and all are of the function at hand.
     recent: Vec<i64>,
     recent_rows: u32,
+    /// The digits of the row at hand, and sums of rows that are not in `recent` yet if lines are not kept.
+    columns: Columns,
     summary: Option<(u64, Vec<i128>)>,
 }
 
@@ -260,6 +263,7 @@ impl Parser {
             total: Vec::new(),
             recent: Vec::new(),
             recent_rows: 0,
+            columns: Columns::new(0),
             summary: None,
         }
     }
@@ -288,7 +292,14 @@ impl Parser {
                 if self.recent_rows == MOST_RECENT {
                     self.settle(profile)?;
                 }
-                let Some(next) = self.row(text, at, &mut ends, profile) else {
+                let mut next = None;
+                if self.scratch.len() == 1 {
+                    next = self.single_row(text, at, &mut ends, profile);
+                    if next.is_none() {
+                        ends = Ends::new(text, at);
+                    }
+                }
+                let Some(next) = next.or_else(|| self.row(text, at, &mut ends, profile)) else {
                     at += self.careful_row(&text[at..], profile)?;
                     break;
                 };
@@ -331,6 +342,7 @@ impl Parser {
         self.scratch = vec![0; self.header.events.len()];
         self.recent = vec![0; self.header.events.len()];
         self.total = vec![0; self.header.events.len()];
+        self.columns = Columns::new(self.header.events.len());
         self.stage = Stage::Body;
         match profile {
             Some(profile) if profile.header.events != self.header.events => {
@@ -348,35 +360,36 @@ impl Parser {
     #[inline]
     fn row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &mut Profile) -> Option<usize> {
         let mut end = ends.next(text);
-        if end - at > DIGITS || !profile.has_aim() {
+        let line = at..end;
+        if line.len() > DIGITS || !profile.has_aim() {
             return None;
         }
-        let line = number(text, at, end);
-        let mut filled = 0;
-        for slot in &mut self.scratch {
+        let (mut filled, mut negative) = (0, false);
+        for digits in self.columns.row() {
             if text[end] != b' ' {
                 break;
             }
             let mut start = end + 1;
             end = ends.next(text);
-            let mut negative = false;
             if end == start {
                 match text[end] {
                     b'-' => {
-                        negative = true;
                         start += 1;
                         end = ends.next(text);
+                        if end == start {
+                            return None;
+                        }
+                        *digits = digits_before(text, end, end - start)?.negated();
+                        negative = true;
+                        filled += 1;
+                        continue;
                     }
                     // A blank at the end of the line.
                     b'\n' => break,
                     _ => return None,
                 }
             }
-            if end == start || end - start > DIGITS {
-                return None;
-            }
-            let value = number(text, start, end) as i64;
-            *slot = if negative { -value } else { value };
+            *digits = digits_before(text, end, end - start)?;
             filled += 1;
         }
         if text[end] == b' ' {
@@ -389,20 +402,49 @@ impl Parser {
         if text[end] != b'\n' {
             return None;
         }
-        self.scratch[filled..].fill(0);
-        if self.detail == Detail::Lines && profile.add_narrow(line, &self.scratch).is_err() {
-            return None;
-        }
-        for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
-            // Cannot overflow: see `MOST_RECENT`.
-            *total += *count;
+        if self.detail == Detail::Functions && !negative {
+            if self.columns.add(filled) {
+                self.columns.settle(&mut self.recent);
+            }
+        } else {
+            self.columns.numbers(filled, negative, &mut self.scratch);
+            if self.detail == Detail::Lines {
+                profile.add_narrow(number(text, line.start, line.end), &self.scratch).ok()?;
+            }
+            for (total, count) in self.recent.iter_mut().zip(&self.scratch) {
+                // Cannot overflow: see `MOST_RECENT`.
+                *total += *count;
+            }
         }
         self.recent_rows += 1;
         Some(end + 1)
     }
 
+    /// As [`Parser::row`], for a single event and a row that has its count: nothing is to be gained side by side.
+    #[inline]
+    fn single_row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &mut Profile) -> Option<usize> {
+        let end = ends.next(text);
+        if text[end] != b' ' || end - at > DIGITS || !profile.has_aim() {
+            return None;
+        }
+        let start = end + 1;
+        let last = ends.next(text);
+        if text[last] != b'\n' || last == start {
+            return None;
+        }
+        let count = digits_before(text, last, last - start)?.size();
+        if self.detail == Detail::Lines {
+            profile.add_narrow(number(text, at, end), &[count]).ok()?;
+        }
+        // Cannot overflow: see `MOST_RECENT`.
+        *self.recent.first_mut()? += count;
+        self.recent_rows += 1;
+        Some(last + 1)
+    }
+
     /// Moves the sums of the latest rows to where they belong.
     fn settle(&mut self, profile: &mut Profile) -> Step<()> {
+        self.columns.settle(&mut self.recent);
         if self.detail == Detail::Functions && self.recent_rows > 0 {
             profile.add_to_only_row(&self.recent).map_err(|_| ReadErrorKind::TooLarge)?;
         }

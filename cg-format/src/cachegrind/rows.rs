@@ -2,7 +2,7 @@
 //!
 //! Profiles list lines in ascending order and profiles of one program list the same lines, so the row of the next line
 //! is nearly always the one after the last, or new and at the end of everything. Those two cases are tried first and
-//! allocate nothing; a search comes second; a hash index is built only for a function whose lines came out of order.
+//! allocate nothing; a search comes second; a hash index is built only for a larger function whose lines came out of order.
 //! Each line of a function has exactly one row. A function that grows after another one has begun moves to the end, with
 //! room to grow, as a vector would: what is left behind is at most about as much as what is kept.
 
@@ -25,9 +25,17 @@ pub(super) struct Span {
 struct Extra {
     /// The end of the cells that are the function's, used or not; 0 if it was never moved.
     room: usize,
-    /// The number of the row of each line, once the lines are not in ascending order any more.
+    /// The lines are not in ascending order any more.
+    unsorted: bool,
+    /// The number of the row of each line, if they are unsorted and more than [`SMALL`].
     index: Option<HashMap<u64, usize>>,
 }
+
+/// So many rows are looked through one by one.
+const SMALL: usize = 16;
+
+/// No cell.
+const NONE: usize = usize::MAX;
 
 /// The rows of all functions, and which row is expected next.
 #[derive(Clone, Debug)]
@@ -37,6 +45,9 @@ pub(super) struct Store {
     stride: usize,
     /// The cell at which the row of the next line is guessed to begin, in the function that was last aimed at.
     cursor: usize,
+    /// The cell after a row that was found elsewhere while the cursor waits for its line, or [`NONE`]: another guess.
+    /// Lines that came late lie at the end, where they are found one after another.
+    second: usize,
 }
 
 /// The rows of a function.
@@ -99,7 +110,17 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// [`TooLarge`] when the sum passes [`crate::count::LIMIT`].
     pub fn sum(self, column: usize) -> Result<i128, TooLarge> {
+        if let Some(cells) = self.cells.narrow(self.start, self.end - self.start) {
+            // No memory holds so many rows of 64 bits that this could pass the limit.
+            return Ok(cells.chunks_exact(self.stride).map(|row| i128::from(row[1 + column])).sum());
+        }
         (0..self.len()).try_fold(0, |sum, row| crate::count::sum(sum, self.count(row, column)))
+    }
+
+    /// The line and its counts, if none of them passes 64 bits.
+    pub(super) fn narrow(self, row: usize) -> Option<(u64, &'a [i64])> {
+        let (line, counts) = self.cells.narrow(self.at(row), self.stride)?.split_first()?;
+        Some((*line as u64, counts))
     }
 
     /// Adds a row to `sums`, event by event.
@@ -131,7 +152,7 @@ impl<'a> Rows<'a> {
 impl Store {
     /// No rows, for `width` events a row.
     pub(super) fn new(width: usize) -> Self {
-        Self { cells: Cells::default(), stride: width + 1, cursor: 0 }
+        Self { cells: Cells::default(), stride: width + 1, cursor: 0, second: NONE }
     }
 
     /// A function without rows.
@@ -146,6 +167,7 @@ impl Store {
     /// From here on rows are added to `span`, and lines from its start are expected.
     pub(super) fn aim(&mut self, span: &Span) {
         self.cursor = span.start;
+        self.second = NONE;
     }
 
     /// Changes the sign of every count.
@@ -154,7 +176,7 @@ impl Store {
     }
 
     /// Adds counts to a line of the function aimed at.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_narrow(&mut self, span: &mut Span, line: u64, counts: &[i64]) -> Result<(), TooLarge> {
         if self.cursor < span.end {
             if self.cells.add_to_line(self.cursor, line, counts) {
@@ -193,33 +215,41 @@ impl Store {
     }
 
     /// The cell at which the row of `line` begins; the row is made if it is not there.
+    #[inline(never)]
     fn row_for(&mut self, span: &mut Span, line: u64) -> usize {
-        let found = self.find(span, line);
-        let at = found.unwrap_or_else(|| self.append(span, line));
-        // A new row at the end leaves a cursor in the middle where it is: that line is still to come.
-        if found.is_some() || self.cursor == at {
+        let Some(at) = self.find(span, line) else {
+            let at = self.append(span, line);
+            // A new row at the end leaves a cursor in the middle where it is: that line is still to come.
+            if self.cursor == at {
+                self.cursor = at + self.stride;
+            }
+            return at;
+        };
+        if self.cursor < span.end && self.cells.line(self.cursor) > line {
+            self.second = at + self.stride;
+        } else {
             self.cursor = at + self.stride;
         }
         at
     }
 
     fn find(&self, span: &Span, line: u64) -> Option<usize> {
-        if self.cursor < span.end && self.cells.line(self.cursor) == line {
-            return Some(self.cursor);
-        }
         // A line or two may be left out.
-        for ahead in [1, 2] {
-            let at = self.cursor + ahead * self.stride;
-            if at < span.end && self.cells.line(at) == line {
-                return Some(at);
-            }
-        }
-        if let Some(index) = span.extra.as_ref().and_then(|extra| extra.index.as_ref()) {
-            return index.get(&line).map(|row| span.start + row * self.stride);
+        let guesses = [self.cursor, self.cursor + self.stride, self.cursor + 2 * self.stride, self.second];
+        if let Some(at) = guesses.into_iter().find(|at| *at < span.end && self.cells.line(*at) == line) {
+            return Some(at);
         }
         let rows = self.rows(span);
-        if rows.is_empty() || rows.line(rows.len() - 1) < line {
+        let extra = span.extra.as_deref().filter(|extra| extra.unsorted);
+        if rows.is_empty() || extra.is_none() && rows.line(rows.len() - 1) < line {
             return None;
+        }
+        let place = |row| span.start + row * self.stride;
+        if rows.len() <= SMALL {
+            return rows.lines().position(|other| other == line).map(place);
+        }
+        if let Some(index) = extra.and_then(|extra| extra.index.as_ref()) {
+            return index.get(&line).copied().map(place);
         }
         let (mut low, mut high) = (0, rows.len());
         while low < high {
@@ -230,22 +260,24 @@ impl Store {
                 high = middle;
             }
         }
-        (low < rows.len() && rows.line(low) == line).then(|| span.start + low * self.stride)
+        (low < rows.len() && rows.line(low) == line).then(|| place(low))
     }
 
     /// Makes a row of zeros for a line that has none.
     fn append(&mut self, span: &mut Span, line: u64) -> usize {
         let rows = self.rows(span);
         let number = rows.len();
-        let unsorted = number > 0 && rows.line(number - 1) > line;
-        if unsorted && span.extra.as_ref().is_none_or(|extra| extra.index.is_none()) {
-            let index = rows.lines().zip(0..).collect();
-            span.extra.get_or_insert_default().index = Some(index);
+        if number > 0 && rows.line(number - 1) > line {
+            span.extra.get_or_insert_default().unsorted = true;
         }
-        let extra = span.extra.as_deref_mut();
-        let room = extra.as_ref().map_or(0, |extra| extra.room);
-        if let Some(index) = extra.and_then(|extra| extra.index.as_mut()) {
-            index.insert(line, number);
+        let mut room = 0;
+        if let Some(extra) = span.extra.as_deref_mut() {
+            room = extra.room;
+            if let Some(index) = &mut extra.index {
+                index.insert(line, number);
+            } else if extra.unsorted && number >= SMALL {
+                extra.index = Some(rows.lines().chain([line]).zip(0..).collect());
+            }
         }
         if span.end == self.cells.len() {
             self.cells.push_zeros(self.stride);
@@ -266,6 +298,7 @@ impl Store {
         self.cells.push_zeros(room - length);
         // The cursor is of this function: nobody else is being added to.
         self.cursor = self.cursor - span.start + start;
+        self.second = NONE;
         *span = Span { start, end: start + length, extra: span.extra.take() };
         span.extra.get_or_insert_default().room = start + room;
     }
@@ -289,6 +322,36 @@ mod tests {
             store.add_narrow(&mut span, line, &[1]).unwrap();
         }
         assert_eq!(pairs(&store, &span), [(5, 2), (7, 2), (3, 2), (9, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn any_order_gives_the_rows_that_a_map_gives() {
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for lines in [3, 15, 16, 17, 18, 40, 200] {
+            let mut store = Store::new(1);
+            let mut spans = [store.span(), store.span()];
+            let mut wanted: [Vec<(u64, i128)>; 2] = Default::default();
+            for _ in 0..60 {
+                let which = random(2) as usize;
+                store.aim(&spans[which]);
+                let (first, step, back) = (random(lines), random(3), random(4) == 0);
+                for i in 0..random(25) {
+                    let line = if back { (first + 9 * lines - i) % lines } else { (first + i * step) % lines };
+                    store.add_narrow(&mut spans[which], line, &[i as i64]).unwrap();
+                    match wanted[which].iter_mut().find(|(other, _)| *other == line) {
+                        Some((_, count)) => *count += i128::from(i),
+                        None => wanted[which].push((line, i128::from(i))),
+                    }
+                }
+            }
+            for (span, wanted) in spans.iter().zip(&wanted) {
+                assert_eq!(pairs(&store, span), *wanted, "{lines} lines");
+            }
+        }
     }
 
     #[test]

@@ -124,6 +124,18 @@ impl<'a> Writer<'a> {
             order.extend(0..rows.len());
             arrange(rows, &mut order);
             for row in &order {
+                if let Some((line, counts)) = rows.narrow(*row) {
+                    push_number(&mut self.buffer, line);
+                    for count in counts {
+                        self.buffer.push(b' ');
+                        if *count < 0 {
+                            self.buffer.push(b'-');
+                        }
+                        push_number(&mut self.buffer, count.unsigned_abs());
+                    }
+                    self.end_line()?;
+                    continue;
+                }
                 self.number(i128::from(rows.line(*row)));
                 for column in 0..rows.width() {
                     self.buffer.push(b' ');
@@ -166,18 +178,7 @@ impl<'a> Writer<'a> {
         if value < 0 {
             self.buffer.push(b'-');
         }
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        let mut rest = narrow;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.buffer.extend_from_slice(&digits[at..]);
+        push_number(&mut self.buffer, narrow);
     }
 
     fn end_line(&mut self) -> io::Result<()> {
@@ -190,11 +191,69 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Appends a number.
+fn push_number(buffer: &mut Vec<u8>, number: u64) {
+    const EIGHT: u64 = 100_000_000;
+    if number < EIGHT {
+        let digits = eight_digits(number);
+        // The last digit is there in any case.
+        let zeros = (digits | 1 << 56).trailing_zeros() & !7;
+        buffer.extend_from_slice(&((digits | ZEROS) >> zeros).to_le_bytes());
+        buffer.truncate(buffer.len() - zeros as usize / 8);
+    } else {
+        push_number(buffer, number / EIGHT);
+        buffer.extend_from_slice(&(eight_digits(number % EIGHT) | ZEROS).to_le_bytes());
+    }
+}
+
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The digits of a number below 10^8, one in each byte, the first in the lowest: fours, pairs and digits side by side.
+fn eight_digits(number: u64) -> u64 {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | (pairs - tens * 10) << 8
+}
+
 struct Text<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.extend_from_slice(text.as_bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_like_the_librarys() {
+        let mut numbers: Vec<u64> = (0..20_000).chain([u64::MAX, u64::MAX - 1, u64::from(u32::MAX)]).collect();
+        for exponent in 0..20 {
+            let power = 10_u64.pow(exponent);
+            numbers.extend([power - 1, power, power + 1, power.saturating_mul(9), power.wrapping_mul(7_777_777)]);
+        }
+        let mut number = 1_u64;
+        for shift in 0..64 {
+            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+            numbers.push(number >> shift);
+        }
+        for number in numbers {
+            let mut text = b"x".to_vec();
+            push_number(&mut text, number);
+            assert_eq!(String::from_utf8(text).unwrap(), format!("x{number}"));
+        }
+    }
+
+    #[test]
+    fn eight_digits_are_right_throughout() {
+        for number in (0..100_000_000).step_by(37) {
+            let text = (eight_digits(number) | ZEROS).to_le_bytes();
+            assert_eq!(text.as_slice(), format!("{number:08}").as_bytes());
+        }
     }
 }

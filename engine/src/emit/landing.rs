@@ -5,7 +5,7 @@
 
 use super::Emitted;
 use crate::arena::{self, Scratch};
-use crate::asm::Gpr;
+use crate::asm::{Asm, Gpr};
 use crate::transtab::{StubKind, TransTab, Way};
 
 /// A landing that was emitted: it becomes reachable through the table when the code is in place.
@@ -30,22 +30,51 @@ impl Emitted {
     pub(super) fn landing(&mut self, pc: u64, way: Way) {
         let c = &mut self.code;
         let pos = c.pos();
-        c.spill(Scratch::T1, Gpr::RAX);
         match way {
             // mov rcx, [rsp-8]
             Way::Return => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
             Way::Jump => c.reload(Gpr::RCX, arena::TARGET),
         }
-        c.bytes(&[0x48, 0xb8]);
-        let low_byte = c.pos();
-        c.bytes(&pc.wrapping_neg().to_le_bytes());
-        c.lea_sum(Gpr::RCX, Gpr::RAX);
-        c.reload(Gpr::RAX, Scratch::T1);
+        let low_byte = if has_rorx() { c.zero_if_equal(pc) } else { c.zero_if_equal_slowly(pc) };
         let ok = c.jrcxz();
         let next = c.jmp();
         c.patch_short(ok);
         self.code.reload(Gpr::RCX, Scratch::Rcx);
         self.landings.push(Landing { pc, way, pos, low_byte, next });
+    }
+}
+
+/// Whether the processor can rotate without touching flags (BMI2).
+fn has_rorx() -> bool {
+    std::is_x86_feature_detected!("bmi2")
+}
+
+impl Asm {
+    /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is
+    /// compared with.
+    fn zero_if_equal(&mut self, pc: u64) -> usize {
+        // Less the lower half, turned, and less what the upper half then is.
+        let lower = (pc as u32 as i32).wrapping_neg();
+        self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]
+        let low_byte = self.pos();
+        self.bytes(&lower.to_le_bytes());
+        let upper = (pc.wrapping_add(lower as u64) >> 32) as i32;
+        if upper != 0 {
+            self.bytes(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 32]); // rorx rcx, rcx, 32
+            self.lea_disp(Gpr::RCX, Gpr::RCX, upper.wrapping_neg());
+        }
+        low_byte
+    }
+
+    /// The same on older processors, through rax.
+    fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
+        self.spill(Scratch::T1, Gpr::RAX);
+        self.bytes(&[0x48, 0xb8]);
+        let low_byte = self.pos();
+        self.bytes(&pc.wrapping_neg().to_le_bytes());
+        self.lea_sum(Gpr::RCX, Gpr::RAX);
+        self.reload(Gpr::RAX, Scratch::T1);
+        low_byte
     }
 }
 

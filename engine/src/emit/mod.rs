@@ -4,14 +4,18 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod calls;
+mod contexts;
 mod control;
 mod flow;
+mod instructions;
 mod landing;
 mod operand;
+mod plan;
 mod rep;
 mod simulate;
 #[cfg(test)]
 mod tests;
+pub(crate) mod walk;
 
 use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 
@@ -136,6 +140,7 @@ pub(crate) struct Emitter<'a> {
     /// The plan of the block at hand.
     here: flow::Plan,
     with_flows: bool,
+    with_contexts: bool,
     loops: Vec<flow::Loop>,
 }
 
@@ -167,6 +172,7 @@ impl<'a> Emitter<'a> {
             plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
+            with_contexts: false,
             loops: Vec::new(),
         }
     }
@@ -289,7 +295,7 @@ impl<'a> Emitter<'a> {
                 if i == 0 {
                     self.begin_traced_block(insns);
                 }
-                self.check(insn);
+                self.check(insns, i);
                 if insn.class.ends_block() {
                     self.end_held();
                 }
@@ -468,7 +474,7 @@ impl<'a> Emitter<'a> {
             Class::XsaveMasked => self.xsave(insn),
             Class::Cpuid => self.stop(insn, Emulate::Cpuid),
             Class::Xgetbv => self.stop(insn, Emulate::Xgetbv),
-            Class::ClientRequest => self.stop(insn, Emulate::ClientRequest),
+            Class::ClientRequest => self.client_request(insn),
             Class::ClientGetNr => self.stop(insn, Emulate::ClientGetNr),
             Class::Int3 => self.stop(insn, Emulate::Int3),
             Class::InPlace => self.stop(insn, Emulate::InPlace),

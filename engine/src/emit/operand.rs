@@ -30,7 +30,7 @@ impl Emitter<'_> {
 
     /// A register that the instruction does not touch, other than `not`.
     pub(super) fn free_register(&mut self, ins: &Instruction, not: &[Register]) -> Register {
-        const CANDIDATES: [Register; 8] = [
+        const CANDIDATES: [Register; 13] = [
             Register::RAX,
             Register::RDX,
             Register::RSI,
@@ -39,12 +39,17 @@ impl Emitter<'_> {
             Register::R9,
             Register::R10,
             Register::RBX,
+            Register::R11,
+            Register::RBP,
+            Register::R12,
+            Register::R14,
+            Register::R15,
         ];
         let used = self.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
             .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
-            .expect("no instruction uses eight general registers")
+            .expect("an instruction and its checks use fewer than these")
     }
 
     /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).

@@ -1,34 +1,52 @@
-//! What a traced block does besides counting: checks that drop the fetches and accesses which change nothing in a simulated
-//! cache (those to the line used last in its set), and records of the others, written behind the hot code.
+//! What a traced block does besides counting: it keeps its thread's first-level caches, as least-recently-used caches that
+//! know for each line when it was used last, and records what misses them.
 //!
-//! Each check stands before its instruction, so records are in program order, a fetch before the accesses of its
-//! instruction. Invariants: the filter's table holds, for every set, the line that the simulated cache used last, or nothing;
-//! an access that is not to that line, or that touches two lines, is recorded; the highest word of a record is written first,
-//! so that one that does not fit any more faults before anything of it is there.
+//! A line that was used at a known time is in the cache, so a hit is settled in line: compare, and store the time. All else
+//! (misses, accesses to two lines, lines that the table has lost sight of) goes to the routines of [`super::walk`]. Checks
+//! stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
+//!
+//! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
+//! uses are not known in advance), by two for each, since an access may use two lines; each use knows how far back its own
+//! time is. Invariants: later uses have later times, within a thread; the highest word of a record is written first, so that
+//! one that does not fit any more faults before anything of it is there.
 
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
+use super::instructions::{ABOVE, E};
+use super::plan::{Group, NO_LINE, Plan, is_special};
+use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::Gpr;
 use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Address, Kind, Place, When};
-use crate::trace::{Filter, Site, SiteKind, Special, Target, TraceSettings};
-use crate::transtab::NO_REG;
+use crate::events::{self, Access, Kind, Place, When};
+use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
+use crate::transtab::{NO_REG, StubKind};
 
-/// A code line number that no line has.
-const NO_LINE: u64 = u64::MAX;
+/// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
+type Lines = [(u32, u32); 2];
 
 /// What remains to be emitted behind the hot code.
 #[derive(Clone, Debug)]
 enum Cold {
-    /// An instruction whose line was not the last used of its set.
-    Fetch { from: usize, back: usize, lines: [(u32, u32); 2], n: usize, site: u32 },
-    /// An access that was not to the line last used in its set. `a` is the address less that line's, `b` the offset in the
-    /// table.
-    Access { from: usize, back: usize, a: Gpr, b: Gpr, c: Gpr, size: u16, site: u32 },
+    /// An instruction whose line is not in the cache, or may not be.
+    Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
+    /// A group of accesses that is not settled. Unless its `address` is to be computed again, `a` is that less the address of
+    /// the line in the table's entry `b`.
+    Accesses { from: usize, back: usize, a: Gpr, b: Gpr, address: Option<(Place, i64)>, words: Vec<u32> },
 }
+
+/// Registers for the checks before one instruction, and which of them have to be given back.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    regs: [Gpr; 3],
+    spilled: [bool; 3],
+}
+
+/// Where they are saved.
+const TAKEN: [Scratch; 3] = [Scratch::T1, Scratch::T2, Scratch::T3];
+const HELD: [Scratch; 3] = [Scratch::Held1, Scratch::Held2, Scratch::Held3];
 
 /// What tracing needs while a batch is emitted.
 #[derive(Debug, Default)]
@@ -38,16 +56,21 @@ pub(super) struct Tracer {
     accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
     line: u64,
-    /// Two registers that no instruction of the block touches, once they are in use.
-    held: Option<(Gpr, Gpr)>,
+    plan: Plan,
+    /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock.
+    held: Vec<Gpr>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
+    /// How much of the present segment's time is still to come.
+    left: u32,
+    /// Whether the host has PEXT (BMI2).
+    extract: bool,
 }
 
 impl Tracer {
     pub(super) fn new(settings: TraceSettings) -> Self {
-        Self { settings, ..Self::default() }
+        Self { settings, extract: std::arch::is_x86_feature_detected!("bmi2"), ..Self::default() }
     }
 
     /// Whether there is anything to trace.
@@ -56,83 +79,86 @@ impl Tracer {
     }
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
-    pub(super) fn held(&self, start: usize) -> ([u8; 2], u16, u16) {
-        match self.held {
-            Some((a, b)) => ([a.0, b.0], (self.held_from - start) as u16, (self.held_to - start) as u16),
-            None => ([NO_REG; 2], 0, 0),
+    pub(super) fn held(&self, start: usize) -> ([u8; 3], u16, u16) {
+        if self.held.is_empty() {
+            return ([NO_REG; 3], 0, 0);
         }
+        let regs = std::array::from_fn(|n| self.held.get(n).map_or(NO_REG, |r| r.0));
+        (regs, (self.held_from - start) as u16, (self.held_to - start) as u16)
+    }
+
+    /// Takes the time of one use of up to two lines: how much earlier than the clock it is.
+    fn time(&mut self) -> u32 {
+        self.left -= 2;
+        self.left + 1
     }
 }
 
-/// The entry of a filter's table for the line at `address`.
-fn entries(f: Filter) -> u32 {
-    f.sets.min(arena::MAX_FILTER)
-}
-
 impl Emitter<'_> {
-    /// Takes two registers for the checks of a block, if it has enough accesses to be worth it.
+    /// Plans the block's checks, and takes registers for them if that pays.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
         self.tracer.line = NO_LINE;
-        self.tracer.held = None;
-        if self.tracer.settings.accesses.is_none() {
-            return;
+        self.tracer.held.clear();
+        let plan = Plan::of(insns, &self.tracer.settings, &mut self.info);
+        let mut free: Vec<Gpr> = (0..16u8).filter(|r| plan.free >> r & 1 != 0).map(Gpr).take(plan.hold).collect();
+        if free.len() == 3 && free[2] == Gpr::RCX {
+            // Where flags are live, a line is looked up through rcx.
+            free.swap(0, 2);
         }
-        let mut used = 1u16 << Gpr::RSP.0;
-        let mut checks = 0;
-        for insn in insns {
-            self.tracer.accesses.clear();
-            events::accesses(insn, &mut self.tracer.accesses);
-            checks += self.tracer.accesses.len();
-            for u in self.info.info(&insn.ins).used_registers() {
-                let r = u.register();
-                if r.is_gpr() {
-                    used |= 1 << r.full_register().number();
-                }
-            }
+        self.tracer.plan = plan;
+        for (&r, word) in free.iter().zip(HELD) {
+            self.out.code.spill(word, r);
         }
-        if checks < 2 {
-            return;
-        }
-        // rax first: LAHF needs it.
-        let mut free = (0..16u8).filter(|r| used >> r & 1 == 0).map(Gpr);
-        if let (Some(b), Some(a)) = (free.next(), free.next()) {
-            self.tracer.held = Some((a, b));
-            self.out.code.spill(Scratch::Held1, a);
-            self.out.code.spill(Scratch::Held2, b);
-            self.tracer.held_from = self.out.code.pos();
-            self.tracer.held_to = usize::MAX;
-        }
+        self.tracer.held = free;
+        self.tracer.held_from = self.out.code.pos();
+        self.tracer.held_to = usize::MAX;
+    }
+
+    /// The registers that are held at present.
+    fn holding(&self) -> &[Gpr] {
+        if self.tracer.held_to == usize::MAX { &self.tracer.held } else { &[] }
+    }
+
+    /// The register that holds the clock, if one does.
+    fn clock(&self) -> Option<Gpr> {
+        self.holding().get(2).copied()
     }
 
     /// Gives the block's own registers back.
     pub(super) fn end_held(&mut self) {
-        if let Some((a, b)) = self.tracer.held
-            && self.tracer.held_to == usize::MAX
-        {
+        if self.tracer.held_to == usize::MAX {
             self.tracer.held_to = self.out.code.pos();
-            self.out.code.reload(a, Scratch::Held1);
-            self.out.code.reload(b, Scratch::Held2);
+            for (&r, word) in self.tracer.held.iter().zip(HELD) {
+                self.out.code.reload(r, word);
+            }
         }
     }
 
-    /// The checks before instruction `insn`.
-    pub(super) fn check(&mut self, insn: &Insn) {
+    /// The checks before instruction `i` of a block.
+    pub(super) fn check(&mut self, insns: &[Insn], i: usize) {
+        let insn = &insns[i];
+        if let Some(&(_, time)) = self.tracer.plan.segments.last().filter(|s| s.0 == i) {
+            self.tracer.plan.segments.pop();
+            self.tracer.left = time;
+            if time > 0 {
+                self.move_clock(insn, i, time);
+            }
+        }
         if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, f);
+            self.check_fetch(insn, i, f);
         }
         if let Some(f) = self.tracer.settings.accesses {
+            self.check_accesses(insns, i, f);
             let mut list = std::mem::take(&mut self.tracer.accesses);
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) {
-                self.record_special(insn, &list, f);
-            } else if !list.is_empty() {
-                self.check_accesses(insn, &list, f);
+                self.record_special(insn, i, &list);
             }
             self.tracer.accesses = list;
         }
         if self.tracer.settings.branches && insn.class == Class::Jcc {
-            self.check_condition(insn);
+            self.check_condition(insn, i);
         }
     }
 
@@ -164,83 +190,156 @@ impl Emitter<'_> {
         self.trans.new_trace_site(site)
     }
 
-    fn check_fetch(&mut self, insn: &Insn, f: Filter) {
-        let bits = f.line.trailing_zeros();
-        let first = insn.pc() >> bits;
-        let last = (insn.next() - 1) >> bits;
-        if first == self.tracer.line && last == first {
+    /// Moves the clock on by `time`, before any of its uses.
+    fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
+        let clock = self.clock();
+        if clock.is_none() && insn.live & STATUS == 0 {
+            self.out.code.add_gs(Scratch::Clock as u32, time as i32);
+            return;
+        }
+        let taken = if clock.is_none() { Some(self.take(insn, i, 1)) } else { None };
+        let c = &mut self.out.code;
+        if let Some(r) = clock.or(taken.map(|t| t.regs[0])) {
+            c.load_gs(r, Scratch::Clock as u32);
+            c.lea_disp(r, r, time as i32);
+            c.store_gs(Scratch::Clock as u32, r);
+        }
+        if let Some(taken) = taken {
+            self.give_back(taken);
+        }
+    }
+
+    /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
+    fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
+        let clock = self.clock();
+        let c = &mut self.out.code;
+        match clock {
+            Some(r) if before == 0 => return r,
+            Some(r) => c.lea_disp(free, r, -(before as i32)),
+            None => {
+                c.load_gs(free, Scratch::Clock as u32);
+                if before > 0 {
+                    c.lea_disp(free, free, -(before as i32));
+                }
+            }
+        }
+        free
+    }
+
+    fn check_fetch(&mut self, insn: &Insn, i: usize, f: FirstLevel) {
+        let (first, last) = lines_of(insn, f);
+        let mut lines = [(0, 0); 2];
+        let mut n = 0;
+        for line in [first, last] {
+            if line != self.tracer.line {
+                self.tracer.line = line;
+                let set = (line & u64::from(f.sets - 1)) as u32 * f.ways * 8;
+                lines[n] = (self.trans.line_number(line) * 8, set);
+                n += 1;
+            }
+        }
+        if n == 0 {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Fetch);
-        let entry = |line: u64| (line & u64::from(entries(f) - 1)) as u32;
-        let mut lines = [(entry(first), self.trans.line_number(first)), (entry(last), self.trans.line_number(last))];
-        let mut waiting = [usize::MAX; 2];
-        let mut n = 0;
-        if first != self.tracer.line {
-            waiting[0] = self.line_check(insn, lines[0]);
-            n += 1;
+        let mut before = [0; 2];
+        let mut waiting = [0; 2];
+        for k in 0..n {
+            before[k] = self.tracer.time();
+            waiting[k] = self.line_check(insn, i, lines[k].0, before[k]);
         }
-        if last != first {
-            waiting[1] = self.line_check(insn, lines[1]);
-            n += 1;
-        }
-        if last == first {
-            lines[1] = lines[0];
-        }
-        let _ = n;
         let back = self.out.code.pos();
-        let count = if last == first { 1 } else { 2 };
-        for from in waiting.into_iter().filter(|&w| w != usize::MAX) {
-            self.tracer.cold.push(Cold::Fetch { from, back, lines, n: count, site });
+        for &from in &waiting[..n] {
+            self.tracer.cold.push(Cold::Fetch { from, back, lines, before: before[0], site });
         }
-        self.tracer.line = last;
     }
 
-    /// Emits the comparison for one code line; returns the field of the jump that leaves it.
-    fn line_check(&mut self, insn: &Insn, (entry, number): (u32, u32)) -> usize {
-        let at = arena::FETCH_TABLE as u32 + entry * 4;
+    /// Emits the check for one code line; returns the field of the jump that leaves it.
+    fn line_check(&mut self, insn: &Insn, i: usize, line: u32, before: u32) -> usize {
+        let at = arena::LINES as u32 + line;
         if insn.live & STATUS == 0 {
-            let c = &mut self.out.code;
-            c.cmp_gs32(at, number);
-            return c.jcc(NE);
+            self.out.code.cmp_gs_zero(at);
+            let leave = self.out.code.jcc_away(E);
+            let taken = self.take(insn, i, 1);
+            let time = self.time_in(taken.regs[0], before - 1);
+            self.out.code.store_gs(at, time);
+            self.give_back(taken);
+            return leave;
         }
         // Without touching flags.
-        let free = matches!(self.tracer.held, Some((a, b)) if a == Gpr::RCX || b == Gpr::RCX)
-            && self.tracer.held_to == usize::MAX;
+        let free = self.holding().iter().take(2).any(|&r| r == Gpr::RCX)
+            || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
         let c = &mut self.out.code;
         if !free {
             c.spill(Scratch::T3, Gpr::RCX);
         }
-        c.load_gs32(Gpr::RCX, at);
-        c.lea_disp32(Gpr::RCX, Gpr::RCX, (number as i32).wrapping_neg());
-        let same = c.jrcxz();
+        c.load_gs(Gpr::RCX, at);
+        let absent = c.jrcxz();
+        let present = c.jmp_short();
+        c.patch_short(absent);
         if !free {
             c.reload(Gpr::RCX, Scratch::T3);
         }
         let leave = c.jmp();
-        c.patch_short(same);
+        c.patch_short(present);
+        let time = self.time_in(Gpr::RCX, before - 1);
+        self.out.code.store_gs(at, time);
         if !free {
-            c.reload(Gpr::RCX, Scratch::T3);
+            self.out.code.reload(Gpr::RCX, Scratch::T3);
         }
         leave
     }
 
-    fn check_accesses(&mut self, insn: &Insn, list: &[Access], f: Filter) {
-        if list.iter().all(|a| a.when != When::Always) {
+    /// The checks of all groups that begin with instruction `i`.
+    fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel) {
+        let begins = |g: &Group| g.at == i;
+        if !self.tracer.plan.groups.last().is_some_and(begins) {
             return;
         }
-        let ((a, b), given) = self.scratch_registers(insn);
+        let insn = &insns[i];
         let live = insn.live & STATUS != 0;
+        let plain = |g: &Group| matches!(g.members[0].access.place, Place::At(_));
+        let groups = self.tracer.plan.groups.iter().rev().take_while(|g| begins(g));
+        let registers = self.tracer.plan.registers[i];
+        let rcx_dead = registers.dead >> Gpr::RCX.0 & 1 != 0;
+        // Groups of later instructions may have been moved here: what they use is not for the checks.
+        let mut but: Vec<Gpr> = Vec::new();
+        for group in groups.clone().filter(|g| g.members[0].insn != i) {
+            if let Place::At(at) = group.members[0].access.place {
+                but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
+            }
+        }
+        let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
+        if live && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
+            let rcx_held = self.holding().iter().take(2).any(|&r| r == Gpr::RCX);
+            let given = rcx_held || rcx_dead;
+            but.push(Gpr::RCX);
+            let taken = self.take_among(insn, registers.dead, 2, &but);
+            let [a, b, _] = taken.regs;
+            if !given {
+                self.out.code.spill(Scratch::T3, Gpr::RCX);
+            }
+            while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
+                self.check_group(insns, &group, f, [a, b], Some(Gpr::RCX));
+            }
+            if !given {
+                self.out.code.reload(Gpr::RCX, Scratch::T3);
+            }
+            self.give_back(taken);
+            return;
+        }
+        let taken = self.take_among(insn, registers.dead, 2, &but);
+        let [a, b, _] = taken.regs;
         if live {
             self.save_flags(b);
         }
-        for access in list {
-            self.check_access(insn, access, f, a, b);
+        while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
+            self.check_group(insns, &group, f, [a, b], None);
         }
         if live {
             self.restore_flags(b);
         }
-        self.return_registers((a, b), given);
+        self.give_back(taken);
     }
 
     /// Saves the status flags. `free` is a register that may be changed.
@@ -268,8 +367,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of an access into `a`; `b` and the flags may be changed.
-    fn access_address(&mut self, place: &Place, a: Gpr, b: Gpr) {
+    /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed.
+    fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) {
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -278,7 +377,7 @@ impl Emitter<'_> {
             | Place::Element { address, .. }
             | Place::Compacted { address, .. } => (address, address.segment),
         };
-        c.lea_address(a, &address);
+        c.lea_address(a, &address.plus(offset));
         match *place {
             Place::PlusAl(_) => {
                 c.bytes(&[0x48 | (b.0 >> 3) << 2, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3]); // movzx b, al
@@ -304,74 +403,93 @@ impl Emitter<'_> {
         }
     }
 
-    fn check_access(&mut self, insn: &Insn, access: &Access, f: Filter, a: Gpr, b: Gpr) {
-        if access.when != When::Always {
-            return;
+    /// `keeping_flags`: rcx, if it may be changed and the flags may not.
+    fn check_group(
+        &mut self,
+        insns: &[Insn],
+        group: &Group,
+        f: FirstLevel,
+        [a, b]: [Gpr; 2],
+        keeping_flags: Option<Gpr>,
+    ) {
+        let mut before = 0;
+        let mut members = Vec::with_capacity(group.members.len());
+        for m in &group.members {
+            let kind = match m.access.kind {
+                Kind::Read => SiteKind::Read(m.size),
+                Kind::Write => SiteKind::Write(m.size),
+                Kind::Modify => SiteKind::Modify(m.size),
+            };
+            let site = self.trace_site(&insns[m.insn], kind);
+            before = self.tracer.time();
+            members.push((site, before, m.offset, m.size));
         }
-        let size = access.size.min(f.widest as u16);
-        let kind = match access.kind {
-            Kind::Read => SiteKind::Read(size),
-            Kind::Write => SiteKind::Write(size),
-            Kind::Modify => SiteKind::Modify(size),
-        };
-        let site = self.trace_site(insn, kind);
-        self.access_address(&access.place, a, b);
+        let place = group.members[0].access.place;
+        self.access_address(&place, group.from_first, a, b);
+        let room = i32::from(f.line as u16 - group.span);
         let c = &mut self.out.code;
-        c.table_offset(b, a, f);
-        c.gs_index(0x2b, a, b, arena::ACCESS_TABLE as u32); // sub a, gs:[b + table]
-        c.cmp_imm(a, i32::from(f.line as u16 - size));
-        let from = c.jcc(ABOVE);
+        let (from, address) = if let Some(t) = keeping_flags {
+            debug_assert!(t == Gpr::RCX);
+            c.extract(b, a, Scratch::EntryBits);
+            c.gs_entry(0x8b, t, b, arena::DATA_TAGS);
+            c.lea_sum(a, t);
+            // Beyond the line if what is above its bits is not 0.
+            c.lea_disp(a, a, i32::from(group.span) - 1);
+            c.extract(t, a, Scratch::LineBits);
+            let inside = c.jrcxz();
+            let from = c.jmp();
+            c.patch_short(inside);
+            (from, Some((place, group.from_first)))
+        } else {
+            if self.tracer.extract {
+                c.extract(b, a, Scratch::EntryBits);
+            } else {
+                c.entry(b, a, f.line.trailing_zeros());
+            }
+            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            c.cmp_imm(a, room);
+            (c.jcc_away(ABOVE), None)
+        };
+        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        let time = self.time_in(a, before - 1);
+        let c = &mut self.out.code;
+        c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
-        // Any third register will do.
-        let third = (0..16).map(Gpr).find(|&r| r != a && r != b && r != Gpr::RSP).expect("there are sixteen");
-        self.tracer.cold.push(Cold::Access { from, back, a, b, c: third, size, site });
+        let words = access_words(group.span, before, &members);
+        self.tracer.cold.push(Cold::Accesses { from, back, a, b, address, words });
     }
 
     /// Emits what was left for later.
     pub(super) fn cold_parts(&mut self) {
         let parts = std::mem::take(&mut self.tracer.cold);
-        let (fetch, data) = (self.tracer.settings.fetches, self.tracer.settings.accesses);
         for part in parts {
             let c = &mut self.out.code;
-            let here = c.here();
             match part {
-                Cold::Fetch { from, back, lines, n, site } => {
-                    let _ = fetch;
-                    c.patch_rel32(from, here);
-                    for &(entry, number) in &lines[..n] {
-                        c.store_gs32_imm(arena::FETCH_TABLE as u32 + entry * 4, number);
-                    }
-                    c.spill(Scratch::T3, Gpr::RAX);
-                    c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-                    c.store_site(Gpr::RAX, site);
-                    c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
-                    c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
-                    c.reload(Gpr::RAX, Scratch::T3);
-                    c.jmp_back(back);
+                Cold::Fetch { from, back, lines, before, site } => {
+                    c.patch_here(from);
+                    // Two stores of 12 bytes and a jump of 8; what describes the fetch follows.
+                    let what = c.here() + 32;
+                    c.store_gs32_imm(Scratch::WalkWhat as u32, what as u32);
+                    c.store_gs32_imm(Scratch::WalkWhat as u32 + 4, (what >> 32) as u32);
+                    c.jmp_gs(Scratch::FetchWalk as u32);
+                    debug_assert_eq!(c.here(), what);
+                    let go_on = back as i32 - c.pos() as i32;
+                    c.words(&fetch_words(site, before, lines, go_on));
                 }
-                Cold::Access { from, back, a, b, c: third, size, site } => {
-                    let Some(f) = data else { continue };
-                    let table = arena::ACCESS_TABLE as u32;
-                    c.patch_rel32(from, here);
-                    c.gs_index(0x03, a, b, table); // add a, gs:[b + table]: the address again
-                    c.spill(Scratch::T3, third);
-                    c.mov_reg(third, a);
-                    c.and_imm(third, -(f.line as i32));
-                    c.gs_index(0x89, third, b, table); // mov gs:[b + table], third
-                    if size > 1 {
-                        // Its last byte may lie in another line; that one was used last in its set then.
-                        c.lea_disp(third, a, i32::from(size) - 1);
-                        c.table_offset(b, third, f);
-                        c.and_imm(third, -(f.line as i32));
-                        c.gs_index(0x89, third, b, table);
+                Cold::Accesses { from, back, a, b, address, mut words } => {
+                    c.patch_here(from);
+                    match address {
+                        Some((place, offset)) => self.access_address(&place, offset, a, b),
+                        None => c.gs_entry(0x2b, a, b, arena::DATA_TAGS),
                     }
-                    c.load_gs(third, Scratch::TracePos as u32);
-                    c.gs_base8(0x89, a, third, 4); // mov gs:[third + 4], a
-                    c.store_site(third, site);
-                    c.lea_disp(third, third, 12);
-                    c.store_gs(Scratch::TracePos as u32, third);
-                    c.reload(third, Scratch::T3);
-                    c.jmp_back(back);
+                    let c = &mut self.out.code;
+                    c.store_gs(Scratch::WalkAddress as u32, a);
+                    let what = c.lea_ahead(b);
+                    c.store_gs(Scratch::WalkWhat as u32, b);
+                    c.jmp_gs(Scratch::AccessWalk as u32);
+                    c.patch_here(what);
+                    words[0] = (back as i32 - c.pos() as i32) as u32;
+                    c.words(&words);
                 }
             }
         }
@@ -402,6 +520,10 @@ impl Emitter<'_> {
                 .is_some_and(|a| matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI)));
         self.tracer.accesses = list;
         let site = self.trace_site(insn, SiteKind::Repeated { size, source, target, target_first, narrow });
+        self.trace_site(insn, SiteKind::Read(size.into()));
+        let at_target =
+            if target == Target::Write { SiteKind::Write(size.into()) } else { SiteKind::Read(size.into()) };
+        self.trace_site(insn, at_target);
         let c = &mut self.out.code;
         c.spill(Scratch::Repeat, Gpr::RCX);
         c.spill(Scratch::RepeatSource, Gpr(6));
@@ -409,11 +531,12 @@ impl Emitter<'_> {
         Some(site)
     }
 
-    /// A repeated string instruction has ended: records what it did. The filter's table does not follow its accesses, so it
-    /// is emptied.
+    /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         let Some(f) = self.tracer.settings.accesses else { return };
-        let ((a, b), given) = self.scratch_registers(insn);
+        // Its registers are needed: none of those that it overwrites.
+        let taken = self.take_unused(insn, 2);
+        let [a, b, _] = taken.regs;
         let c = &mut self.out.code;
         c.load_gs(a, Scratch::TracePos as u32);
         // The highest word first.
@@ -427,12 +550,17 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
-        c.empty_table(f);
-        self.return_registers((a, b), given);
+        self.give_back(taken);
+        if let SiteKind::Repeated { size, source, target, target_first, narrow } =
+            self.trans.trace_sites[site as usize].kind
+        {
+            let repeat = Repeat { size, source, target, target_first, narrow };
+            emit_repeat_walk(&mut self.out.code, f, repeat, site);
+        }
     }
 
     /// Records the registers that decide what `insn` accesses.
-    fn record_special(&mut self, insn: &Insn, list: &[Access], f: Filter) {
+    fn record_special(&mut self, insn: &Insn, i: usize, list: &[Access]) {
         let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
         let mut add = |r: Register| {
             let number = Some(r.number() as u8);
@@ -468,7 +596,11 @@ impl Emitter<'_> {
         self.trans.specials.push(special);
         let index = (self.trans.specials.len() - 1) as u32;
         let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
-        let ((a, b), given) = self.scratch_registers(insn);
+        for write in [false, true] {
+            self.trace_site(insn, SiteKind::Sized { write });
+        }
+        let taken = self.take(insn, i, 2);
+        let [a, b, _] = taken.regs;
         self.out.code.load_gs(a, Scratch::TracePos as u32);
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
         self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
@@ -501,272 +633,145 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);
         c.store_gs(Scratch::TracePos as u32, a);
-        c.empty_table(f);
-        self.return_registers((a, b), given);
+        self.give_back(taken);
+        // The engine walks them.
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::Walk { site });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
     }
 
-    /// Two registers that `insn` does not use; they are saved unless the block holds some anyway.
-    fn scratch_registers(&mut self, insn: &Insn) -> ((Gpr, Gpr), bool) {
-        if let Some(regs) = self.tracer.held.filter(|_| self.tracer.held_to == usize::MAX) {
-            return (regs, true);
+    /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
+    /// now are old. rdx is free, and so are the flags.
+    pub(super) fn forget_lines(&mut self) {
+        let Some(cache) = self.tracer.settings.accesses else { return };
+        let c = &mut self.out.code;
+        c.spill(Scratch::T3, Gpr::RCX);
+        c.mov_imm(Gpr::RCX, arena::DATA_ENTRIES * 8);
+        let again = c.pos();
+        c.gs_zero(Gpr::RCX, arena::DATA_TAGS as u32 - 8);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, -8);
+        let done = c.jrcxz();
+        c.jmp_back(again);
+        c.patch_short(done);
+        // The first entry: the address of a line that has another one.
+        c.mov_imm(Gpr::RCX, u64::from(cache.line).wrapping_neg());
+        c.store_gs(arena::DATA_TAGS as u32, Gpr::RCX);
+        c.load_gs(Gpr::RCX, Scratch::Clock as u32);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
+        c.store_gs(Scratch::ContextTime as u32, Gpr::RCX);
+        c.reload(Gpr::RCX, Scratch::T3);
+    }
+
+    /// `n` registers for the checks before instruction `i`: those that the block holds, those that are dead, others that are
+    /// saved. If rax is among them it is the second, which is good for [`Self::save_flags`].
+    fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
+        let dead = self.tracer.plan.registers[i].dead;
+        self.take_among(insn, dead, n, &[])
+    }
+
+    /// The same, of registers that the instruction does not use.
+    fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
+        self.take_among(insn, 0, n, &[])
+    }
+
+    fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
+        let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
+        let held: Vec<Gpr> = self.holding().to_vec();
+        let given = held.iter().copied().take(2);
+        let dead = (0..16).map(Gpr).filter(|r| dead >> r.0 & 1 != 0 && !held.contains(r));
+        let mut have = 0;
+        for r in given.chain(dead).filter(|r| !but.contains(r)).take(n) {
+            taken.regs[have] = r;
+            have += 1;
         }
-        let r2 = self.free_register(&insn.ins, &[]);
-        let r1 = self.free_register(&insn.ins, &[r2]);
-        let (a, b) = (Gpr(r1.number() as u8), Gpr(r2.number() as u8));
-        self.out.code.spill(Scratch::T1, a);
-        self.out.code.spill(Scratch::T2, b);
-        ((a, b), false)
+        if n == 2 && have == 2 && taken.regs[0] == Gpr::RAX {
+            taken.regs.swap(0, 1);
+        }
+        let mut not: Vec<Register> = held.iter().chain(but).chain(&taken.regs[..have]).map(|&r| register(r)).collect();
+        for k in have..n {
+            let r = self.free_register(&insn.ins, &not);
+            not.push(r);
+            taken.regs[k] = Gpr(r.number() as u8);
+            taken.spilled[k] = true;
+            self.out.code.spill(TAKEN[k], taken.regs[k]);
+        }
+        taken
     }
 
-    fn return_registers(&mut self, (a, b): (Gpr, Gpr), given: bool) {
-        if !given {
-            self.out.code.reload(a, Scratch::T1);
-            self.out.code.reload(b, Scratch::T2);
+    fn give_back(&mut self, taken: Taken) {
+        for k in 0..3 {
+            if taken.spilled[k] {
+                self.out.code.reload(taken.regs[k], TAKEN[k]);
+            }
         }
     }
 
-    /// Records the outcome of a conditional branch that the flags decide.
-    fn check_condition(&mut self, insn: &Insn) {
+    /// Predicts a conditional branch that the flags decide; keeps them.
+    fn check_condition(&mut self, insn: &Insn, i: usize) {
         let condition = insn.ins.condition_code() as u8 - 1;
         let site = self.trace_site(insn, SiteKind::Conditional);
-        let ((a, b), given) = self.scratch_registers(insn);
+        let taken = self.take(insn, i, 3);
+        let [a, b, d] = taken.regs;
         let c = &mut self.out.code;
-        c.mov_imm(a, 0);
-        c.bytes(&[0x40 | a.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | a.0 & 7]);
-        c.load_gs(b, Scratch::TracePos as u32);
-        c.gs_base8_32(0x89, a, b, 4);
-        c.store_site(b, site);
-        c.lea_disp(b, b, 8);
-        c.store_gs(Scratch::TracePos as u32, b);
-        self.return_registers((a, b), given);
+        c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
+        c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
+        c.predict(insn.pc(), site, [a, b, d]);
+        self.give_back(taken);
     }
 
-    /// In one arm of a branch that looks at rcx: records which.
-    pub(super) fn record_arm(&mut self, site: Option<u32>, taken: bool) {
+    /// In one arm of a branch that looks at rcx: predicts it.
+    pub(super) fn record_arm(&mut self, insn: &Insn, site: Option<u32>, taken: bool) {
         let Some(site) = site else { return };
         let c = &mut self.out.code;
-        c.spill(Scratch::T3, Gpr::RAX);
-        c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.bytes(&[0x65, 0xc7, 0x40, 4]); // mov dword gs:[rax + 4], taken
-        c.bytes(&u32::from(taken).to_le_bytes());
-        c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 8);
-        c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
-        c.reload(Gpr::RAX, Scratch::T3);
+        let (a, b, d) = (Gpr::RAX, Gpr::RDX, Gpr::RCX);
+        c.spill(Scratch::T1, a);
+        c.spill(Scratch::T2, b);
+        c.spill(Scratch::T3, d);
+        c.mov_imm(b, u64::from(taken));
+        c.predict(insn.pc(), site, [a, b, d]);
+        c.reload(d, Scratch::T3);
+        c.reload(b, Scratch::T2);
+        c.reload(a, Scratch::T1);
     }
 
-    /// The site of a branch that looks at rcx, if branches are recorded.
+    /// The site of a branch that looks at rcx, if branches are predicted.
     pub(super) fn arm_site(&mut self, insn: &Insn) -> Option<u32> {
         self.tracer.settings.branches.then(|| self.trace_site(insn, SiteKind::Conditional))
     }
 
-    /// Records the target of an indirect jump or call, which is in rcx.
+    /// Predicts the target of an indirect jump or call, which is in rcx. No flag is changed.
     pub(super) fn record_indirect(&mut self, insn: &Insn) {
         if !self.tracer.settings.branches || events::branch(insn).is_none() {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Indirect);
+        let last = arena::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RAX);
+        c.load_gs(Gpr::RAX, last);
+        c.store_gs(last, Gpr::RCX);
+        c.not(Gpr::RAX);
+        c.lea_sum(Gpr::RCX, Gpr::RAX);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, 1); // this target less the last one
+        let same = c.jrcxz();
         c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.gs_base8(0x89, Gpr::RCX, Gpr::RAX, 4);
         c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 12);
+        c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
         c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
+        c.patch_short(same);
+        c.load_gs(Gpr::RCX, last);
         c.reload(Gpr::RAX, Scratch::T3);
     }
 }
 
-/// Whether accesses depend on more than addresses.
-fn is_special(list: &[Access]) -> bool {
-    list.iter().any(|a| {
-        !matches!(a.when, When::Always | When::Iteration)
-            || matches!(a.place, Place::Element { .. } | Place::Compacted { .. })
-    })
+/// The first and the last code line of an instruction.
+fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
+    let bits = f.line.trailing_zeros();
+    (insn.pc() >> bits, (insn.next() - 1) >> bits)
 }
 
-/// Condition codes.
-const NE: u8 = 5;
-const ABOVE: u8 = 7;
-
-/// Instructions that only tracing needs.
-impl Asm {
-    /// `op reg, gs:[base + offset]` (64 bits)
-    fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
-        debug_assert!(base != Gpr::RSP);
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x80 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// Empties the table of the data filter.
-    fn empty_table(&mut self, f: Filter) {
-        self.spill(Scratch::T3, Gpr::RCX);
-        self.mov_imm(Gpr::RCX, u64::from(entries(f)) * 8);
-        let again = self.pos();
-        self.gs_zero(Gpr::RCX, arena::ACCESS_TABLE as u32 - 8);
-        self.lea_disp(Gpr::RCX, Gpr::RCX, -8);
-        let done = self.jrcxz();
-        self.jmp_back(again);
-        self.patch_short(done);
-        self.reload(Gpr::RCX, Scratch::T3);
-    }
-
-    /// `mov qword gs:[base + offset], 0`
-    fn gs_zero(&mut self, base: Gpr, offset: u32) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x65, 0x48 | base.0 >> 3, 0xc7, 0x80 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&[0; 4]);
-    }
-
-    /// `op reg32, gs:[base + offset]` with a short offset
-    fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `op reg, gs:[base + offset]` (64 bits) with a short offset
-    fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `mov dword gs:[base], site`
-    fn store_site(&mut self, base: Gpr, site: u32) {
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
-        if base.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&[0]);
-        self.bytes(&site.to_le_bytes());
-    }
-
-    /// `cmp dword gs:[offset], value`
-    fn cmp_gs32(&mut self, offset: u32, value: u32) {
-        self.bytes(&[0x65, 0x81, 0x3c, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `mov dword gs:[offset], value`
-    fn store_gs32_imm(&mut self, offset: u32, value: u32) {
-        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `mov reg32, gs:[offset]`
-    fn load_gs32(&mut self, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x8b, (reg.0 & 7) << 3 | 4, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `lea reg32, [base + disp]` (clears the upper half)
-    fn lea_disp32(&mut self, reg: Gpr, base: Gpr, disp: i32) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x40 | (reg.0 >> 3) << 2 | base.0 >> 3, 0x8d, 0x80 | (reg.0 & 7) << 3 | base.0 & 7]);
-        self.bytes(&disp.to_le_bytes());
-    }
-
-    /// `cmp reg, value`
-    fn cmp_imm(&mut self, reg: Gpr, value: i32) {
-        self.alu_imm(7, reg, value);
-    }
-
-    /// `and reg, value`
-    fn and_imm(&mut self, reg: Gpr, value: i32) {
-        self.alu_imm(4, reg, value);
-    }
-
-    fn alu_imm(&mut self, digit: u8, reg: Gpr, value: i32) {
-        let modrm = 0xc0 | digit << 3 | reg.0 & 7;
-        match i8::try_from(value) {
-            Ok(v) => self.bytes(&[0x48 | reg.0 >> 3, 0x83, modrm, v as u8]),
-            Err(_) => {
-                self.bytes(&[0x48 | reg.0 >> 3, 0x81, modrm]);
-                self.bytes(&value.to_le_bytes());
-            }
-        }
-    }
-
-    /// Into `to`: the offset, in the table of 64-bit entries, of the set that address `from` belongs to.
-    fn table_offset(&mut self, to: Gpr, from: Gpr, f: Filter) {
-        self.mov_reg32(to, from);
-        let shift = f.line.trailing_zeros() - 3;
-        self.bytes(&[0x40 | to.0 >> 3, 0xc1, 0xe8 | to.0 & 7, shift as u8]); // shr
-        self.bytes(&[0x40 | to.0 >> 3, 0x81, 0xe0 | to.0 & 7]); // and
-        self.bytes(&((entries(f) - 1) * 8).to_le_bytes());
-    }
-
-    /// `lea reg, [address]`, without its segment's base.
-    fn lea_address(&mut self, reg: Gpr, address: &Address) {
-        let number = |r: Register| Gpr(r.number() as u8);
-        let gpr = |r: Register| r.is_gpr().then(|| number(r));
-        let (base, index) = (gpr(address.base), gpr(address.index));
-        let displacement = address.displacement;
-        if base.is_none() && index.is_none() {
-            let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
-            self.mov_imm(reg, at);
-            return;
-        }
-        if address.narrow {
-            self.bytes(&[0x67]);
-        }
-        let x = index.map_or(0, |r| r.0 >> 3);
-        let b = base.map_or(0, |r| r.0 >> 3);
-        self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
-        let short = i8::try_from(displacement).ok().filter(|_| base.is_some());
-        let mode = match (base, short) {
-            (None, _) => 0,
-            (Some(_), Some(_)) => 0x40,
-            (Some(_), None) => 0x80,
-        };
-        let needs_sib = index.is_some() || base.is_none_or(|r| r.0 & 7 == 4);
-        if needs_sib {
-            let scale = address.scale.max(1).trailing_zeros() as u8;
-            self.bytes(&[
-                mode | (reg.0 & 7) << 3 | 4,
-                scale << 6 | index.map_or(4, |r| r.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7),
-            ]);
-        } else {
-            self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
-        }
-        match short {
-            Some(d) => self.bytes(&[d as u8]),
-            None => self.bytes(&(displacement as i32).to_le_bytes()),
-        }
-    }
-
-    /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    fn sign_extended(&mut self, to: Gpr, from: Register) {
-        let f = from.number() as u8;
-        let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
-        let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
-        match from.size() {
-            2 => self.bytes(&[rex, 0x0f, 0xbf, modrm]),
-            4 => self.bytes(&[rex, 0x63, modrm]),
-            _ => self.bytes(&[rex, 0x8b, modrm]),
-        }
-    }
-
-    /// `rdfsbase reg`
-    fn rdfsbase(&mut self, reg: Gpr) {
-        self.bytes(&[0xf3, 0x48 | reg.0 >> 3, 0x0f, 0xae, 0xc0 | reg.0 & 7]);
-    }
-
-    /// `jmp` to an offset in this buffer
-    fn jmp_back(&mut self, to: usize) {
-        self.bytes(&[0xe9]);
-        let rel = to as i64 - (self.pos() as i64 + 4);
-        self.bytes(&(rel as i32).to_le_bytes());
-    }
+/// The register's name for the encoder.
+fn register(r: Gpr) -> Register {
+    Register::RAX + u32::from(r.0)
 }

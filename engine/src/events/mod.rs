@@ -67,7 +67,8 @@ impl Address {
         Self { segment: Register::None, base, index: Register::None, scale: 1, displacement, narrow: false }
     }
 
-    fn plus(self, offset: i64) -> Self {
+    /// The address `offset` bytes on.
+    pub(crate) fn plus(self, offset: i64) -> Self {
         Self { displacement: self.displacement.wrapping_add(offset), ..self }
     }
 

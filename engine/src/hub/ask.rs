@@ -10,10 +10,11 @@ use nix::libc;
 
 use super::{Hub, signal};
 use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
-use crate::process::{State, instruction_counts};
+use crate::process::State;
 use crate::recreate::{self, Spot};
 use crate::slots::{SlotId, SlotPool};
-use crate::tracee::{self, Stop, Stopped, Wait};
+use crate::space::Space;
+use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
 /// What a thread's cells have counted that is not to be collected.
 #[derive(Debug, Default)]
@@ -42,14 +43,7 @@ enum Held {
 }
 
 /// Adds what a slot has counted to `sum`, but for what is not collected.
-pub(super) fn add_collected(
-    pool: &SlotPool,
-    slot: SlotId,
-    cells: u32,
-    uncollected: Option<&Uncollected>,
-    sum: &mut Vec<u64>,
-) {
-    let Some(u) = uncollected else { return pool.add_cells(slot, cells, sum) };
+pub(super) fn add_collected(pool: &SlotPool, slot: SlotId, cells: u32, u: &Uncollected, sum: &mut Vec<u64>) {
     match &u.since {
         None => pool.add_cells(slot, cells, sum),
         Some(then) => add(sum, then, u64::wrapping_add),
@@ -64,6 +58,22 @@ fn add(sum: &mut Vec<u64>, more: &[u64], how: impl Fn(u64, u64) -> u64) {
     for (sum, more) in sum.iter_mut().zip(more) {
         *sum = how(*sum, *more);
     }
+}
+
+/// Whether a thread that was told to stop in the code cache has to be brought to the boundary of an instruction: not in a
+/// system call, and not where it is about to stop by itself.
+pub(super) fn on_the_way(space: &Space, regs: &Regs) -> bool {
+    // Behind a breakpoint of ours, whose signal is still to come.
+    let at = regs.rip.wrapping_sub(1);
+    let stops = space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some();
+    let in_call = (regs.orig_rax as i64) >= 0;
+    !in_call
+        && !stops
+        && match recreate::spot(space, regs.rip) {
+            Spot::Boundary(b) => !b.after_call,
+            Spot::Between => true,
+            Spot::Stub(_) | Spot::Elsewhere => false,
+        }
 }
 
 impl Hub<'_> {
@@ -112,7 +122,7 @@ impl Hub<'_> {
         if let Some(p) = self.processes.get(&pid) {
             let sum = self.sum(p);
             let space = p.space.borrow();
-            let counts = instruction_counts(&space.trans, &sum, &p.corrections);
+            let counts = sum.sum().counts(&space.trans);
             let report = ProcessReport {
                 pid,
                 parent: p.parent,
@@ -121,6 +131,7 @@ impl Hub<'_> {
                 exit: None,
                 modules: &space.modules,
                 counts: &counts,
+                contexts: &[],
             };
             self.session.asked(&report, tid, ask);
         }
@@ -177,14 +188,7 @@ impl Hub<'_> {
     fn settle(&mut self, t: Stopped, signal: i32) -> Option<Held> {
         let as_it_is = |t| Some(Held::As(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)));
         let (Some((space, state)), Ok(regs)) = (self.space_and_state(t.tid()), t.regs()) else { return as_it_is(t) };
-        let in_call = (regs.orig_rax as i64) >= 0;
-        let spot = recreate::spot(&space.borrow(), regs.rip);
-        let on_the_way = match spot {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
-        };
-        if in_call || state != State::Cache || !on_the_way {
+        if state != State::Cache || !on_the_way(&space.borrow(), &regs) {
             return as_it_is(t);
         }
         let Ok(mask) = t.sigmask() else { return as_it_is(t) };

@@ -89,6 +89,9 @@ impl Hub<'_> {
                     _ => regs.rdx = default,
                 }
             }
+            Some(Request::GrindPushContext) => return self.push_context(t, regs, rip, a1),
+            Some(Request::GrindPopContext) => return self.pop_context(t, regs, rip),
+            Some(Request::GrindNameContext) => regs.rdx = self.name_context(tid, a1),
             _ => {}
         }
         go_on(t, regs, rip);

@@ -10,13 +10,17 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use super::{Hub, affinity, counted_slot};
-use crate::api::{Exit, FirstProcess, Notice, ProcessReport};
+use super::limits::Limits;
+use super::renew::fault_pending;
+use super::{Hub, affinity, contexts};
+use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::contexts::{Books, NAMED, ThreadContexts};
+use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Corrections, Process, State, Thread, instruction_counts};
+use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
-use crate::tracee::{Ended, Gadget, How, Memory, Stop, Stopped};
+use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
     /// `t` has just created a thread or process.
@@ -38,9 +42,12 @@ impl Hub<'_> {
         };
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        if has(libc::CLONE_VFORK) {
+            self.cancel_renewal(pid);
+        }
         if child_pid == child {
             self.drain_thread(tid);
-            self.fork_process(pid, child, has(libc::CLONE_VM));
+            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
             }
@@ -60,13 +67,26 @@ impl Hub<'_> {
             p.space.borrow().stop_before_births();
         }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        let counting = p.counting;
         self.traps_of_child(pid, tid, child_pid, child);
+        let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
-            Thread { pid: child_pid, state: State::New, slot, other: None, switch: false, folded: false },
+            Thread {
+                pid: child_pid,
+                state: State::New,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts,
+                trapped_at: None,
+            },
         );
-        let counting = self.processes.get(&child_pid).is_some_and(|p| p.counting);
-        if let Some(feed) = self.feed.as_ref().filter(|_| child_pid != child) {
+        self.begin_contexts(tid, child);
+        if child_pid == child {
+            self.copy_simulated_state(tid, child, counting);
+        } else if let Some(feed) = &self.feed {
             feed.recording(child_pid, child, counting);
         }
         // The child has inherited the parent's processors, too few while the two are kept together.
@@ -81,7 +101,7 @@ impl Hub<'_> {
     }
 
     /// The books of a process that has just been forked from `parent`.
-    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool) {
+    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
         let Some(p) = self.processes.get(&parent) else { return };
         let Ok(memory) = Memory::open(child) else { return };
         let mm = if same_memory {
@@ -90,7 +110,7 @@ impl Hub<'_> {
             p.space.borrow_mut().users += 1;
             Rc::new(())
         };
-        let folded = self.sum(p);
+        let books = self.sum(p);
         let process = Process {
             pid: child,
             parent,
@@ -99,8 +119,11 @@ impl Hub<'_> {
             pool: p.pool.clone(),
             memory,
             threads: Vec::new(),
-            folded,
-            corrections: p.corrections.clone(),
+            vforked,
+            books,
+            names: p.names.clone(),
+            popped_too_many: p.popped_too_many,
+            address_limit: p.address_limit,
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
@@ -120,6 +143,12 @@ impl Hub<'_> {
         if t.set_regs(&regs).is_ok()
             && let Some(t) = self.ready_trace(t)
         {
+            if self.context(tid) != 0 {
+                self.record_context(tid);
+            }
+            if self.is_renewing(tid) {
+                return self.park(t, State::Cache, false);
+            }
             let _ = t.resume(How::Continue, 0);
         }
     }
@@ -127,7 +156,7 @@ impl Hub<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
     pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
-        match self.threads.get(&tid).map(|th| (th.state, th.switch)) {
+        match self.threads.get(&tid).map(|th| (th.state, th.switch || th.contexts.follow.is_some())) {
             None if tid == self.main && self.processes.is_empty() => {
                 let _ = t.resume(How::Continue, 0);
             }
@@ -142,11 +171,36 @@ impl Hub<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                if switch && !stopping {
-                    return self.switch_on_the_way(t, state);
+                if self.is_renewing(tid) {
+                    return self.park(t, state, stopping);
                 }
-                let how = if stopping { How::Listen } else { How::Continue };
-                let _ = t.resume(how, 0);
+                match state {
+                    _ if stopping => {
+                        let _ = t.resume(How::Listen, 0);
+                    }
+                    // Its step may still be to come.
+                    State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
+                        let _ = t.resume(How::Step, 0);
+                        if switch {
+                            tracee::interrupt(tid);
+                        }
+                    }
+                    // It has got to a stub, or faulted, and this stop has only come first.
+                    State::Cache if switch && fault_pending(tid) => {
+                        let _ = t.resume(How::Continue, 0);
+                        tracee::interrupt(tid);
+                    }
+                    _ if switch => self.switch_on_the_way(t, state),
+                    // It has been stopped while its translation was thrown away.
+                    State::Guest => {
+                        if let Ok(rip) = t.rip() {
+                            self.enter(t, rip);
+                        }
+                    }
+                    _ => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                }
             }
         }
     }
@@ -162,9 +216,13 @@ impl Hub<'_> {
             Some(_) => false,
         };
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
+        let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
         self.forget_process(tid);
         if !follow {
             self.left |= tid == self.main;
+            if let Some(limits) = limits {
+                Self::hand_limits_over(tid, limits);
+            }
             let _ = t.detach(0);
             self.session.process_left(tid);
             return;
@@ -178,7 +236,7 @@ impl Hub<'_> {
             }
             Err(e) => return self.note_end(tid, e),
         };
-        self.new_image(t, parent);
+        self.new_image(t, parent, limits);
     }
 
     fn note_end(&mut self, tid: i32, e: Ended) {
@@ -189,7 +247,7 @@ impl Hub<'_> {
         }
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32) {
+    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -210,9 +268,10 @@ impl Hub<'_> {
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
         let mut space = space;
+        space.code_limit = self.settings.code_limit;
+        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
-            space.trace.settings = self.settings.trace;
-            space.trace.id = feed.new_space();
+            space.trace_with(self.settings.trace, feed.new_space());
             feed.image(tid, space.trace.id);
         }
         let process = Process {
@@ -223,17 +282,34 @@ impl Hub<'_> {
             pool: Rc::new(RefCell::new(pool)),
             memory,
             threads: vec![tid],
-            folded: Vec::new(),
-            corrections: Corrections::default(),
+            vforked: false,
+            books: Books::default(),
+            names: Vec::new(),
+            popped_too_many: false,
+            address_limit: None,
             counting,
             exe: exe.clone(),
             args: args.clone(),
             reported: false,
         };
         self.processes.insert(tid, process);
-        self.threads
-            .insert(tid, Thread { pid: tid, state: State::Cache, slot, other: None, switch: false, folded: false });
+        self.threads.insert(
+            tid,
+            Thread {
+                pid: tid,
+                state: State::Cache,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts: ThreadContexts::default(),
+                trapped_at: None,
+            },
+        );
         self.traps_of_tables(tid);
+        if let Some(limits) = limits {
+            self.limits_of_image(tid, limits);
+        }
         self.session.image_started(tid, parent, &exe, &args);
         self.settle_pin();
         let Ok(mut regs) = t.regs() else { return };
@@ -252,13 +328,11 @@ impl Hub<'_> {
     fn forget_process(&mut self, pid: i32) {
         let Some(p) = self.processes.remove(&pid) else { return };
         for tid in &p.threads {
+            self.contexts_ended(*tid);
             if let Some(th) = self.threads.remove(tid) {
                 let mut pool = p.pool.borrow_mut();
                 if !th.folded {
-                    pool.give_back(th.slot);
-                    if let Some(o) = th.other {
-                        pool.give_back(o);
-                    }
+                    contexts::give_back(&th, &mut pool);
                 }
             }
         }
@@ -303,33 +377,27 @@ impl Hub<'_> {
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let cells = p.space.borrow().trans.cells();
-        let counted = counted_slot(th, p.counting);
-        let mut pool = p.pool.borrow_mut();
-        if let Some(slot) = counted {
-            let uncollected = self.uncollected.remove(&tid);
-            super::ask::add_collected(&pool, slot, cells, uncollected.as_ref(), &mut p.folded);
-        }
-        pool.give_back(th.slot);
-        if let Some(o) = th.other {
-            pool.give_back(o);
-        }
-        drop(pool);
+        let mut books = std::mem::take(&mut p.books);
+        let uncollected = self.uncollected.remove(&tid);
+        contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
+        p.books = books;
+        contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
-        if p.threads.is_empty() {
+        let last = p.threads.is_empty();
+        self.contexts_ended(tid);
+        if last {
             self.report(pid, exit);
         }
     }
 
     /// All counts of a process so far.
-    pub(super) fn sum(&self, p: &Process) -> Vec<u64> {
-        let mut sum = p.folded.clone();
+    pub(super) fn sum(&self, p: &Process) -> Books {
+        let mut books = p.books.clone();
         let cells = p.space.borrow().trans.cells();
         for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
-            if let Some(slot) = counted_slot(th, p.counting) {
-                super::ask::add_collected(&p.pool.borrow(), slot, cells, self.uncollected.get(tid), &mut sum);
-            }
+            contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
         }
-        sum
+        books
     }
 
     fn report(&mut self, pid: i32, exit: Option<Exit>) {
@@ -341,7 +409,13 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
-        let counts = instruction_counts(&space.trans, &p.folded, &p.corrections);
+        let counts = p.books.sum().counts(&space.trans);
+        let books = if p.books.many() { p.books.all() } else { &[] };
+        let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
+        let contexts: Vec<ContextCounts> = books
+            .iter()
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
+            .collect();
         self.session.process_ends(&ProcessReport {
             pid,
             parent: p.parent,
@@ -350,6 +424,7 @@ impl Hub<'_> {
             exit,
             modules: &space.modules,
             counts: &counts,
+            contexts: &contexts,
         });
     }
 

@@ -7,11 +7,15 @@
 mod affinity;
 mod ask;
 mod clientreq;
+mod contexts;
 mod life;
+mod limits;
+mod renew;
 mod signal;
 mod sigtrap;
 mod syscall;
 mod trace;
+mod trapflag;
 mod volatile;
 
 use std::cell::RefCell;
@@ -28,7 +32,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
-use crate::recreate::{self, Boundary, Spot};
+use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
@@ -51,10 +55,16 @@ pub(crate) struct Hub<'s> {
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
+    /// Address spaces whose translations are about to be thrown away.
+    renewals: Vec<renew::Renewal>,
+    /// The process in which it has just turned out that this should be done.
+    full: Option<i32>,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<i32, ask::Uncollected>,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
+    /// Threads that wait until those that follow them have changed their context.
+    held: Map<i32, contexts::Held>,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -86,8 +96,11 @@ pub(crate) fn run(
         pin: affinity::Pin::default(),
         feed,
         traps: Map::default(),
+        renewals: Vec::new(),
+        full: None,
         uncollected: Map::default(),
         standstill: None,
+        held: Map::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -117,6 +130,12 @@ impl Hub<'_> {
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
                 Wait::Interrupted => self.serve_wishes(),
+            }
+            if let Some(pid) = self.full.take() {
+                self.begin_renewal(pid);
+            }
+            if !self.renewals.is_empty() {
+                self.settle_renewals();
             }
         }
     }
@@ -160,8 +179,9 @@ impl Hub<'_> {
                 }
             }
         }
-        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough.
-        if self.threads.get(&tid).is_some_and(|th| th.switch) {
+        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
+        // other state it is about to stop again.)
+        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
             tracee::interrupt(tid);
         }
     }
@@ -199,6 +219,7 @@ impl Hub<'_> {
             let _ = t.resume(How::Continue, 0);
             return;
         }
+        let Some(t) = self.trap_flag(t, rip) else { return };
         self.signal(t, libc::SIGTRAP, state);
     }
 
@@ -231,7 +252,13 @@ impl Hub<'_> {
 
     /// What gs must be while `tid` runs translated code.
     fn gs(&self, tid: i32) -> u64 {
-        self.threads.get(&tid).and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().gs(th.slot))).unwrap_or(0)
+        let Some(th) = self.threads.get(&tid) else { return 0 };
+        let Some(p) = self.processes.get(&th.pid) else { return 0 };
+        let pool = p.pool.borrow();
+        match pool.scratch(th.slot, Scratch::ContextBase) {
+            0 => pool.gs(th.slot),
+            base => base,
+        }
     }
 
     /// A stop at a stub; `rip` is the address behind the stub.
@@ -273,6 +300,12 @@ impl Hub<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+            StubKind::Walk { site } => {
+                self.walk_special(t.tid(), site);
+                if t.set_rip(rip).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+            }
         }
     }
 
@@ -360,23 +393,16 @@ impl Hub<'_> {
             }
             let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
             space = own;
-            if !space.borrow().has_chunk_for(pc) {
-                let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-                let gadget = space.borrow().gadget;
-                let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-                let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
-                let thread = remote.thread.take();
-                if let Err(e) = r {
-                    return (self.give_up(thread, e), None);
-                }
-                match thread {
-                    Some(thread) => t = thread,
-                    None => return (None, None),
-                }
+            match self.chunk_near(t, pid, &space, pc) {
+                Some(thread) => t = thread,
+                None => return (None, None),
             }
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = space.borrow_mut().translate(pc, &p.memory);
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
         if id.is_none() && p.memory.array::<1>(pc).is_some() {
             // Code is there: it must never run as it is.
             let source = std::io::Error::other("the code cache, or its counters, are used up");
@@ -392,6 +418,23 @@ impl Hub<'_> {
             return (Some(t), id);
         }
         (Some(t), id)
+    }
+
+    /// Makes sure that there is a chunk for code at `pc`. `None`: the thread died, or cannot go on.
+    fn chunk_near(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>, pc: u64) -> Option<Stopped> {
+        if space.borrow().has_chunk_for(pc) {
+            return Some(t);
+        }
+        self.make_room_for_chunk(pid);
+        let Some(p) = self.processes.get(&pid) else { return Some(t) };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
+        let thread = remote.thread.take();
+        match r {
+            Ok(()) => thread,
+            Err(e) => self.give_up(thread, e),
+        }
     }
 
     /// Takes over the process's memory map.
@@ -526,20 +569,24 @@ impl Hub<'_> {
         if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
     }
 
-    /// Changes over to the other slot where the thread happens to be. What it has entered it leaves at an instruction's
+    /// Does what is to be done with a thread's counters: it changes to those for the other state of instrumentation, or for
+    /// another context.
+    fn change_over(&mut self, t: Stopped) -> Option<Stopped> {
+        let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
+        let t = if switch { self.switch_slot(t)? } else { t };
+        self.follow_leader(t)
+    }
+
+    /// Changes over to other counters where the thread happens to be. What it has entered it leaves at an instruction's
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
-        let in_call = (regs.orig_rax as i64) >= 0;
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let spot = recreate::spot(&space.borrow(), regs.rip);
-        let on_the_way = match spot {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
-        };
-        if in_call || state != State::Cache || !on_the_way {
-            if let Some(t) = self.switch_slot(t) {
+        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
+            if let Some(t) = self.change_over(t) {
+                if state == State::Guest {
+                    return self.enter(t, regs.rip);
+                }
                 let _ = t.resume(How::Continue, 0);
             }
             return;
@@ -551,7 +598,7 @@ impl Hub<'_> {
         let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
         if t.set_regs(&regs).is_ok()
             && t.set_sigmask(mask).is_ok()
-            && let Some(t) = self.switch_slot(t)
+            && let Some(t) = self.change_over(t)
         {
             self.enter(t, regs.rip);
         }
@@ -566,7 +613,6 @@ impl Hub<'_> {
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let mut pool = p.pool.borrow_mut();
-        let fresh = th.other.is_none();
         let to = match th.other {
             Some(s) => s,
             None => match pool.take() {
@@ -577,20 +623,31 @@ impl Hub<'_> {
         if pool.copy_scratch(th.slot, to).is_err() {
             return Some(t);
         }
+        let many = p.books.many();
+        if many {
+            contexts::copy_header(&pool, th.slot, to);
+        }
         th.other = Some(th.slot);
         th.slot = to;
+        drop(pool);
+        let mut t = self.ready_trace(t)?;
+        if many {
+            t = self.book_to(t, self.context(tid))?;
+            self.record_context(tid);
+        }
         if let Ok(mut regs) = t.regs() {
-            regs.gs_base = pool.gs(to);
+            regs.gs_base = self.gs(tid);
             let _ = t.set_regs(&regs);
         }
-        drop(pool);
-        if let Some(feed) = &self.feed {
+        if let Some(feed) = &self.feed
+            && let Some(p) = self.process_of(tid)
+        {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
-                p.pool.borrow().forget_lines(to);
+                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_state());
             }
         }
-        if fresh { self.ready_trace(t) } else { Some(t) }
+        Some(t)
     }
 
     fn masked(&self) -> bool {

@@ -5,19 +5,21 @@
 
 use nix::libc;
 
+use super::trapflag::set_trap_flag;
 use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{How, Regs, Stop, Stopped};
-use crate::transtab::{BlockId, StubKind};
+use crate::tracee::{self, How, Regs, Stop, Stopped};
+use crate::transtab::{BlockId, NO_REG, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
 /// The signals that an instruction causes.
-const FAULTS: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+pub(super) const FAULTS: u64 =
+    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
 
 /// All others: held back while the engine steps a thread.
 pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
@@ -31,7 +33,10 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
-            State::SigReturn if signal == libc::SIGTRAP => {
+            State::SigReturn { traps } if signal == libc::SIGTRAP => {
+                if traps && !set_trap_flag(&t) {
+                    return;
+                }
                 let Some(t) = self.release_trap(t) else { return };
                 let Ok(rip) = t.rip() else { return };
                 self.enter(t, rip);
@@ -64,12 +69,12 @@ impl Hub<'_> {
                 self.deliver(t, signal);
             }
             State::Guest | State::Handler => self.deliver(t, signal),
-            State::SigReturn if self.in_cache(&t) => {
+            State::SigReturn { .. } if self.in_cache(&t) => {
                 // It came before rt_sigreturn could begin: its handler's frame must not show where that stands in the cache.
                 self.set_state(tid, State::Cache);
                 self.signal_in_cache(t, signal);
             }
-            State::SigReturn => {
+            State::SigReturn { .. } => {
                 // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
@@ -87,7 +92,7 @@ impl Hub<'_> {
         }
     }
 
-    fn in_cache(&self, t: &Stopped) -> bool {
+    pub(super) fn in_cache(&self, t: &Stopped) -> bool {
         let space = self.space_and_state(t.tid()).map(|(s, _)| s);
         t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
     }
@@ -106,9 +111,10 @@ impl Hub<'_> {
             return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);
         }
         let collecting = self.collecting(tid);
+        let context = self.context(tid);
         let Some(p) = self.process_of_mut(tid) else { return };
         if p.counting && collecting {
-            p.corrections.not_the_last(block, executed);
+            p.books.of(context).corrections.not_the_last(block, executed);
         }
     }
 
@@ -125,13 +131,15 @@ impl Hub<'_> {
             return self.correct_told(tid, told, counted, b, regs);
         }
         let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
+        let context = super::contexts::booked_to(th, p, regs.gs_base);
+        let corrections = &mut p.books.of(context).corrections;
         if collecting {
-            p.corrections.left(b.block, &block, b.executed, b.bumped);
+            corrections.left(b.block, &block, b.executed, b.bumped);
         }
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             if collecting {
-                p.corrections.take_off(rep.cell, left);
+                corrections.take_off(rep.cell, left);
             }
             if let Some(site) = rep.site {
                 self.record_repeat(tid, site, regs);
@@ -144,9 +152,10 @@ impl Hub<'_> {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
-        if let Some([first, second]) = b.held {
-            *recreate::register(regs, first) = self.scratch(tid, Scratch::Held1);
-            *recreate::register(regs, second) = self.scratch(tid, Scratch::Held2);
+        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2, Scratch::Held3]) {
+            if r != NO_REG {
+                *recreate::register(regs, r) = self.scratch(tid, word);
+            }
         }
         if b.after_call {
             regs.rcx = regs.rip;
@@ -173,13 +182,19 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, 0);
                 return;
             }
+            if self.request_is_elsewhere(tid, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
             let Some((space, _)) = self.space_and_state(tid) else { return };
             let cache_rip = regs.rip;
             let b = {
                 let slot = self.threads.get(&tid).map(|th| th.slot);
                 let pool = self.process_of(tid).map(|p| p.pool.clone());
                 let scratch = |offset| match (slot, &pool) {
-                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, offset),
+                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, u16::from(offset)),
                     _ => 0,
                 };
                 recreate::at_fault(&space.borrow(), &mut regs, scratch)
@@ -248,6 +263,13 @@ impl Hub<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
             }
+            let stub = space.borrow().stub_at(regs.rip);
+            if let Some(StubKind::Walk { site }) = stub {
+                self.walk_special(tid, site);
+                regs.rip += STUB_BYTES;
+                t.set_regs(&regs).ok()?;
+                continue;
+            }
             match t.resume_and_wait(How::Step, 0) {
                 Ok((next, Stop::Signal(libc::SIGTRAP))) => {
                     t = next;
@@ -265,7 +287,9 @@ impl Hub<'_> {
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
-                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, o));
+                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| {
+                        pool.borrow().scratch_at(slot, u16::from(o))
+                    });
                     if let Some(b) = b {
                         self.at_boundary(tid, &b, &mut regs);
                     }
@@ -294,9 +318,19 @@ impl Hub<'_> {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }
-            match t.resume_and_wait(How::Step, 0) {
-                Ok((next, _)) => t = next,
-                Err(_) => return,
+            let mut interrupted = false;
+            loop {
+                match t.resume_and_wait(How::Step, 0) {
+                    Ok((next, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => (t, interrupted) = (next, true),
+                    Ok((next, _)) => {
+                        t = next;
+                        break;
+                    }
+                    Err(_) => return,
+                }
+            }
+            if interrupted {
+                tracee::interrupt(tid);
             }
         }
         let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };

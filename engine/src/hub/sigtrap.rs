@@ -189,7 +189,7 @@ impl Hub<'_> {
         self.set_trap_blocked(tid, mask & TRAP != 0);
     }
 
-    fn raw(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<(Stopped, Option<u64>)> {
+    pub(super) fn raw(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<(Stopped, Option<u64>)> {
         let (space, _) = self.space_and_state(t.tid())?;
         let gadget = space.borrow().gadget;
         let p = self.process_of(t.tid())?;

@@ -12,7 +12,7 @@ use crate::api::Notice;
 use crate::arena::Scratch;
 use crate::image::Remote;
 use crate::process::State;
-use crate::tracee::{How, Regs, Stopped};
+use crate::tracee::{self, How, Regs, Stopped};
 
 /// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
 const MAX_ARGS: u64 = 1 << 20;
@@ -36,7 +36,8 @@ impl Hub<'_> {
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
                 self.tell_handler_ends(tid);
-                self.set_state(tid, State::SigReturn);
+                let traps = self.frame_traps(tid, regs.rsp);
+                self.set_state(tid, State::SigReturn { traps });
                 if t.set_rip(go).is_ok() {
                     let _ = t.resume(How::Step, 0);
                 }
@@ -68,6 +69,12 @@ impl Hub<'_> {
                     run(t, go);
                 }
             }
+            libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
+                self.limit_call(t, regs, nr, args, go, next);
+            }
+            libc::SYS_mlockall => self.lock_all(t, regs, args[0], go, next),
+            libc::SYS_seccomp => self.confine(t, go),
+            libc::SYS_prctl if args[0] as i32 == libc::PR_SET_SECCOMP => self.confine(t, go),
             libc::SYS_ptrace => {
                 self.warn_once(
                     tid,
@@ -88,6 +95,26 @@ impl Hub<'_> {
             }
             _ => run(t, go),
         }
+    }
+
+    /// The program is about to forbid system calls to itself. What the engine is likely to need some of is done before: it can
+    /// only be done in spite of a filter where the user may suspend those.
+    fn confine(&mut self, t: Stopped, go: u64) {
+        tracee::expect_filters();
+        let tid = t.tid();
+        let Some(mut t) = self.own_space(t) else { return };
+        let (Some((space, _)), Some(pid)) = (self.space_and_state(tid), self.process_of(tid).map(|p| p.pid)) else {
+            return;
+        };
+        self.learn_map(pid, &space);
+        let wanted = space.borrow().out_of_reach();
+        for pc in wanted {
+            match self.chunk_near(t, pid, &space, pc) {
+                Some(thread) => t = thread,
+                None => return,
+            }
+        }
+        run(t, go);
     }
 
     /// Whether there is no slot for another thread, those that may be on their way included.
@@ -118,13 +145,14 @@ impl Hub<'_> {
         }
     }
 
-    /// Whether the memory that the call changes holds code that has been translated.
+    /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
+    /// known of it may not be true afterwards.
     fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
         let Some((space, _)) = self.space_and_state(tid) else { return false };
         let space = space.borrow();
         let touches = |start: u64, len: u64| {
             let end = start.saturating_add(len);
-            space.trans.touches(start, end) || space.once_protected_in(start, end)
+            space.trans.touches(start, end) || space.once_protected_in(start, end) || space.executable_in(start, end)
         };
         match nr {
             libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),

@@ -8,11 +8,13 @@ use nix::libc;
 use super::{Hub, counted_slot};
 use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
+use crate::emit::walk::Repeat;
 use crate::image::Remote;
+use crate::level1::{Touched, Walker, Words};
 use crate::recreate::{self, Boundary};
 use crate::slots::SlotId;
-use crate::space::Space;
-use crate::trace::{Feed, Handler};
+use crate::space::{Space, SpaceTrace};
+use crate::trace::{self, Done, Feed, Handler, SiteKind};
 use crate::tracee::{Regs, Stopped};
 
 impl Hub<'_> {
@@ -24,13 +26,28 @@ impl Hub<'_> {
         let tid = t.tid();
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
-        let gs = p.pool.borrow().gs(th.slot);
-        if p.pool.borrow().set_scratch(th.slot, Scratch::TracePos, arena::TRACE_BUFFER).is_err() {
+        let slot = th.slot;
+        let gs = p.pool.borrow().gs(slot);
+        let gadget = p.space.borrow().gadget;
+        if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
             return Some(t);
         }
-        let gadget = p.space.borrow().gadget;
+        let SpaceTrace { walks: [access, fetch], settings, .. } = p.space.borrow().trace;
+        let line = settings.accesses.map_or(0, |c| u64::from(c.line));
+        let written = {
+            let pool = p.pool.borrow();
+            pool.write(slot, arena::OUTCOMES, &OUTCOMES)
+                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
+                .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
+                .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
+                .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
+                .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
+        };
+        if written.is_err() {
+            return Some(t);
+        }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+        guard(&mut remote, gs);
         remote.thread.take()
     }
 
@@ -39,7 +56,10 @@ impl Hub<'_> {
     pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
         let Some(p) = self.processes.get(&th.pid) else { return false };
-        let guard = p.pool.borrow().gs(th.slot) + arena::TRACE_GUARD;
+        if p.pool.borrow().at(regs.gs_base).is_none() {
+            return false;
+        }
+        let guard = regs.gs_base + arena::TRACE_GUARD;
         let at = super::signal::address_of(info);
         if !(guard..guard + 4096).contains(&at) {
             return false;
@@ -83,16 +103,98 @@ impl Hub<'_> {
     pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
         let slot = th.slot;
-        // Full buffers stop at a page that only the guest cannot write to.
-        self.drain(tid, slot);
         let Some(p) = self.process_of(tid) else { return };
-        let pool = p.pool.borrow();
-        let before = [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.scratch(slot, w));
-        let mut record = site.to_le_bytes().to_vec();
-        for word in before.into_iter().chain([regs.rcx, regs.rsi, regs.rdi]) {
-            record.extend_from_slice(&word.to_le_bytes());
+        let (pool, space) = (p.pool.clone(), p.space.clone());
+        let before =
+            [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
+        let after = [regs.rcx, regs.rsi, regs.rdi];
+        let kind = space.borrow().trans.trace_sites[site as usize].kind;
+        let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
+            (space.borrow().trace.settings.accesses, kind)
+        else {
+            return;
+        };
+        let mut records = vec![vec![site]];
+        records[0].extend(before.into_iter().chain(after).flat_map(halves));
+        let repeat = Repeat { size, source, target, target_first, narrow };
+        let pool = pool.borrow();
+        let mut walker = Walker { words: pool.words(slot), cache, touched: Vec::new() };
+        walker.repeat(repeat, before, after, |touched, missed, at_target| {
+            let site = site + 1 + u32::from(at_target);
+            records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
+            if let Some(address) = missed {
+                let [low, high] = halves(address);
+                records.push(vec![site, low, high]);
+            }
+        });
+        drop(pool);
+        for record in records {
+            self.append(tid, slot, &record);
         }
-        pool.append_trace(slot, &record);
+    }
+
+    /// Walks the accesses of a special instruction, which has just recorded its registers, through the cache.
+    pub(super) fn walk_special(&mut self, tid: i32, site: u32) {
+        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
+        let slot = th.slot;
+        let Some(p) = self.process_of(tid) else { return };
+        let (pool, space) = (p.pool.clone(), p.space.clone());
+        let (cache, touches) = {
+            let space = space.borrow();
+            let (Some(cache), SiteKind::Special { index, words }) =
+                (space.trace.settings.accesses, space.trans.trace_sites[site as usize].kind)
+            else {
+                return;
+            };
+            let record = pool.borrow().last_record(slot, words.into());
+            if record.len() != usize::from(words) {
+                return;
+            }
+            (cache, space.trans.specials[index as usize].touches(&record))
+        };
+        for touch in touches {
+            let size = touch.size.min(cache.widest.into());
+            let site = site + 1 + u32::from(touch.done == Done::Write);
+            let (missed, touched) = {
+                let pool = pool.borrow();
+                let mut walker = Walker { words: pool.words(slot), cache, touched: Vec::new() };
+                (walker.access(touch.address, size), walker.touched)
+            };
+            for touched in &touched {
+                self.append(tid, slot, &of_line(touched, site));
+            }
+            if missed {
+                let [low, high] = halves(touch.address);
+                self.append(tid, slot, &[site, low, high, size as u32]);
+            }
+        }
+    }
+
+    /// Writes a record to a thread's trace buffer, which is handed over first if there is no room.
+    fn append(&mut self, tid: i32, slot: SlotId, record: &[u32]) {
+        let Some(pool) = self.process_of(tid).map(|p| p.pool.clone()) else { return };
+        if pool.borrow().trace_room(slot) < 4 * record.len() as u64 {
+            self.drain(tid, slot);
+        }
+        pool.borrow().append_trace(slot, record);
+    }
+
+    /// The only thread of a new process goes on with its creator's caches and predictors.
+    pub(super) fn copy_simulated_state(&mut self, tid: i32, child: i32, counting: bool) {
+        let (Some(_), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else { return };
+        let Some(from) = counted_slot(th, p.counting) else { return };
+        let (pool, parts) = (p.pool.clone(), p.space.borrow().simulated_state());
+        let Some(th) = self.threads.get_mut(&child) else { return };
+        let to = if counting {
+            Some(th.slot)
+        } else {
+            // It counts nothing at present: for when it does again.
+            th.other = pool.borrow_mut().take();
+            th.other
+        };
+        if let Some(to) = to {
+            let _ = pool.borrow().copy_ranges(from, to, &parts);
+        }
     }
 
     /// `own` is a copy of `space`; these processes go on with it. What they recorded before is handed over first.
@@ -187,6 +289,11 @@ impl Hub<'_> {
     }
 }
 
+/// Makes the page behind the trace buffer of the slot at `gs` one that cannot be written.
+pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
+    remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+}
+
 /// Tells the sink of everything in `space` that records may name.
 fn announce(feed: &Feed, space: &mut Space) {
     let known = space.trace;
@@ -201,6 +308,16 @@ fn announce(feed: &Feed, space: &mut Space) {
     space.trace.announced = sites;
     space.trace.announced_specials = specials;
     space.trace.announced_blocks = blocks;
+}
+
+/// The constants of the branch predictor: twice a counter, and 1 if the branch is taken, to the next counter; then to 4, the
+/// bytes of a record, if that was predicted wrongly.
+const OUTCOMES: [u8; 16] = [0, 1, 0, 2, 1, 3, 2, 3, 0, 4, 0, 4, 4, 0, 4, 0];
+
+/// A record of what has happened to a line because of an access of `site`.
+fn of_line(touched: &Touched, site: u32) -> [u32; trace::LINE_WORDS] {
+    let [low, high] = halves(touched.line);
+    [if touched.loaded { trace::LINE_LOADED } else { trace::LINE_REUSED }, low, high, site]
 }
 
 /// A word of 64 bits as two of a record.

@@ -11,6 +11,7 @@ pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::libc;
@@ -162,13 +163,15 @@ impl Stopped {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
-    /// Resumes and waits until this same thread stops again; other threads stay as they are.
+    /// Resumes and waits until this same thread stops again; other threads stay as they are. An [`interrupt`] that gets in
+    /// between is lost: whoever wants the thread to stop later on has to say so again.
     pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
         let tid = self.tid;
         if self.resume(how, signal).is_err() {
             return Err(Ended::Unseen);
         }
         match wait_for(tid) {
+            Ok(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP))) => t.resume_and_wait(how, 0),
             Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
             Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
             Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
@@ -259,17 +262,36 @@ fn classify(tid: i32, status: i32) -> Wait {
     }
 }
 
+const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
+    | libc::PTRACE_O_EXITKILL;
+
 /// Attaches to `pid` without stopping it; everything that it starts is attached too, and killed if grind dies.
 pub(crate) fn seize(pid: i32) -> io::Result<()> {
-    use ptrace::Options as O;
-    let options = O::PTRACE_O_TRACESYSGOOD
-        | O::PTRACE_O_TRACEFORK
-        | O::PTRACE_O_TRACEVFORK
-        | O::PTRACE_O_TRACECLONE
-        | O::PTRACE_O_TRACEEXEC
-        | O::PTRACE_O_TRACEEXIT
-        | O::PTRACE_O_EXITKILL;
-    ptrace::seize(Pid::from_raw(pid), options).map_err(io::Error::from)
+    ptrace::seize(Pid::from_raw(pid), ptrace::Options::from_bits_truncate(OPTIONS)).map_err(io::Error::from)
+}
+
+/// Some thread has installed, or inherited, a filter of system calls.
+static FILTERS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the program's own filters (seccomp) are suspended during remote system calls, if the user may do that.
+pub(crate) fn expect_filters() {
+    FILTERS.store(true, Ordering::Relaxed);
+}
+
+/// Lets the filters of a stopped thread pass everything, or not any more.
+#[allow(unsafe_code)]
+fn suspend_filters(tid: i32, yes: bool) {
+    const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
+    if FILTERS.load(Ordering::Relaxed) {
+        let options = if yes { OPTIONS | SUSPEND_SECCOMP } else { OPTIONS };
+        // SAFETY: the request takes no pointers. Without the right to do so it changes nothing.
+        unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, tid, 0usize, options as usize) };
+    }
 }
 
 /// Asks a running thread to stop (`PTRACE_EVENT_STOP`).

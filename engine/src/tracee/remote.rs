@@ -53,8 +53,9 @@ impl Gadget {
         regs.orig_rax = u64::MAX;
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
         t.set_regs(&regs).map_err(drop)?;
+        super::suspend_filters(t.tid(), true);
         let mut t = t;
-        let mut again = 0;
+        let (mut again, mut interrupted) = (0, false);
         loop {
             let (next, stop) = t.resume_and_wait(How::Continue, 0).map_err(drop)?;
             t = next;
@@ -67,14 +68,20 @@ impl Gadget {
                     let _ = t.resume(How::Continue, 0);
                     return Err(());
                 }
+                // Somebody has asked it to stop, or it is to stop with its process: that comes again, too.
+                Stop::Event(libc::PTRACE_EVENT_STOP, _) => interrupted = true,
                 _ => {}
             }
         }
+        super::suspend_filters(t.tid(), false);
         let value = t.regs().map_err(drop)?.rax;
         t.set_regs(&saved).map_err(drop)?;
         t.set_sigmask(mask).map_err(drop)?;
         if again != 0 {
             send(t.tid(), again);
+        }
+        if interrupted {
+            super::interrupt(t.tid());
         }
         Ok((t, value))
     }

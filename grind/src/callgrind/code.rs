@@ -129,6 +129,12 @@ impl Catalogue {
         number
     }
 
+    /// How many functions are known.
+    #[must_use]
+    pub fn functions(&self) -> usize {
+        self.functions.len()
+    }
+
     /// Registers an instruction that transfers control.
     pub fn add_site(&mut self, addr: u64, next: u64, block: u64) -> SiteId {
         let place = self.place(addr);

@@ -5,19 +5,25 @@
 //! - [`code`] describes the program's code to the model;
 //! - [`sink`] drives the model with what the engine records;
 //! - [`rows`] turns what the model found into a part of a profile;
-//! - [`output`] makes files of it;
 //! - [`boundaries`] tells the engine where functions begin and end;
-//! - [`parts`] names the files.
+//! - [`parts`] names the files, [`dumps`] writes them;
+//! - [`summary`] says in the log what was collected;
+//! - [`control`] hears what is asked from outside, [`session`] answers;
+//! - [`desk`] is where the recorder and the session meet.
 //!
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
 pub mod boundaries;
 pub mod code;
-pub mod output;
+pub mod control;
+pub mod desk;
+pub mod dumps;
 pub mod parts;
 pub mod rows;
+pub mod session;
 pub mod settings;
 pub mod sink;
+pub mod summary;
 pub mod table;
 #[cfg(test)]
 mod tests;

@@ -3,56 +3,21 @@
 //! It runs on a thread of its own, beside the program. Every executed block and every transfer of control is told in program
 //! order; what a block costs is known from its instructions. Invariants: a cost is added to a thread's totals and booked on
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
-//! engine reports its end, and are taken from [`Findings`] then.
+//! engine reports its end, and are written by then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, Transfer};
 use grind_engine::{Ask, Module, StaticEvents};
 
 use super::code::{Catalogue, Origin};
+use super::desk::{Desk, Found, Progress};
 use super::parts::Trigger;
 use super::settings::Settings;
 use crate::debuginfo;
-
-/// What was found since the last part, by number of thread (from 1), in ascending order.
-#[derive(Debug)]
-pub struct Found {
-    /// Why it was taken.
-    pub trigger: Trigger,
-    /// The calls and costs of each thread.
-    pub threads: Vec<(u64, Profile)>,
-}
-
-/// What was found of a process.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Its code.
-    pub catalogue: Arc<Mutex<Catalogue>>,
-    /// The parts that were not taken yet, in order; the last one is that of the end, if the process has ended.
-    pub parts: Vec<Found>,
-}
-
-/// What was found of processes, by process.
-#[derive(Clone, Debug, Default)]
-pub struct Findings(Arc<Mutex<HashMap<i32, Outcome>>>);
-
-impl Findings {
-    /// What was found of `pid` since it was last asked for.
-    #[must_use]
-    pub fn take(&self, pid: i32) -> Option<Outcome> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid)
-    }
-
-    fn put(&self, pid: i32, catalogue: &Arc<Mutex<Catalogue>>, parts: Vec<Found>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = all.entry(pid).or_insert_with(|| Outcome { catalogue: catalogue.clone(), parts: Vec::new() });
-        outcome.catalogue = catalogue.clone();
-        outcome.parts.extend(parts);
-    }
-}
 
 /// A set of translations.
 #[derive(Clone, Debug, Default)]
@@ -107,6 +72,8 @@ struct Thread {
     now: Vec<u64>,
     begun: bool,
     recording: bool,
+    /// Blocks executed.
+    blocks: u64,
     /// By site: what the last record of executions said.
     executions: HashMap<u32, u64>,
 }
@@ -133,8 +100,8 @@ struct Process {
     threads: HashMap<i32, Thread>,
     /// Of threads that have ended, since the last part.
     ended: Vec<(u64, Profile)>,
-    /// Parts that were asked for by functions and are not handed over yet.
-    parts: Vec<Found>,
+    /// Blocks that were executed by threads that have ended.
+    blocks: u64,
 }
 
 /// See the module's description.
@@ -145,24 +112,15 @@ pub struct Recorder {
     config: Config,
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
-    findings: Findings,
+    desk: Desk,
 }
 
 impl Recorder {
-    /// A recorder, and the place where its findings will be. `names` says how functions are named.
+    /// A recorder that hands parts to `desk`. `names` says how functions are named.
     #[must_use]
-    pub fn new(settings: Settings, names: debuginfo::Options, costs: usize) -> (Self, Findings) {
-        let findings = Findings::default();
+    pub fn new(settings: Settings, names: debuginfo::Options, costs: usize, desk: Desk) -> Self {
         let config = Config { contexts: true, ..settings.config(costs) };
-        let recorder = Self {
-            settings,
-            names,
-            config,
-            spaces: HashMap::new(),
-            processes: HashMap::new(),
-            findings: findings.clone(),
-        };
-        (recorder, findings)
+        Self { settings, names, config, spaces: HashMap::new(), processes: HashMap::new(), desk }
     }
 }
 
@@ -190,7 +148,7 @@ impl Process {
             single: HashMap::new(),
             threads: HashMap::new(),
             ended: Vec::new(),
-            parts: Vec::new(),
+            blocks: 0,
         };
         let catalogue = process.catalogue.clone();
         process.add_cell(&mut lock(&catalogue), Vec::new(), width);
@@ -294,7 +252,7 @@ impl Process {
         self.threads.entry(tid).or_insert_with(|| {
             let now = vec![0; config.costs];
             let calls = Calls::new(config.clone(), &now);
-            Thread { number, calls, now, begun: false, recording: true, executions: HashMap::new() }
+            Thread { number, calls, now, begun: false, recording: true, blocks: 0, executions: HashMap::new() }
         })
     }
 
@@ -312,30 +270,35 @@ impl Process {
                 None => merged.push((number, profile)),
             }
         }
-        Found { trigger, threads: merged }
+        Found { trigger, blocks: self.executed_blocks(), threads: merged }
     }
 
-    fn zero(&mut self) {
+    fn zero(&mut self, pid: i32, desk: &Desk) {
         self.ended.clear();
         for t in self.threads.values_mut() {
             t.calls.zero(&t.now);
         }
+        desk.zeroed(pid, self.executed_blocks());
+    }
+
+    /// How many blocks all threads have executed.
+    fn executed_blocks(&self) -> u64 {
+        self.blocks + self.threads.values().map(|t| t.blocks).sum::<u64>()
     }
 
     /// Does what functions ask for that thread `tid` has entered or left.
     #[cold]
-    fn requests(&mut self, tid: i32, catalogue: &Catalogue) {
+    fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, desk: &Desk) {
         while let Some(request) = self.threads.get_mut(&tid).and_then(|t| t.calls.take_request()) {
             let trigger = match request {
                 Request::Zero(_) => {
-                    self.zero();
+                    self.zero(pid, desk);
                     continue;
                 }
                 Request::DumpBefore(f) => Trigger::Before(catalogue.name(f).to_vec()),
                 Request::DumpAfter(f) => Trigger::After(catalogue.name(f).to_vec()),
             };
-            let part = self.take(trigger);
-            self.parts.push(part);
+            desk.write(pid, self.take(trigger), catalogue);
         }
     }
 
@@ -352,12 +315,13 @@ impl Process {
             t.calls.begin(catalogue, self.cells[cell].start);
         }
         loop {
-            let done = t.calls.express(&self.steps, rest, &mut t.now[0]);
+            let done = t.calls.express(&self.steps, rest, &mut t.now[0], &mut t.blocks);
             rest = &rest[done..];
             let Some((&number, operands)) = rest.split_first() else { break };
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
             if hot.cell != NOTHING {
                 t.calls.block(hot.cell);
+                t.blocks += 1;
             }
             t.now[0] += u64::from(hot.cost);
             if width > 1 {
@@ -417,9 +381,34 @@ impl Process {
         cell
     }
 
+    /// How far the threads are.
+    fn progress(&self) -> Progress {
+        let catalogue = lock(&self.catalogue);
+        let mut running: Vec<&Thread> = self.threads.values().collect();
+        running.sort_by_key(|t| t.number);
+        let threads = running.iter().map(|t| {
+            let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
+                function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
+                calls: active.calls,
+                cost: active.costs,
+            });
+            control::Thread { id: t.number, total: t.calls.collected(&t.now), frames: frames.collect() }
+        });
+        let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
+        Progress {
+            threads: threads.collect(),
+            figures: vec![
+                ("executed-bbs".to_owned(), self.executed_blocks()),
+                figure("distinct-bbs", self.cell_of_block.len()),
+                figure("distinct-functions", catalogue.functions()),
+            ],
+        }
+    }
+
     fn end_thread(&mut self, tid: i32) {
         if let Some(mut t) = self.threads.remove(&tid) {
             t.calls.end(&t.now);
+            self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));
         }
     }
@@ -481,7 +470,7 @@ impl Sink for Recorder {
             single: p.single.clone(),
             threads: p.threads.clone(),
             ended: p.ended.clone(),
-            parts: Vec::new(),
+            blocks: p.blocks,
         };
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -505,7 +494,7 @@ impl Sink for Recorder {
         let mut rest = words;
         while !rest.is_empty() {
             rest = p.follow(tid, &mut catalogue, rest);
-            p.requests(tid, &catalogue);
+            p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
 
@@ -543,29 +532,29 @@ impl Sink for Recorder {
         let t = p.thread(tid, &self.config);
         if t.recording && t.begun {
             t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
-            p.requests(tid, &catalogue);
+            p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
 
     fn signal_ends(&mut self, pid: i32, tid: i32) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
-        let catalogue = lock(&catalogue);
+        let mut catalogue = lock(&catalogue);
         if let Some(t) = p.threads.get_mut(&tid) {
             t.calls.signal_leave(&t.now);
-            p.requests(tid, &catalogue);
+            p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
 
     fn recording(&mut self, pid: i32, tid: i32, on: bool) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
-        let catalogue = lock(&catalogue);
+        let mut catalogue = lock(&catalogue);
         let t = p.thread(tid, &self.config);
         t.recording = on;
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
-            p.requests(tid, &catalogue);
+            p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
 
@@ -573,18 +562,20 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         match ask {
             Ask::Dump(words) => {
-                let part = p.take(Trigger::Request(words.clone()));
-                p.parts.push(part);
+                let trigger = match words {
+                    Some(words) if tid == 0 => Trigger::Command(words.clone()),
+                    words => Trigger::Request(words.clone()),
+                };
+                let catalogue = p.catalogue.clone();
+                self.desk.write(pid, p.take(trigger), &mut lock(&catalogue));
             }
-            Ask::Zero => p.zero(),
+            Ask::Zero => p.zero(pid, &self.desk),
             Ask::ToggleCollect => {
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
             }
-            Ask::Look => {}
+            Ask::Look => self.desk.report(pid, p.progress()),
         }
-        let parts = std::mem::take(&mut p.parts);
-        self.findings.put(pid, &p.catalogue, parts);
     }
 
     fn thread_ended(&mut self, pid: i32, tid: i32) {
@@ -598,10 +589,8 @@ impl Sink for Recorder {
         for tid in p.threads.keys().copied().collect::<Vec<_>>() {
             p.end_thread(tid);
         }
-        let last = p.take(Trigger::End);
-        let mut parts = std::mem::take(&mut p.parts);
-        parts.push(last);
-        self.findings.put(pid, &p.catalogue, parts);
+        let catalogue = p.catalogue.clone();
+        self.desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue));
     }
 }
 

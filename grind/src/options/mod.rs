@@ -67,6 +67,9 @@ impl Tool {
 /// The variables that option values may refer to.
 pub type Environment = fn(&OsStr) -> Option<OsString>;
 
+/// Mebibytes of translated code that are kept unless the user says otherwise.
+const DEFAULT_CODE_LIMIT: u64 = 512;
+
 /// All settings.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -82,6 +85,8 @@ pub struct Options {
     pub child_silent_after_fork: bool,
     /// The processor that the program sees.
     pub cpu: CpuModel,
+    /// Bytes of translated code that are kept.
+    pub code_limit: u64,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -102,6 +107,8 @@ pub struct Options {
     pub branch_sim: bool,
     /// The caches to simulate, as far as they were chosen.
     pub caches: Given,
+    /// Whether each context of the statistics gets a profile of its own.
+    pub separate_contexts: bool,
     /// The tool.
     pub tool: Tool,
     /// The settings of the callgrind tool that cachegrind does not have.
@@ -142,6 +149,7 @@ impl Options {
             skip_by_arg: Vec::new(),
             child_silent_after_fork: false,
             cpu: CpuModel::default(),
+            code_limit: DEFAULT_CODE_LIMIT << 20,
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,
@@ -152,6 +160,7 @@ impl Options {
             cache_sim: false,
             branch_sim: false,
             caches: Given::default(),
+            separate_contexts: true,
             tool: Tool::default(),
             callgrind: callgrind::settings::Settings::default(),
             words: Vec::new(),

@@ -179,6 +179,19 @@ pub static OPTIONS: &[Opt] = &[
          code paths everywhere, or the one that is there (host)",
     ),
     opt(
+        &["--code-limit"],
+        Kind::Int { min: 4, max: 1 << 20 },
+        Role::Core(|o, v| {
+            if let Value::Int(mib) = v {
+                o.code_limit = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "512",
+        "how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and \
+         what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
+    ),
+    opt(
         &["--time-stamp"],
         Kind::Bool,
         Role::Core(|o, v| {
@@ -283,6 +296,16 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "no",
         "simulate branch prediction: count conditional and indirect branches and mispredictions",
+    ),
+    opt(
+        &["--contexts"],
+        Kind::Choice(&["separate", "merged"]),
+        Role::Tool(|o, v| {
+            o.separate_contexts = matches!(v, Value::Text(way) if way == "separate");
+            Ok(())
+        }),
+        "separate",
+        "of a program that changes the context of the statistics, write a profile for each context, too, or only their sum",
     ),
     opt(
         &["--I1"],

@@ -75,6 +75,7 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
         exit: None,
         modules: &modules,
         counts: &counts,
+        contexts: &[],
     });
 }
 

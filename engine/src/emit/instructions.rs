@@ -1,0 +1,378 @@
+//! Instructions that only simulation needs, as bytes. What is said of `asm` holds here, but that arithmetic changes flags.
+
+use iced_x86::Register;
+
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::events::Address;
+
+/// Condition codes.
+pub(super) const BELOW: u8 = 2;
+pub(super) const ABOVE_EQUAL: u8 = 3;
+pub(super) const E: u8 = 4;
+pub(super) const NE: u8 = 5;
+pub(super) const ABOVE: u8 = 7;
+pub(super) const SIGN: u8 = 8;
+pub(super) const NOT_SIGN: u8 = 9;
+pub(super) const GREATER: u8 = 15;
+
+/// Shifts, as the digits of their opcodes.
+pub(super) const SHL: u8 = 4;
+pub(super) const SHR: u8 = 5;
+
+/// 64-bit operands, as a bit of the REX prefix.
+const WIDE: u8 = 8;
+
+impl Asm {
+    /// `op reg, [base + offset]`; `rex` has [`WIDE`] or nothing.
+    fn memory(&mut self, gs: bool, rex: u8, op: &[u8], reg: u8, base: Gpr, offset: i32) {
+        if gs {
+            self.bytes(&[0x65]);
+        }
+        self.bytes(&[0x40 | rex | (reg >> 3) << 2 | base.0 >> 3]);
+        self.bytes(op);
+        let short = i8::try_from(offset);
+        self.bytes(&[if short.is_ok() { 0x40 } else { 0x80 } | (reg & 7) << 3 | base.0 & 7]);
+        if base.0 & 7 == 4 {
+            self.bytes(&[0x24]);
+        }
+        match short {
+            Ok(o) => self.bytes(&o.to_le_bytes()),
+            Err(_) => self.bytes(&offset.to_le_bytes()),
+        }
+    }
+
+    /// `op reg, gs:[base + offset]` (64 bits)
+    pub(super) fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, WIDE, &[opcode], reg.0, base, offset as i32);
+    }
+
+    /// `cmovcc reg, gs:[base + offset]`
+    pub(super) fn gs_cmov(&mut self, condition: u8, reg: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
+    }
+
+    /// `cmovcc reg, from`
+    pub(super) fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
+        self.bytes(&[
+            0x48 | (reg.0 >> 3) << 2 | from.0 >> 3,
+            0x0f,
+            0x40 | condition,
+            0xc0 | (reg.0 & 7) << 3 | from.0 & 7,
+        ]);
+    }
+
+    /// `movzx reg32, byte gs:[base + offset]`
+    pub(super) fn gs_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, 0, &[0x0f, 0xb6], reg.0, base, offset as i32);
+    }
+
+    /// `mov byte gs:[base + offset], reg8`
+    pub(super) fn gs_store_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, 0, &[0x88], reg.0, base, offset as i32);
+    }
+
+    /// `movzx reg32, byte gs:[offset]`
+    pub(super) fn load_gs8(&mut self, reg: Gpr, offset: u32) {
+        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x0f, 0xb6, (reg.0 & 7) << 3 | 4, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `mov byte gs:[offset], reg8`
+    pub(super) fn store_gs8(&mut self, offset: u32, reg: Gpr) {
+        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x88, (reg.0 & 7) << 3 | 4, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `mov reg32, [base + offset]`
+    pub(super) fn load32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
+        self.memory(false, 0, &[0x8b], reg.0, base, offset);
+    }
+
+    /// `movsxd reg, dword [base + offset]`
+    pub(super) fn load_signed32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
+        self.memory(false, WIDE, &[0x63], reg.0, base, offset);
+    }
+
+    /// `mov qword gs:[base + offset], 0`
+    pub(super) fn gs_zero(&mut self, base: Gpr, offset: u32) {
+        self.memory(true, WIDE, &[0xc7], 0, base, offset as i32);
+        self.bytes(&[0; 4]);
+    }
+
+    /// `op reg32, gs:[base + offset]` with a short offset
+    pub(super) fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+        self.memory(true, 0, &[opcode], reg.0, base, offset.into());
+    }
+
+    /// `op reg, gs:[base + offset]` (64 bits) with a short offset
+    pub(super) fn gs_base8(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+        self.memory(true, WIDE, &[opcode], reg.0, base, offset.into());
+    }
+
+    /// `mov dword gs:[base], site`
+    pub(super) fn store_site(&mut self, base: Gpr, site: u32) {
+        self.memory(true, 0, &[0xc7], 0, base, 0);
+        self.bytes(&site.to_le_bytes());
+    }
+
+    /// `cmp qword gs:[offset], 0`
+    pub(super) fn cmp_gs_zero(&mut self, offset: u32) {
+        self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0]);
+    }
+
+    /// `add qword gs:[offset], value`
+    pub(super) fn add_gs(&mut self, offset: u32, value: i32) {
+        self.bytes(&[0x65, 0x48]);
+        match i8::try_from(value) {
+            Ok(v) => {
+                self.bytes(&[0x83, 0x04, 0x25]);
+                self.bytes(&offset.to_le_bytes());
+                self.bytes(&v.to_le_bytes());
+            }
+            Err(_) => {
+                self.bytes(&[0x81, 0x04, 0x25]);
+                self.bytes(&offset.to_le_bytes());
+                self.bytes(&value.to_le_bytes());
+            }
+        }
+    }
+
+    /// `mov dword gs:[offset], value`
+    pub(super) fn store_gs32_imm(&mut self, offset: u32, value: u32) {
+        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `jmp gs:[offset]`
+    pub(super) fn jmp_gs(&mut self, offset: u32) {
+        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `op reg, from` (64 bits): for opcodes whose destination is the r/m operand.
+    pub(super) fn op_reg(&mut self, opcode: u8, reg: Gpr, from: Gpr) {
+        self.bytes(&[0x48 | (from.0 >> 3) << 2 | reg.0 >> 3, opcode, 0xc0 | (from.0 & 7) << 3 | reg.0 & 7]);
+    }
+
+    /// `cmp reg, value`
+    pub(super) fn cmp_imm(&mut self, reg: Gpr, value: i32) {
+        self.alu_imm(7, reg, value);
+    }
+
+    /// `and reg, value`
+    pub(super) fn and_imm(&mut self, reg: Gpr, value: i32) {
+        self.alu_imm(4, reg, value);
+    }
+
+    pub(super) fn alu_imm(&mut self, digit: u8, reg: Gpr, value: i32) {
+        let modrm = 0xc0 | digit << 3 | reg.0 & 7;
+        match i8::try_from(value) {
+            Ok(v) => self.bytes(&[0x48 | reg.0 >> 3, 0x83, modrm, v as u8]),
+            Err(_) => {
+                self.bytes(&[0x48 | reg.0 >> 3, 0x81, modrm]);
+                self.bytes(&value.to_le_bytes());
+            }
+        }
+    }
+
+    /// `shl`, `shr`, `sar` (digits 4, 5, 7) of 64 bits
+    pub(super) fn shift(&mut self, digit: u8, reg: Gpr, n: u8) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xc1, 0xc0 | digit << 3 | reg.0 & 7, n]);
+    }
+
+    /// `imul reg, from, value`
+    pub(super) fn multiply(&mut self, reg: Gpr, from: Gpr, value: i32) {
+        self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x69, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `imul reg, from`
+    pub(super) fn multiply_by(&mut self, reg: Gpr, from: Gpr) {
+        self.bytes(&[0x48 | (reg.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xaf, 0xc0 | (reg.0 & 7) << 3 | from.0 & 7]);
+    }
+
+    /// `not reg`: changes no flag.
+    pub(super) fn not(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd0 | reg.0 & 7]);
+    }
+
+    /// `mov reg, -1`
+    pub(super) fn mov_all_ones(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
+    }
+
+    /// Into `to`: the number of the entry, in the tables of lines, for address `from`.
+    pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
+        self.mov_reg32(to, from);
+        if to.0 > 7 {
+            self.bytes(&[0x41]);
+        }
+        self.bytes(&[0xc1, 0xe8 | to.0 & 7, line_bits as u8]); // shr
+        if to.0 > 7 {
+            self.bytes(&[0x41]);
+        }
+        self.bytes(&[0x81, 0xe0 | to.0 & 7]); // and
+        self.bytes(&(arena::DATA_ENTRIES as u32 - 1).to_le_bytes());
+    }
+
+    /// `pext to, from, gs:[mask]`: changes no flag.
+    pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: Scratch) {
+        self.bytes(&[
+            0x65,
+            0xc4,
+            0x62 | (!to.0 >> 3 & 1) << 7,
+            0x80 | (!from.0 & 15) << 3 | 2,
+            0xf5,
+            (to.0 & 7) << 3 | 4,
+            0x25,
+        ]);
+        self.bytes(&(mask as u32).to_le_bytes());
+    }
+
+    /// `op reg, gs:[index * 8 + offset]` (64 bits)
+    pub(super) fn gs_entry(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+        debug_assert!(index != Gpr::RSP);
+        self.bytes(&[
+            0x65,
+            0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1,
+            opcode,
+            (reg.0 & 7) << 3 | 4,
+            0xc5 | (index.0 & 7) << 3,
+        ]);
+        self.bytes(&(offset as u32).to_le_bytes());
+    }
+
+    /// `neg reg`
+    pub(super) fn negate(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
+    }
+
+    /// `adc reg, 0`
+    pub(super) fn add_carry(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
+    }
+
+    /// `lea reg, [address]`, without its segment's base.
+    pub(super) fn lea_address(&mut self, reg: Gpr, address: &Address) {
+        let number = |r: Register| Gpr(r.number() as u8);
+        let gpr = |r: Register| r.is_gpr().then(|| number(r));
+        let (base, index) = (gpr(address.base), gpr(address.index));
+        let displacement = address.displacement;
+        if base.is_none() && index.is_none() {
+            let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
+            self.mov_address(reg, at);
+            return;
+        }
+        if address.narrow {
+            self.bytes(&[0x67]);
+        }
+        let x = index.map_or(0, |r| r.0 >> 3);
+        let b = base.map_or(0, |r| r.0 >> 3);
+        self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
+        let short = i8::try_from(displacement).ok().filter(|_| base.is_some());
+        let mode = match (base, short) {
+            (None, _) => 0,
+            (Some(_), Some(_)) => 0x40,
+            (Some(_), None) => 0x80,
+        };
+        let needs_sib = index.is_some() || base.is_none_or(|r| r.0 & 7 == 4);
+        if needs_sib {
+            let scale = address.scale.max(1).trailing_zeros() as u8;
+            self.bytes(&[
+                mode | (reg.0 & 7) << 3 | 4,
+                scale << 6 | index.map_or(4, |r| r.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7),
+            ]);
+        } else {
+            self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
+        }
+        match short {
+            Some(d) => self.bytes(&[d as u8]),
+            None => self.bytes(&(displacement as i32).to_le_bytes()),
+        }
+    }
+
+    /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
+    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register) {
+        let f = from.number() as u8;
+        let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
+        let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
+        match from.size() {
+            2 => self.bytes(&[rex, 0x0f, 0xbf, modrm]),
+            4 => self.bytes(&[rex, 0x63, modrm]),
+            _ => self.bytes(&[rex, 0x8b, modrm]),
+        }
+    }
+
+    /// `rdfsbase reg`
+    pub(super) fn rdfsbase(&mut self, reg: Gpr) {
+        self.bytes(&[0xf3, 0x48 | reg.0 >> 3, 0x0f, 0xae, 0xc0 | reg.0 & 7]);
+    }
+
+    /// `jmp` to an offset in this buffer
+    pub(super) fn jmp_back(&mut self, to: usize) {
+        self.bytes(&[0xe9]);
+        let rel = to as i64 - (self.pos() as i64 + 4);
+        self.bytes(&(rel as i32).to_le_bytes());
+    }
+
+    /// `jcc` to an offset in this buffer
+    pub(super) fn jcc_back(&mut self, condition: u8, to: usize) {
+        let field = self.jcc(condition);
+        self.patch_rel32(field, self.base + to as u64);
+    }
+
+    /// `jcc` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
+    pub(super) fn jcc_away(&mut self, condition: u8) -> usize {
+        self.bytes(&[0x0f, 0x80 | condition, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
+    /// Lets the 32-bit distance at `field` lead here.
+    pub(super) fn patch_here(&mut self, field: usize) {
+        let here = self.here();
+        self.patch_rel32(field, here);
+    }
+
+    /// Predicts the conditional branch at `pc` as `cg_sim::Predictor` does; `b` says whether it is taken (0 or 1). A record
+    /// is always written, and kept if the prediction was wrong. No flag is changed; all three registers are.
+    pub(super) fn predict(&mut self, pc: u64, site: u32, [a, b, d]: [Gpr; 3]) {
+        let counter = arena::COUNTERS as u32 + (pc & 127) as u32 * 256;
+        self.load_gs8(a, Scratch::History as u32);
+        self.gs_byte(d, a, counter);
+        self.lea_twice(d, b, d); // twice the counter, and the outcome
+        self.lea_sum(b, a);
+        self.lea_sum(b, b);
+        self.store_gs8(Scratch::History as u32, b);
+        self.gs_byte(b, d, arena::OUTCOMES as u32);
+        self.gs_store_byte(b, a, counter);
+        self.load_gs(a, Scratch::TracePos as u32);
+        self.gs_byte(b, d, arena::OUTCOMES as u32 + 8);
+        self.store_site(a, site);
+        self.lea_sum(a, b);
+        self.store_gs(Scratch::TracePos as u32, a);
+    }
+
+    /// `lea reg, [base + index * 2]`
+    fn lea_twice(&mut self, reg: Gpr, base: Gpr, index: Gpr) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1 | base.0 >> 3;
+        self.bytes(&[rex, 0x8d, 0x44 | (reg.0 & 7) << 3, 0x40 | (index.0 & 7) << 3 | base.0 & 7, 0]);
+    }
+
+    /// These words, as data.
+    pub(super) fn words(&mut self, words: &[u32]) {
+        for w in words {
+            self.bytes(&w.to_le_bytes());
+        }
+    }
+
+    /// `lea reg, [rip + d]`, with a distance to be patched by [`Asm::patch_rel32`]; returns the field's offset.
+    pub(super) fn lea_ahead(&mut self, reg: Gpr) -> usize {
+        self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+}

@@ -1,0 +1,453 @@
+//! The walk of a first-level cache: two routines, one copy of each a set of translations, that emitted code jumps to when
+//! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
+//!
+//! What is to be walked is described by a few words ([`access_words`], [`fetch_words`]) behind the code that jumps here. All
+//! registers and flags come back as they were. Invariants: a line is in the cache if and only if a way holds it;
+//! [`arena::DATA_TAGS`] may not know of a line that is there, but what it says is true; an entry that says nothing holds a line
+//! that belongs to another entry; `level1` is the same in Rust, for the engine's own use, and
+//! `cg-sim` is the model that both are tested against.
+
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::trace::{self, FirstLevel, Target};
+
+use super::instructions::{ABOVE, ABOVE_EQUAL, BELOW, E, GREATER, NE, NOT_SIGN, SHL, SHR, SIGN};
+
+const RAX: Gpr = Gpr(0);
+const RCX: Gpr = Gpr(1);
+const RDX: Gpr = Gpr(2);
+const RBX: Gpr = Gpr(3);
+const RSI: Gpr = Gpr(6);
+const RDI: Gpr = Gpr(7);
+const R8: Gpr = Gpr(8);
+const R9: Gpr = Gpr(9);
+const R10: Gpr = Gpr(10);
+const R11: Gpr = Gpr(11);
+const R12: Gpr = Gpr(12);
+
+/// The registers that a walk uses, in the order of the words that they are saved to.
+const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
+
+/// What describes accesses that are checked together to [`emit_access_walk`]: the distance from here to where to go on (to be
+/// filled in); bytes from the lowest address to the last byte; how much earlier than the clock the last one is; the number of
+/// accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less one. `members` are site,
+/// time, offset and bytes of each, in order.
+pub(super) fn access_words(span: u16, before: u32, members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
+    let mut words = vec![0, u32::from(span) - 1, before, members.len() as u32];
+    for &(site, before, offset, size) in members {
+        words.extend([site, before, u32::from(offset), u32::from(size) - 1]);
+    }
+    words
+}
+
+/// What describes a fetch to [`emit_fetch_walk`]: its site; how much earlier than the clock it is; for one or two lines 8
+/// times the number, and the offset of its set in [`arena::CODE_WAYS`]; the distance from here to where to go on.
+pub(super) fn fetch_words(site: u32, back: u32, lines: [(u32, u32); 2], go_on: i32) -> [u32; 7] {
+    [site, back, lines[0].0, lines[0].1, lines[1].0, lines[1].1, go_on as u32]
+}
+
+fn save(c: &mut Asm, which: std::ops::Range<usize>) {
+    for n in which {
+        c.store_gs(arena::SAVES + 8 * n as u32, USED[n]);
+    }
+}
+
+fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
+    for n in which {
+        c.load_gs(USED[n], arena::SAVES + 8 * n as u32);
+    }
+}
+
+/// The most ways for which a walk has code for each.
+const UNROLLED: u32 = 16;
+
+/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`].
+pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
+    let bits = cache.line.trailing_zeros();
+    let line = -(cache.line as i32);
+    let times = arena::DATA_WAYS as u32 + 8;
+    // First for what lies in two lines that the table knows.
+    save(c, 0..5);
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(FLAGS, RAX);
+    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.load32(RCX, RBX, 4);
+    c.op_reg(0x01, RCX, RAX);
+    c.and_imm(RAX, line);
+    c.and_imm(RCX, line);
+    c.entry(RDX, RAX, bits);
+    c.gs_entry(0x03, RAX, RDX, arena::DATA_TAGS);
+    let walk_first = c.jcc_away(NE);
+    c.entry(RSI, RCX, bits);
+    c.gs_entry(0x03, RCX, RSI, arena::DATA_TAGS);
+    let walk_last = c.jcc_away(NE);
+    c.load_gs(RAX, Scratch::Clock as u32);
+    c.load32(RCX, RBX, 8);
+    c.op_reg(0x29, RAX, RCX);
+    c.gs_entry(0x8b, RDX, RDX, arena::DATA_PLACES);
+    c.gs_entry(0x8b, RSI, RSI, arena::DATA_PLACES);
+    c.gs_index(0x89, RAX, RDX, times);
+    c.lea_disp(RAX, RAX, 1);
+    c.gs_index(0x89, RAX, RSI, times);
+    c.load_signed32(RAX, RBX, 0);
+    c.op_reg(0x01, RAX, RBX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    restore_flags(c);
+    restore(c, 0..5);
+    c.jmp_gs(Scratch::WalkReturn as u32);
+    // One after the other.
+    c.patch_here(walk_first);
+    c.patch_here(walk_last);
+    save(c, 5..USED.len());
+    c.load_signed32(RAX, RBX, 0);
+    c.op_reg(0x01, RAX, RBX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    c.load32(R10, RBX, 12); // r10: how many are left
+    let member = c.pos();
+    c.lea_disp(RBX, RBX, 16); // rbx: what describes it
+    c.load_gs(RDI, Scratch::Clock as u32);
+    c.load32(RAX, RBX, 4);
+    c.op_reg(0x29, RDI, RAX); // rdi: the time
+    c.mov_imm(RSI, 0); // rsi: whether a line has been missed
+    c.load_gs(R11, Scratch::WalkAddress as u32);
+    c.load32(RAX, RBX, 8);
+    c.op_reg(0x01, R11, RAX); // r11: the address
+    c.mov_reg(RAX, R11);
+    c.and_imm(RAX, line); // rax: the line
+    let touch = c.pos();
+    c.entry(RCX, RAX, bits); // rcx: its entry in the tables
+    c.mov_reg(RDX, RAX);
+    c.gs_entry(0x03, RDX, RCX, arena::DATA_TAGS);
+    let walk = c.jcc_away(NE);
+    c.gs_entry(0x8b, RDX, RCX, arena::DATA_PLACES);
+    c.gs_index(0x89, RDI, RDX, times);
+    let hit = c.jmp();
+    c.patch_here(walk);
+    c.mov_reg(RDX, RAX);
+    c.shift(SHR, RDX, bits as u8);
+    c.and_imm(RDX, cache.sets as i32 - 1);
+    c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // rdx: a way of the set
+    let found = if cache.ways <= UNROLLED { search_unrolled(c, cache) } else { search(c, cache) };
+    // Missed: the table forgets the line that has to go.
+    c.mov_imm(RSI, 1);
+    c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
+    c.entry(R9, R8, bits);
+    c.mov_reg(R12, R8);
+    c.gs_entry(0x03, R12, R9, arena::DATA_TAGS);
+    let unknown = c.jcc_away(NE);
+    c.not(R8);
+    c.and_imm(R8, cache.line as i32);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
+    c.patch_here(unknown);
+    c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
+    // Who brought it in matters as soon as there are contexts.
+    c.load_gs(R8, Scratch::ContextTime as u32);
+    c.op_reg(0x85, R8, R8);
+    let no_contexts = c.jcc_away(E);
+    record_line(c, trace::LINE_LOADED);
+    let loaded = c.jmp();
+    for field in found {
+        c.patch_here(field);
+    }
+    // Used the last time before the context changed?
+    c.gs_index(0x8b, R8, RDX, times);
+    c.load_gs(R9, Scratch::ContextTime as u32);
+    c.op_reg(0x39, R8, R9);
+    let young = c.jcc_away(ABOVE_EQUAL);
+    record_line(c, trace::LINE_REUSED);
+    for field in [no_contexts, loaded, young] {
+        c.patch_here(field);
+    }
+    c.gs_index(0x89, RDI, RDX, times);
+    c.mov_reg(R8, RAX);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
+    c.gs_entry(0x89, RDX, RCX, arena::DATA_PLACES);
+    c.patch_here(hit);
+    // The last byte may lie in the next line.
+    c.load32(RCX, RBX, 12);
+    c.op_reg(0x01, RCX, R11);
+    c.and_imm(RCX, line);
+    c.lea_disp(RDI, RDI, 1);
+    c.op_reg(0x39, RCX, RAX);
+    c.mov_reg(RAX, RCX);
+    c.jcc_back(NE, touch);
+    c.op_reg(0x85, RSI, RSI);
+    let hit = c.jcc_away(E);
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.gs_base8(0x89, R11, RCX, 4);
+    c.load32(RAX, RBX, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 0);
+    c.lea_disp(RCX, RCX, 12);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.patch_here(hit);
+    c.alu_imm(5, R10, 1); // sub
+    c.jcc_back(NE, member);
+    restore_flags(c);
+    restore(c, 0..USED.len());
+    c.jmp_gs(Scratch::WalkReturn as u32);
+}
+
+/// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
+fn record_line(c: &mut Asm, what: u32) {
+    c.load_gs(R8, Scratch::TracePos as u32);
+    c.load32(R9, RBX, 0);
+    c.gs_base8_32(0x89, R9, R8, 12);
+    c.gs_base8(0x89, RAX, R8, 4);
+    c.mov_imm(R9, what.into());
+    c.gs_base8_32(0x89, R9, R8, 0);
+    c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, R8);
+}
+
+/// Looks for line rax in the ways from rdx on. Returns the fields of jumps with its way in rdx; goes on with the way in rdx
+/// that was used longest ago.
+fn search(c: &mut Asm, cache: FirstLevel) -> Vec<usize> {
+    let ways = arena::DATA_WAYS as u32;
+    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way r12
+    let again = c.pos();
+    c.gs_index(0x3b, RAX, RDX, ways);
+    let found = c.jcc_away(E);
+    c.gs_index(0x3b, R8, RDX, ways + 8);
+    c.gs_cmov(ABOVE, R8, RDX, ways + 8);
+    c.cmov(ABOVE, R12, RDX);
+    c.alu_imm(0, RDX, arena::DATA_WAY as i32);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    c.mov_reg(RDX, R12);
+    vec![found]
+}
+
+/// The same with code for each way: where the line is, is predicted; which one is the earliest is found without branches,
+/// two ways at a time.
+fn search_unrolled(c: &mut Asm, cache: FirstLevel) -> Vec<usize> {
+    let ways = arena::DATA_WAYS as u32;
+    let at = |way: u32| ways + way * arena::DATA_WAY as u32;
+    let equal: Vec<usize> = (0..cache.ways)
+        .map(|way| {
+            c.gs_index(0x3b, RAX, RDX, at(way));
+            c.jcc_away(E)
+        })
+        .collect();
+    for way in (0..cache.ways).step_by(2) {
+        // The earlier one of two: its time in r8, its number in r9.
+        c.mov_imm(R9, way.into());
+        c.gs_index(0x8b, R8, RDX, at(way) + 8);
+        if way + 1 < cache.ways {
+            c.gs_index(0x39, R8, RDX, at(way + 1) + 8);
+            c.gs_cmov(BELOW, R8, RDX, at(way + 1) + 8);
+            c.add_carry(R9);
+        }
+        if way == 0 {
+            c.mov_reg(R12, R8);
+            c.mov_reg(RSI, R9);
+        } else {
+            c.op_reg(0x39, R8, R12);
+            c.cmov(BELOW, R12, R8);
+            c.cmov(BELOW, RSI, R9);
+        }
+    }
+    c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
+    c.op_reg(0x01, RDX, RSI);
+    let over = c.jmp();
+    let found = equal
+        .into_iter()
+        .enumerate()
+        .map(|(way, field)| {
+            c.patch_here(field);
+            c.lea_disp(RDX, RDX, (way as u64 * arena::DATA_WAY) as i32);
+            c.jmp()
+        })
+        .collect();
+    c.patch_here(over);
+    found
+}
+
+/// Where the status flags are saved, as LAHF and SETO give them.
+const FLAGS: u32 = arena::SAVES + 8 * USED.len() as u32;
+
+fn restore_flags(c: &mut Asm) {
+    c.load_gs(RAX, FLAGS);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+}
+
+/// The walk of a fetch.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
+    let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
+    save(c, 0..USED.len());
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(FLAGS, RAX);
+    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.load_gs(RDI, Scratch::Clock as u32);
+    c.load32(RAX, RBX, 4);
+    c.op_reg(0x29, RDI, RAX); // rdi: the time
+    c.mov_imm(RSI, 0); // rsi: whether a line has been missed
+    let touch = c.pos();
+    c.load32(RAX, RBX, 8); // rax: the line
+    c.gs_index(0x8b, RCX, RAX, lines);
+    c.op_reg(0x85, RCX, RCX);
+    let hit = c.jcc(NE);
+    c.load32(RDX, RBX, 12); // rdx: a way of the set
+    c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way rsi
+    let again = c.pos();
+    c.gs_index(0x8b, RCX, RDX, ways);
+    c.gs_index(0x3b, R8, RCX, lines);
+    c.gs_cmov(ABOVE, R8, RCX, lines);
+    c.cmov(ABOVE, RSI, RDX);
+    c.alu_imm(0, RDX, 8);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    c.gs_index(0x8b, RCX, RSI, ways);
+    c.gs_zero(RCX, lines);
+    c.gs_index(0x89, RAX, RSI, ways);
+    c.mov_imm(RSI, 1);
+    c.patch_here(hit);
+    c.gs_index(0x89, RDI, RAX, lines);
+    c.lea_disp(RDI, RDI, 1);
+    // A second line: its words are 8 bytes on. rbx comes there only once, since a walk has two lines at most.
+    c.load_gs(RDX, Scratch::WalkWhat as u32);
+    c.op_reg(0x39, RDX, RBX);
+    let both = c.jcc(NE);
+    c.lea_disp(RBX, RBX, 8);
+    c.load32(RAX, RBX, 8);
+    c.op_reg(0x85, RAX, RAX);
+    c.jcc_back(NE, touch);
+    c.patch_here(both);
+    c.op_reg(0x85, RSI, RSI);
+    let hit = c.jcc(E);
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load32(RAX, RDX, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 0);
+    c.lea_disp(RCX, RCX, 4);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.patch_here(hit);
+    c.load_signed32(RAX, RDX, 24);
+    c.op_reg(0x01, RAX, RDX);
+    c.store_gs(Scratch::WalkReturn as u32, RAX);
+    restore_flags(c);
+    restore(c, 0..USED.len());
+    c.jmp_gs(Scratch::WalkReturn as u32);
+}
+
+/// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeat {
+    pub(crate) size: u8,
+    pub(crate) source: bool,
+    pub(crate) target: Target,
+    pub(crate) target_first: bool,
+    pub(crate) narrow: bool,
+}
+
+impl Repeat {
+    /// What an iteration does, in order: whether at \[rdi\].
+    pub(crate) fn order(self) -> impl Iterator<Item = bool> {
+        let target = self.target != Target::Unused;
+        [(target && self.target_first, true), (self.source, false), (target && !self.target_first, true)]
+            .into_iter()
+            .filter_map(|(is, at_target)| is.then_some(at_target))
+    }
+
+    /// Whether two lines may contend for the only place of their set, so that every iteration counts.
+    pub(crate) fn contends(self, cache: FirstLevel) -> bool {
+        cache.ways == 1 && self.source && self.target != Target::Unused
+    }
+}
+
+/// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
+/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped. All registers
+/// and flags come back as they were.
+pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32) {
+    const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
+    let saves = arena::SAVES + 128;
+    let flags = saves + 8 * REGISTERS.len() as u32;
+    let size = i32::from(repeat.size);
+    let log = repeat.size.trailing_zeros() as u8;
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.store_gs(saves + 8 * n as u32, r);
+    }
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(flags, RAX);
+    c.reload(RAX, Scratch::Repeat);
+    c.reload(RBX, Scratch::RepeatSource);
+    c.reload(RDX, Scratch::RepeatTarget);
+    let narrow = |c: &mut Asm, registers: &[Gpr]| {
+        for &r in registers.iter().filter(|_| repeat.narrow) {
+            c.mov_reg32(r, r);
+        }
+    };
+    narrow(c, &[RCX, RSI, RDI, RBX, RDX]);
+    c.op_reg(0x29, RAX, RCX);
+    narrow(c, &[RAX]); // rax: iterations that are left; rbx, rdx: where
+    c.op_reg(0x29, RSI, RBX);
+    c.op_reg(0x29, RDI, RDX);
+    c.mov_imm(RCX, size as u64); // rcx: the step
+    c.op_reg(0x09, RSI, RDI);
+    let up = c.jcc(NOT_SIGN);
+    c.not(RCX);
+    c.lea_disp(RCX, RCX, 1);
+    c.patch_here(up);
+    let again = c.pos();
+    c.op_reg(0x85, RAX, RAX);
+    let end = c.jcc(E);
+    for at_target in repeat.order() {
+        c.store_gs(Scratch::WalkAddress as u32, if at_target { RDX } else { RBX });
+        c.add_gs(Scratch::Clock as u32, 2);
+        let what = c.lea_ahead(RSI);
+        c.store_gs(Scratch::WalkWhat as u32, RSI);
+        c.jmp_gs(Scratch::AccessWalk as u32);
+        c.patch_here(what);
+        let mut words = access_words(size as u16, 1, &[(site + 1 + u32::from(at_target), 1, 0, size as u16)]);
+        words[0] = 4 * words.len() as u32;
+        c.words(&words);
+    }
+    c.lea_disp(RAX, RAX, -1);
+    c.op_reg(0x01, RBX, RCX);
+    c.op_reg(0x01, RDX, RCX);
+    narrow(c, &[RBX, RDX]);
+    if repeat.contends(cache) {
+        c.jmp_back(again);
+    } else {
+        c.mov_reg(RSI, RAX); // rsi: iterations to skip
+        for at_target in repeat.order() {
+            c.mov_reg(RDI, if at_target { RDX } else { RBX });
+            c.and_imm(RDI, cache.line as i32 - 1); // rdi: the offset in the line
+            c.mov_imm(R8, 0); // r8: iterations in the line that the last one was in
+            c.op_reg(0x85, RCX, RCX);
+            let down = c.jcc(SIGN);
+            c.cmp_imm(RDI, size);
+            let none_up = c.jcc(BELOW);
+            c.mov_imm(R8, cache.line.into());
+            c.op_reg(0x29, R8, RDI);
+            c.shift(SHR, R8, log);
+            let have = c.jmp();
+            c.patch_here(down);
+            c.cmp_imm(RDI, cache.line as i32 - 2 * size);
+            let none_down = c.jcc(GREATER);
+            c.mov_reg(R8, RDI);
+            c.shift(SHR, R8, log);
+            c.lea_disp(R8, R8, 1);
+            for field in [have, none_up, none_down] {
+                c.patch_here(field);
+            }
+            c.op_reg(0x39, R8, RSI);
+            c.cmov(BELOW, RSI, R8);
+        }
+        c.op_reg(0x29, RAX, RSI);
+        c.multiply_by(RSI, RCX);
+        c.op_reg(0x01, RBX, RSI);
+        c.op_reg(0x01, RDX, RSI);
+        narrow(c, &[RBX, RDX]);
+        c.jmp_back(again);
+    }
+    c.patch_here(end);
+    c.load_gs(RAX, flags);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.load_gs(r, saves + 8 * n as u32);
+    }
+}

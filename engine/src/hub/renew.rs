@@ -1,0 +1,263 @@
+//! Throwing translations away when they have become too many: all threads of the address space are brought to guest
+//! addresses and wait there, their counts are taken, everything is forgotten (`space::renew`), and they go on, to be
+//! translated anew. Invariants: no thread runs, or will return to, translated code when it is thrown away; nothing is
+//! counted twice or lost; a thread that waits in a system call makes that call once more, as the kernel does after a stop.
+//!
+//! While a thread waits for a child of its own (vfork), nothing can make it stop; so nothing is thrown away then.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::Hub;
+use super::signal::{ASYNCHRONOUS, FAULTS};
+use crate::process::State;
+use crate::recreate::{self, Boundary, Spot};
+use crate::tracee::{self, How, Regs, Stopped};
+
+/// An address space whose translations are to be thrown away.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    mm: Rc<()>,
+    /// The threads that wait for it.
+    waiting: HashMap<i32, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    thread: Stopped,
+    /// It is stopped by a signal, too.
+    stopped: bool,
+}
+
+/// What the kernel leaves in rax of a thread that it is going to let make its system call once more.
+fn restarts(regs: &Regs) -> Option<Restart> {
+    const ERESTARTSYS: i64 = 512;
+    const ERESTARTNOINTR: i64 = 513;
+    const ERESTARTNOHAND: i64 = 514;
+    const ERESTART_RESTARTBLOCK: i64 = 516;
+    if (regs.orig_rax as i64) < 0 {
+        return None;
+    }
+    match -(regs.rax as i64) {
+        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart { nr: regs.orig_rax }),
+        ERESTART_RESTARTBLOCK => Some(Restart { nr: libc::SYS_restart_syscall as u64 }),
+        _ => None,
+    }
+}
+
+struct Restart {
+    nr: u64,
+}
+
+impl Hub<'_> {
+    /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
+    pub(super) fn begin_renewal(&mut self, pid: i32) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        let mm = p.mm.clone();
+        if self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
+            return;
+        }
+        let threads = self.threads_of(&mm);
+        // What was not collected is known by counters that would be gone.
+        if threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
+            return;
+        }
+        for tid in threads {
+            tracee::interrupt(tid);
+        }
+        self.renewals.push(Renewal { mm, waiting: HashMap::new() });
+    }
+
+    /// Whether a process waits for one that shares its memory.
+    fn has_vforked(&self, mm: &Rc<()>) -> bool {
+        let inside = |pid: i32| self.processes.get(&pid).is_some_and(|p| Rc::ptr_eq(&p.mm, mm));
+        self.processes.values().any(|p| p.vforked && inside(p.parent))
+    }
+
+    fn threads_of(&self, mm: &Rc<()>) -> Vec<i32> {
+        let mine = |th: &&i32| self.threads.get(th).is_some_and(|th| !th.folded);
+        let of = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, mm));
+        of.flat_map(|p| p.threads.iter().filter(mine).copied()).collect()
+    }
+
+    /// Whether `tid`'s translations are to be thrown away.
+    pub(super) fn is_renewing(&self, tid: i32) -> bool {
+        !self.renewals.is_empty()
+            && self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &p.mm)))
+    }
+
+    /// `pid` is about to wait for a child of its own: what was begun is given up.
+    pub(super) fn cancel_renewal(&mut self, pid: i32) {
+        let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { return };
+        if let Some(i) = self.renewals.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
+            let r = self.renewals.swap_remove(i);
+            self.release(r);
+        }
+    }
+
+    /// `t`, in `state`, has stopped because it was asked to; `stopped`: or by a signal. It waits, unless it is in the middle
+    /// of something.
+    pub(super) fn park(&mut self, t: Stopped, state: State, stopped: bool) {
+        let tid = t.tid();
+        let Ok(regs) = t.regs() else { return };
+        let in_cache = self.in_cache(&t);
+        let busy = match state {
+            // It takes a step that is not over.
+            State::InPlace { .. } | State::Handler | State::New => true,
+            State::SigReturn { .. } => !in_cache,
+            // It has got to a stub, or faulted, and this stop has only come first.
+            _ => fault_pending(tid),
+        };
+        if busy {
+            if stopped {
+                // It will be back here when it is continued.
+                let _ = t.resume(How::Listen, 0);
+                return;
+            }
+            let step = matches!(state, State::InPlace { .. } | State::Handler | State::SigReturn { .. });
+            let _ = t.resume(if step { How::Step } else { How::Continue }, 0);
+            tracee::interrupt(tid);
+            return;
+        }
+        let t = match state {
+            State::Guest | State::Call { .. } => Some(t),
+            _ if in_cache => self.leave_cache(t, regs),
+            _ => {
+                self.set_state(tid, State::Guest);
+                Some(t)
+            }
+        };
+        // Its leader may be waiting for it.
+        let Some(thread) = t.and_then(|t| self.follow_leader(t)) else { return };
+        let Some(mm) = self.process_of(tid).map(|p| p.mm.clone()) else { return };
+        if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
+            r.waiting.insert(tid, Waiting { thread, stopped });
+        }
+    }
+
+    /// Makes the registers of a thread in translated code the guest's, rip included.
+    fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
+        let tid = t.tid();
+        let (space, _) = self.space_and_state(tid)?;
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let (t, mut regs) = match spot {
+            Spot::Boundary(b) if b.after_call && b.executed > 0 => {
+                let mut regs = regs;
+                let again = restarts(&regs);
+                // A call that is made once more is counted then.
+                let executed = b.executed - u16::from(again.is_some());
+                self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
+                if let Some(r) = again {
+                    regs.rax = r.nr;
+                }
+                (t, regs)
+            }
+            // Setting the mask would undo the kernel's own restoring of it, which may be due after a system call.
+            Spot::Boundary(_) | Spot::Stub(_) | Spot::Elsewhere => self.step_to_boundary(t, regs)?,
+            Spot::Between => {
+                let mask = t.sigmask().ok()?;
+                t.set_sigmask(mask | ASYNCHRONOUS).ok()?;
+                let (t, regs) = self.step_to_boundary(t, regs)?;
+                t.set_sigmask(mask).ok()?;
+                (t, regs)
+            }
+        };
+        // In no system call any more, as far as restarting is concerned.
+        regs.orig_rax = u64::MAX;
+        t.set_regs(&regs).ok()?;
+        self.set_state(tid, State::Guest);
+        Some(t)
+    }
+
+    /// Throws away what can be thrown away by now.
+    pub(super) fn settle_renewals(&mut self) {
+        let mut i = 0;
+        while let Some(r) = self.renewals.get(i) {
+            let threads = self.threads_of(&r.mm);
+            if threads.iter().any(|t| !r.waiting.contains_key(t)) {
+                i += 1;
+                continue;
+            }
+            let mut r = self.renewals.swap_remove(i);
+            r.waiting.retain(|t, _| threads.contains(t));
+            if !r.waiting.is_empty() {
+                self.renew(&mut r);
+            }
+            self.release(r);
+        }
+    }
+
+    fn renew(&mut self, r: &mut Renewal) {
+        let Some(tid) = r.waiting.iter().find(|(_, w)| !w.stopped).or(r.waiting.iter().next()).map(|(&tid, _)| tid)
+        else {
+            return;
+        };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        if space.borrow().users > 1 {
+            // Only a thread that is not stopped by a signal can make the system calls that this takes.
+            let Some(w) = r.waiting.remove(&tid).filter(|w| !w.stopped) else { return };
+            let Some(thread) = self.own_space(w.thread) else { return };
+            r.waiting.insert(tid, Waiting { thread, stopped: false });
+        }
+        let Some((space, _)) = self.space_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else { return };
+        let pids: Vec<i32> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
+        let threads = self.threads_of(&r.mm);
+        for &tid in &threads {
+            self.drain_thread(tid);
+        }
+        for pid in pids {
+            let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
+            if let Some(p) = self.processes.get_mut(&pid) {
+                p.books = sum.without_cells(&space.borrow().trans);
+            }
+        }
+        let cells = space.borrow().trans.cells();
+        for tid in threads {
+            let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };
+            let others = th.contexts.extra.iter().map(|(_, slot)| *slot);
+            for slot in std::iter::once(th.slot).chain(th.other).chain(others) {
+                p.pool.borrow().clear_cells(slot, cells);
+            }
+        }
+        space.borrow_mut().renew();
+    }
+
+    /// Lets the threads go on.
+    fn release(&mut self, r: Renewal) {
+        for (tid, w) in r.waiting {
+            let Some(th) = self.threads.get(&tid) else { continue };
+            let (state, switch) = (th.state, th.switch);
+            if w.stopped {
+                // When it is continued, there will be a stop that tells of it.
+                let _ = w.thread.resume(How::Listen, 0);
+            } else {
+                // Its leader may have changed its context meanwhile.
+                let Some(thread) = self.follow_leader(w.thread) else { continue };
+                match state {
+                    State::Guest => match thread.rip() {
+                        Ok(rip) => self.enter(thread, rip),
+                        Err(_) => continue,
+                    },
+                    _ => {
+                        let _ = thread.resume(How::Continue, 0);
+                    }
+                }
+            }
+            if switch {
+                tracee::interrupt(tid);
+            }
+        }
+    }
+}
+
+/// Whether a signal that an instruction has caused waits for the thread.
+pub(super) fn fault_pending(tid: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else { return false };
+    let set = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name));
+        line.and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
+    };
+    set("SigPnd:") & !set("SigBlk:") & FAULTS != 0
+}

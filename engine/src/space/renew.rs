@@ -1,0 +1,53 @@
+//! Throwing all translations away, so that a program whose code is very large, or is written anew for hours, uses bounded
+//! memory. Only for a space that one address space uses, while all its threads are stopped at guest addresses: nothing may
+//! point into the code cache any more, and all counts must have been taken.
+//!
+//! What stays: chunks and tables themselves (empty), the gadget, the stubs behind empty entries, what is known of the
+//! guest's mappings and of pages that are protected, and the numbers of places that write records.
+
+use super::Space;
+use crate::arena;
+use crate::transtab::Way;
+
+/// Bytes at the beginning of the first chunk that are no translations.
+pub(super) const FIRST_USED: u64 = 64;
+
+/// Where the first chunk has the stubs behind empty entries.
+pub(super) const EMPTY_ENTRIES: [(Way, u64); 2] = [(Way::Jump, 16), (Way::Return, 24)];
+
+impl Space {
+    /// Whether there is so much code, or so few counters are left, that the translations should be thrown away.
+    pub(crate) fn is_full(&self) -> bool {
+        self.trans.cells() > arena::MAX_CELLS / 8 * 7 || self.code_bytes() > self.code_limit
+    }
+
+    /// Bytes of translations, dead ones included.
+    pub(crate) fn code_bytes(&self) -> u64 {
+        self.chunks.iter().map(|c| c.used).sum()
+    }
+
+    /// See the module's description.
+    pub(crate) fn renew(&mut self) {
+        debug_assert!(self.users == 1);
+        self.trans.renew(EMPTY_ENTRIES.len());
+        self.chains.clear();
+        self.landings.clear();
+        self.incoming.clear();
+        self.fresh.clear();
+        self.code.clear();
+        for (i, c) in self.chunks.iter_mut().enumerate() {
+            c.used = if i == 0 { FIRST_USED } else { 0 };
+        }
+        self.empty_tables();
+    }
+
+    /// Lets every indirect branch stop.
+    pub(super) fn empty_tables(&self) {
+        let Some(first) = self.chunks.first() else { return };
+        for (way, at) in EMPTY_ENTRIES {
+            let entry = (first.guest + at).to_le_bytes();
+            let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
+            self.tables.write(way.table() as usize, &table);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Where the two sides of a run meet: the recorder, which finds out what was collected, on its thread; and the session, which
+//! knows names of files and talks to people, on the engine's.
+//!
+//! The recorder writes a part as soon as it is due; what became of it the session learns when it asks. Invariant: a process
+//! is announced before anything of it is recorded, so no part is without a file.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use callgrind_control_protocol::Thread;
+use cg_calls::Profile;
+
+use super::code::Catalogue;
+use super::dumps::{About, Dumps, Written};
+use super::parts::Trigger;
+
+/// What was found since the last part.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Why it was taken.
+    pub trigger: Trigger,
+    /// How many blocks have been executed in all.
+    pub blocks: u64,
+    /// The calls and costs of each thread, by number of thread (from 1), in ascending order.
+    pub threads: Vec<(u64, Profile)>,
+}
+
+/// How far a process is.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Figures by name.
+    pub figures: Vec<(String, u64)>,
+    /// The threads.
+    pub threads: Vec<Thread>,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    dumps: Option<Dumps>,
+    written: Vec<Written>,
+    progress: Option<Progress>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    about: About,
+    processes: HashMap<i32, Process>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub struct Desk(Arc<Mutex<Inner>>);
+
+impl Desk {
+    /// A desk for a run.
+    #[must_use]
+    pub fn new(about: About) -> Desk {
+        Desk(Arc::new(Mutex::new(Inner { about, processes: HashMap::new() })))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // What a panic left is as good as anything.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- The session's side --------------------------------------------------------------------------------------
+
+    /// Process `pid` begins to run `args`; its profile is `file`.
+    pub fn begin(&self, pid: i32, args: &[OsString], file: PathBuf) {
+        let mut inner = self.inner();
+        let dumps = Dumps::new(inner.about.clone(), pid, args, file);
+        inner.processes.insert(pid, Process { dumps: Some(dumps), ..Process::default() });
+    }
+
+    /// The number of the part that is being collected.
+    #[must_use]
+    pub fn part(&self, pid: i32) -> u64 {
+        self.inner().processes.get(&pid).and_then(|p| p.dumps.as_ref()).map_or(1, Dumps::number)
+    }
+
+    /// The files that were written since this was last asked.
+    #[must_use]
+    pub fn written(&self, pid: i32) -> Vec<Written> {
+        self.inner().processes.get_mut(&pid).map(|p| std::mem::take(&mut p.written)).unwrap_or_default()
+    }
+
+    /// How far the process is, if the recorder was just asked.
+    #[must_use]
+    pub fn progress(&self, pid: i32) -> Option<Progress> {
+        self.inner().processes.get_mut(&pid)?.progress.take()
+    }
+
+    /// The process has ended: what its parts add up to.
+    #[must_use]
+    pub fn end(&self, pid: i32) -> Option<Vec<i128>> {
+        Some(self.inner().processes.remove(&pid)?.dumps?.total().to_vec())
+    }
+
+    // ---- The recorder's side -------------------------------------------------------------------------------------
+
+    /// Writes a part.
+    pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
+        let Found { trigger, blocks, threads } = found;
+        // The session must not wait while debug information is read: it may be asked for something.
+        let dumps = self.inner().processes.get_mut(&pid).and_then(|p| p.dumps.take());
+        let Some(mut dumps) = dumps else { return };
+        let written = dumps.write(&trigger, blocks, threads, catalogue);
+        if let Some(p) = self.inner().processes.get_mut(&pid) {
+            p.dumps = Some(dumps);
+            p.written.extend(written);
+        }
+    }
+
+    /// Costs were set to zero.
+    pub fn zeroed(&self, pid: i32, blocks: u64) {
+        if let Some(dumps) = self.inner().processes.get_mut(&pid).and_then(|p| p.dumps.as_mut()) {
+            dumps.zeroed(blocks);
+        }
+    }
+
+    /// Says how far the process is.
+    pub fn report(&self, pid: i32, progress: Progress) {
+        if let Some(p) = self.inner().processes.get_mut(&pid) {
+            p.progress = Some(progress);
+        }
+    }
+}

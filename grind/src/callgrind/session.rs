@@ -1,0 +1,166 @@
+//! The callgrind tool's share in a session: announces processes, answers the program and those who ask from outside.
+//!
+//! Every request gets one answer, if only that the process has ended meanwhile.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use callgrind_control_protocol::{Answer, Asked, Request, Status};
+use grind_engine::{Ask, Instrumentation, Module, Wanted, Wish};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::boundaries::Boundaries;
+use super::control::Control;
+use super::desk::Desk;
+use super::dumps::Written;
+use crate::dump::Saved;
+
+/// What is known of a process here.
+#[derive(Clone, Debug)]
+struct Process {
+    args: Vec<OsString>,
+    instrumentation: bool,
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct CallSession {
+    desk: Desk,
+    boundaries: Boundaries,
+    control: Control,
+    /// The names of the events.
+    events: Vec<String>,
+    instr_at_start: bool,
+    processes: HashMap<i32, Process>,
+    /// What the engine is about to call [`CallSession::asked`] for.
+    current: Option<(i32, Asked)>,
+}
+
+impl CallSession {
+    /// A session without processes. To be made by the thread that runs the engine.
+    #[must_use]
+    pub fn new(desk: Desk, boundaries: Boundaries, events: Vec<String>, instr_at_start: bool) -> CallSession {
+        let control = Control::new();
+        CallSession { desk, boundaries, control, events, instr_at_start, processes: HashMap::new(), current: None }
+    }
+
+    /// Where functions begin and end in `module`.
+    pub fn boundaries(&mut self, module: &Module) -> Vec<u64> {
+        self.boundaries.of(module)
+    }
+
+    /// Process `pid` begins to run `args`; its profile is `file`.
+    ///
+    /// # Errors
+    /// Nobody can ask the process anything.
+    pub fn started(&mut self, pid: i32, args: &[OsString], file: PathBuf) -> io::Result<()> {
+        let instrumentation = self.instr_at_start;
+        self.begin(pid, args, file, instrumentation)
+    }
+
+    /// The same for `child`, a copy of `parent`.
+    ///
+    /// # Errors
+    /// As [`CallSession::started`].
+    pub fn forked(&mut self, parent: i32, child: i32, file: PathBuf) -> io::Result<()> {
+        let Some(p) = self.processes.get(&parent).cloned() else { return Ok(()) };
+        self.begin(child, &p.args, file, p.instrumentation)
+    }
+
+    fn begin(&mut self, pid: i32, args: &[OsString], file: PathBuf, instrumentation: bool) -> io::Result<()> {
+        self.desk.begin(pid, args, file);
+        self.processes.insert(pid, Process { args: args.to_vec(), instrumentation });
+        self.control.listen(pid)
+    }
+
+    /// The process has ended, or goes on with a program that is not followed: the files that were written last, and what
+    /// all parts add up to.
+    pub fn ended(&mut self, pid: i32) -> (Vec<Written>, Option<Vec<i128>>) {
+        self.control.forget(pid);
+        self.processes.remove(&pid);
+        let written = self.desk.written(pid);
+        (written, self.desk.end(pid))
+    }
+
+    /// The program itself has switched instrumentation on or off.
+    pub fn switched(&mut self, pid: i32, on: bool) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.instrumentation = on;
+        }
+    }
+
+    /// What somebody outside wants next.
+    pub fn wish(&mut self) -> Option<Wish> {
+        if let Some((pid, asked)) = self.current.take() {
+            asked.answer(Answer::Refused(format!("process {pid} has ended")));
+        }
+        loop {
+            let (pid, asked) = self.control.next()?;
+            let ask = match &asked.request {
+                Request::Status => Ask::Look,
+                Request::Dump(_) => Ask::Dump(Some(asked.request.line().into_bytes())),
+                Request::Zero => Ask::Zero,
+                Request::Instrumentation(on) => {
+                    let what = if *on { Instrumentation::Start } else { Instrumentation::Stop };
+                    self.switched(pid, *on);
+                    asked.answer(Answer::Done(Vec::new()));
+                    return Some(Wish { pid, what: Wanted::Instrumentation(what) });
+                }
+                Request::Kill => {
+                    let answer = match kill(Pid::from_raw(pid), Signal::SIGKILL) {
+                        Ok(()) => Answer::Done(Vec::new()),
+                        Err(error) => Answer::Refused(error.desc().to_owned()),
+                    };
+                    asked.answer(answer);
+                    continue;
+                }
+            };
+            self.current = Some((pid, asked));
+            return Some(Wish { pid, what: Wanted::Ask(ask) });
+        }
+    }
+
+    /// Process `pid` stands still, and the recorder has done what was asked, by thread `tid` or from outside (0). Returns
+    /// the files that were written.
+    pub fn asked(&mut self, pid: i32, tid: i32, ask: &Ask) -> Vec<Written> {
+        let written = self.desk.written(pid);
+        let Some((_, asked)) = self.current.take_if(|(of, _)| tid == 0 && *of == pid) else { return written };
+        let answer = match ask {
+            Ask::Look => Answer::from(&self.status(pid)),
+            Ask::Dump(_) => dumped(&written),
+            Ask::Zero | Ask::ToggleCollect => Answer::Done(Vec::new()),
+        };
+        asked.answer(answer);
+        written
+    }
+
+    fn status(&self, pid: i32) -> Status {
+        let progress = self.desk.progress(pid).unwrap_or_default();
+        let known = self.processes.get(&pid);
+        let words = known.map(|p| p.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>());
+        Status {
+            command: words.unwrap_or_default().join(" "),
+            instrumentation: known.is_some_and(|p| p.instrumentation),
+            events: self.events.clone(),
+            part: self.desk.part(pid),
+            figures: progress.figures,
+            threads: progress.threads,
+        }
+    }
+}
+
+/// The names of the files, or why there is none.
+fn dumped(written: &[Written]) -> Answer {
+    let mut names = Vec::new();
+    for file in written {
+        match &file.saved {
+            Saved::AsAsked => names.push(file.path.display().to_string()),
+            Saved::Elsewhere(_, instead) => names.push(instead.display().to_string()),
+            Saved::Nowhere(reason) => return Answer::Refused(format!("{}: {reason}", file.path.display())),
+        }
+    }
+    Answer::Done(names)
+}

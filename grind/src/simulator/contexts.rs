@@ -1,0 +1,185 @@
+//! The simulation of a process that has left context 0: whatever is found belongs to the context of its thread, and caches
+//! know which context brought in each of their lines.
+//!
+//! A line is old after a change of context, until it is hit for the first time. In a first-level cache the changes of its
+//! thread count; in the last level those of the process: a thread that changes to the context which another one changed to
+//! last makes nothing old, since it mostly follows that one. Counts are kept by context and site, so that programs with many
+//! contexts need memory only for what happened in them.
+
+use std::collections::{HashMap, HashSet};
+
+use cg_sim::LastLevel;
+use cg_sim::context::ContextLastLevel;
+use cg_sim::usage::Level;
+use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
+
+use super::{Finding, Found, HotKind, Process, Sites, accesses, misses, word};
+use crate::contexts::Reuse;
+use crate::counts::EventCounts;
+
+/// One thread's part.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    /// Index of its context.
+    context: u32,
+    /// By the address of a line: index of the context that brought it into the first-level data cache last, if not 0. Only
+    /// what is said of lines that are there matters.
+    owners: HashMap<u64, u32>,
+}
+
+/// What has been found in one context.
+#[derive(Clone, Debug)]
+struct Book {
+    context: u64,
+    sites: HashMap<u32, EventCounts>,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug)]
+pub(super) struct Contexts {
+    books: Vec<Book>,
+    index: HashMap<u64, u32>,
+    last_level: Option<ContextLastLevel>,
+    /// Index of the context that a thread changed to last.
+    last: u32,
+    threads: HashMap<i32, Own>,
+    /// Reuses by finder and owner, in the first levels and in the last.
+    reuse: [HashMap<(u32, u32), u64>; 2],
+}
+
+impl Contexts {
+    /// All is in context 0 so far.
+    pub(super) fn new(last_level: Option<&LastLevel>, threads: &HashSet<i32>) -> Self {
+        Self {
+            books: vec![Book { context: 0, sites: HashMap::new() }],
+            index: HashMap::from([(0, 0)]),
+            last_level: last_level.map(ContextLastLevel::of),
+            last: 0,
+            threads: threads.iter().map(|tid| (*tid, Own::default())).collect(),
+            reuse: Default::default(),
+        }
+    }
+
+    /// Keeps only what a child has that thread `tid` has created.
+    pub(super) fn forked(&mut self, tid: i32, child: i32) {
+        let thread = self.threads.remove(&tid);
+        self.threads.clear();
+        self.threads.extend(thread.map(|t| (child, t)));
+    }
+
+    pub(super) fn thread_ended(&mut self, tid: i32) {
+        self.threads.remove(&tid);
+    }
+
+    fn index_of(&mut self, context: u64) -> u32 {
+        let next = self.books.len() as u32;
+        let index = *self.index.entry(context).or_insert(next);
+        if index == next {
+            self.books.push(Book { context, sites: HashMap::new() });
+        }
+        index
+    }
+
+    /// Thread `tid` is in `context` from here on. `began`: nothing of it has been seen before.
+    fn change(&mut self, tid: i32, context: u64, began: bool) {
+        let to = self.index_of(context);
+        let Some(own) = self.threads.get_mut(&tid) else { return };
+        if own.context == to {
+            return;
+        }
+        own.context = to;
+        if began {
+            return;
+        }
+        if std::mem::replace(&mut self.last, to) != to
+            && let Some(last_level) = &mut self.last_level
+        {
+            last_level.change();
+        }
+    }
+
+    /// Adds all that was found.
+    pub(super) fn add_to(self, sites: &[Site], found: &mut Found) {
+        for book in &self.books {
+            for (&site, &counts) in &book.sites {
+                let site = &sites[site as usize];
+                let finding = Finding { module: site.module as usize, addr: site.addr, context: book.context, counts };
+                found.findings.push(finding);
+            }
+        }
+        let named = |reuse: &HashMap<(u32, u32), u64>| -> Reuse {
+            let context = |index: u32| self.books[index as usize].context;
+            reuse.iter().map(|(&(finder, owner), &n)| ((context(finder), context(owner)), n)).collect()
+        };
+        found.reuse_d1 = named(&self.reuse[0]);
+        found.reuse_ll = named(&self.reuse[1]);
+    }
+}
+
+/// What `tid` has recorded, of a process that has contexts.
+pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
+    let Some(contexts) = &mut p.contexts else { return };
+    let mut began = !contexts.threads.contains_key(&tid);
+    contexts.threads.entry(tid).or_default();
+    let mut rest = words;
+    while let Some((&site, operands)) = rest.split_first() {
+        if site == CONTEXT_SITE {
+            let Some(([low, high], after)) = operands.split_first_chunk() else { return };
+            const { assert!(CONTEXT_WORDS == 3) };
+            rest = after;
+            contexts.change(tid, word(*low, *high), std::mem::take(&mut began));
+            continue;
+        }
+        began = false;
+        let Contexts { books, last_level, threads, reuse, .. } = &mut **contexts;
+        let Some(own) = threads.get_mut(&tid) else { return };
+        let context = own.context;
+        let mut count = |site: u32, counts: &EventCounts| {
+            if *counts != EventCounts::default() {
+                books[context as usize].sites.entry(site).or_default().add(counts);
+            }
+        };
+        if site == LINE_LOADED || site == LINE_REUSED {
+            let Some(([low, high, by], after)) = operands.split_first_chunk() else { return };
+            const { assert!(LINE_WORDS == 4) };
+            rest = after;
+            let line = word(*low, *high);
+            if site == LINE_LOADED {
+                own.owners.insert(line, context);
+            } else {
+                let owner = own.owners.get(&line).copied().unwrap_or(0);
+                *reuse[0].entry((context, owner)).or_default() += 1;
+                count(*by, &EventCounts { oc_d1: 1, ..EventCounts::default() });
+            }
+            continue;
+        }
+        let Some(hot) = sites.hot.get(site as usize) else { return };
+        let kind = sites.all[site as usize].kind;
+        let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
+        rest = after;
+        let (addr, size) = match (hot.kind, kind) {
+            (HotKind::Branch, _) => {
+                count(site, &misses(kind, 1, 0));
+                continue;
+            }
+            (HotKind::Fetch, _) => (hot.addr, hot.size),
+            (HotKind::Access, _) => (word(record[1], record[2]), hot.size),
+            (HotKind::Rare, SiteKind::Sized { .. }) => (word(record[1], record[2]), record[3] as u16),
+            (HotKind::Rare, _) => {
+                let mut counts = EventCounts::default();
+                accesses(kind, record, &sites.specials, &mut counts);
+                count(site, &counts);
+                continue;
+            }
+        };
+        let Some(ll) = last_level else { return };
+        let mut old = 0;
+        let served = ll.access(addr, size.into(), context, &mut |_: Level, owner| {
+            old += 1;
+            *reuse[1].entry((context, owner)).or_default() += 1;
+        });
+        let mut counts = misses(kind, 1, served.missed_ll().into());
+        counts.oc_ll = old;
+        count(site, &counts);
+    }
+}

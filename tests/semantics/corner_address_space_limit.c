@@ -1,0 +1,51 @@
+// RLIMIT_AS is what the program set, and stops it where it says; also in children, and after exec.
+#include "sem.h"
+#include <sys/resource.h>
+static void show(const char *what) {
+    struct rlimit r;
+    CHECK(getrlimit(RLIMIT_AS, &r) == 0);
+    printf("%s: %ld %ld\n", what, (long)r.rlim_cur >> 20, (long)r.rlim_max >> 20);
+}
+static int megabytes(void) {
+    int n = 0;
+    while (n < 4000 && mmap(0, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) n += 16;
+    return n;
+}
+int main(int argc, char **argv) {
+    if (argc > 1) {
+        show("after exec");
+        int n = megabytes();
+        printf("%d\n", n > 400 && n < 520);
+        return 0;
+    }
+    struct rlimit r = {512 << 20, 1024 << 20}, old;
+    CHECK(setrlimit(RLIMIT_AS, &r) == 0);
+    show("set");
+    struct rlimit wrong = {2, 1};
+    int bad = setrlimit(RLIMIT_AS, &wrong);
+    printf("%d %d\n", bad, errno);
+    CHECK(prlimit(0, RLIMIT_AS, 0, &old) == 0 && old.rlim_cur == r.rlim_cur);
+    fflush(stdout);
+    if (fork() == 0) {
+        show("child");
+        int n = megabytes();
+        printf("%d\n", n > 400 && n < 520);
+        r.rlim_cur = 1024 << 20;
+        CHECK(setrlimit(RLIMIT_AS, &r) == 0);
+        n += megabytes();
+        printf("%d\n", n > 900 && n < 1040);
+        exit(0);
+    }
+    int s;
+    wait(&s);
+    show_status(s);
+    fflush(stdout);
+    if (fork() == 0) {
+        execl("/proc/self/exe", argv[0], "again", (char *)0);
+        _exit(1);
+    }
+    wait(&s);
+    show_status(s);
+    fflush(stdout);
+    return system("ulimit -v");
+}
