@@ -119,15 +119,6 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
     let callgrind = options.tool == options::Tool::Callgrind;
-    let settings = &options.callgrind;
-    let missing = [
-        ("--collect-bus", settings.collect_bus),
-        ("--collect-systime", settings.collect_systime.is_some()),
-        ("--dump-every-bb", settings.dump_every_bb != 0),
-    ];
-    if let Some((name, _)) = missing.iter().find(|(_, asked)| callgrind && *asked) {
-        anyhow::bail!("{name} is understood, but this version does not do it yet; leave it out");
-    }
     if callgrind && (options.cache_sim || options.branch_sim) {
         anyhow::bail!(
             "--tool=callgrind: simulations are not attributed to calls yet; leave out --cache-sim and --branch-sim"

@@ -28,8 +28,7 @@ pub fn summary(events: EventSet, total: &[i128]) -> String {
     let percent = |part: i128, whole: i128| part as f64 * 100.0 / whole.max(1) as f64;
     let rates = |of: [(i128, i128); 3], blanks: [&str; 2]| {
         let [all, first, second] = of.map(|(part, whole)| percent(part, whole));
-        let (w1, w2, w3) = (l1 - 1, l2 - 1, l3 - 1);
-        format!("{all:>w1$.1}% ({first:>w2$.1}%{} + {second:>w3$.1}%{})", blanks[0], blanks[1])
+        format!("{all:>l1$.1}% ({first:>l2$.1}%{} + {second:>l3$.1}%{})", blanks[0], blanks[1])
     };
 
     let mut lines = vec![
@@ -41,10 +40,7 @@ pub fn summary(events: EventSet, total: &[i128]) -> String {
     if events.cache_sim {
         let read_write = |r, w| parts(r, w, "rd", "wr");
         let data = |r, w| rates([(r + w, dr + dw), (r, dr), (w, dw)], ["  ", "  "]);
-        let ratio = |misses: i128| {
-            let w1 = l1 - 1;
-            format!("{:>w1$.2}%", percent(misses, ir))
-        };
+        let ratio = |misses: i128| format!("{:>l1$.2}%", percent(misses, ir));
         lines.extend([
             format!("I1  misses:    {}", plain(i1mr)),
             format!("LLi misses:    {}", plain(ilmr)),
