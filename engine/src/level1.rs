@@ -140,7 +140,9 @@ impl<W: Words> Walker<W> {
 mod tests {
     use std::collections::HashMap;
 
-    use cg_sim::{Geometries, Geometry, LastLevel, Level1, Served};
+    use cg_sim::context::{ContextLastLevel, ContextLevel1};
+    use cg_sim::usage::Level;
+    use cg_sim::{Geometries, Geometry, LastLevel, Level1, Port, Served};
 
     use super::*;
     use crate::trace::Target;
@@ -194,6 +196,59 @@ mod tests {
                 missed += u64::from(expected);
             }
             assert!(missed > 1000);
+        }
+    }
+
+    /// What the engine and emitted code do when the context changes.
+    fn change_context(words: &mut Memory, line: u32) {
+        for n in 0..arena::DATA_ENTRIES {
+            words.set(arena::DATA_TAGS + 8 * n, 0);
+        }
+        words.set(arena::DATA_TAGS, u64::from(line).wrapping_neg());
+        words.set(Scratch::ContextTime as u64, words.get(Scratch::Clock as u64) + 1);
+    }
+
+    #[test]
+    fn what_contexts_reuse_is_what_the_model_says() {
+        for shape in SHAPES {
+            let (mut walker, ..) = pair(shape);
+            let geometry = Geometry::new(shape.0 as i32, shape.1 as i32, shape.2 as i32).expect("a geometry");
+            let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
+            let (mut model, mut ll) = (ContextLevel1::new(&all), ContextLastLevel::new(&all));
+            let mut seed = 362_436_069u64;
+            let mut owners: HashMap<u64, u32> = HashMap::new();
+            let (mut context, mut reuses) = (0, 0);
+            for round in 0..40_000 {
+                if random(&mut seed, 150) == 0 {
+                    let next = random(&mut seed, 5) as u32;
+                    if next != context {
+                        context = next;
+                        model.change();
+                        change_context(&mut walker.words, shape.2);
+                    }
+                }
+                let page = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
+                let address = page + random(&mut seed, 3 * shape.0 / 2);
+                let size = 1 + random(&mut seed, shape.2.into());
+                let mut expected = Vec::new();
+                model.access(&mut ll, Port::Data, address, size as u32, context, &mut |level, owner| {
+                    if level == Level::L1 {
+                        expected.push(owner);
+                    }
+                });
+                walker.access(address, size);
+                let mut got = Vec::new();
+                for t in &walker.touched {
+                    if t.loaded {
+                        owners.insert(t.line, context);
+                    } else {
+                        got.push(owners.get(&t.line).copied().unwrap_or(0));
+                    }
+                }
+                assert_eq!(got, expected, "{shape:?}, round {round}: {size} at {address:#x}");
+                reuses += got.len();
+            }
+            assert!(reuses > 100, "{shape:?}: {reuses}");
         }
     }
 

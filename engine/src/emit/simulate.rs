@@ -13,7 +13,7 @@
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
-use super::instructions::{ABOVE, E};
+use super::instructions::{ABOVE, E, NE};
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
@@ -654,13 +654,18 @@ impl Emitter<'_> {
         let Some(cache) = self.tracer.settings.accesses else { return };
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RCX);
-        c.mov_imm(Gpr::RCX, arena::DATA_ENTRIES * 8);
+        c.store_gs(arena::SAVES, Gpr::RAX);
+        // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller.
+        let bytes = arena::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
+        c.mov_imm(Gpr::RAX, 0);
+        c.mov_imm(Gpr::RCX, bytes.wrapping_neg());
         let again = c.pos();
-        c.gs_zero(Gpr::RCX, arena::DATA_TAGS as u32 - 8);
-        c.lea_disp(Gpr::RCX, Gpr::RCX, -8);
-        let done = c.jrcxz();
-        c.jmp_back(again);
-        c.patch_short(done);
+        c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, (arena::DATA_WAYS + bytes) as u32);
+        c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
+        c.gs_entry(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS);
+        c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
+        c.jcc_back(NE, again);
+        c.load_gs(Gpr::RAX, arena::SAVES);
         // The first entry: the address of a line that has another one.
         c.mov_imm(Gpr::RCX, u64::from(cache.line).wrapping_neg());
         c.store_gs(arena::DATA_TAGS as u32, Gpr::RCX);
