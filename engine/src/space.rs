@@ -330,6 +330,7 @@ impl Space {
             parts.push((arena::CODE_WAYS, 8 * u64::from(c.sets) * u64::from(c.ways)));
         }
         if let Some(c) = settings.accesses {
+            parts.push((Scratch::ContextTime as u64, 8));
             parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
             parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
         }

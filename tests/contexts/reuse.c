@@ -43,5 +43,13 @@ int main(void) {
     touch(100);
     CG_POP_CONTEXT();
     CG_POP_CONTEXT();
+    CG_PUSH_CONTEXT(51);
+    load();
+    CACHEGRIND_STOP_INSTRUMENTATION;
+    CG_PUSH_CONTEXT(52);
+    CG_POP_CONTEXT();
+    CACHEGRIND_START_INSTRUMENTATION;
+    touch(100);
+    CG_POP_CONTEXT();
     return 0;
 }

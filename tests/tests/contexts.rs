@@ -396,6 +396,8 @@ fn lines_of_another_context_are_found_once() {
     }
     let (touched, _) = old("41", "touch");
     assert_eq!(touched, 0, "the same context pushed once more is no change");
+    let (touched, _) = old("51", "touch");
+    assert_eq!(touched, 0, "what is not counted is no change either, if it ends in the same context");
     assert!(got.log.contains("D1: found by"), "{}", got.log);
 }
 

@@ -260,7 +260,7 @@ impl Hub<'_> {
             before != context
         };
         if changed {
-            self.record_context(tid);
+            self.record_context(tid, true);
         }
         Some(t)
     }
@@ -313,8 +313,9 @@ impl Hub<'_> {
         Some((t, slot))
     }
 
-    /// Tells the sink which context `tid` is in from here on.
-    pub(super) fn record_context(&mut self, tid: i32) {
+    /// Tells the sink which context `tid` is in from here on. `changed`: it was in another one when it was last counted, so
+    /// that the lines of its data cache are old now.
+    pub(super) fn record_context(&mut self, tid: i32, changed: bool) {
         let Some(slot) = self.threads.get(&tid).filter(|_| self.feed.is_some()).map(|th| th.slot) else { return };
         self.drain(tid, slot);
         let context = self.context(tid);
@@ -322,7 +323,9 @@ impl Hub<'_> {
         if let Some(p) = self.process_of(tid) {
             let pool = p.pool.borrow();
             pool.append_trace(slot, &record);
-            if let Some(cache) = p.space.borrow().trace.settings.accesses {
+            // Until the first change, nothing is told of lines.
+            let first = context != 0 && pool.scratch(slot, Scratch::ContextTime) == 0;
+            if let Some(cache) = p.space.borrow().trace.settings.accesses.filter(|_| changed || first) {
                 let _ = pool.forget_lines(slot, cache.line.into());
             }
         }

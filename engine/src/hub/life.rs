@@ -146,7 +146,7 @@ impl Hub<'_> {
             && let Some(t) = self.ready_trace(t)
         {
             if self.context(tid) != 0 {
-                self.record_context(tid);
+                self.record_context(tid, false);
             }
             if self.is_renewing(tid) {
                 return self.park(t, State::Cache, false);

@@ -629,6 +629,7 @@ impl Hub<'_> {
             return Some(t);
         }
         let many = p.books.many();
+        let before = pool.scratch(to, Scratch::Context);
         if many {
             contexts::copy_header(&pool, th.slot, to);
         }
@@ -638,7 +639,7 @@ impl Hub<'_> {
         let mut t = self.ready_trace(t)?;
         if many {
             t = self.book_to(t, self.context(tid))?;
-            self.record_context(tid);
+            self.record_context(tid, before != self.context(tid));
         }
         if let Ok(mut regs) = t.regs() {
             regs.gs_base = self.gs(tid);
