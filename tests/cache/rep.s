@@ -61,4 +61,23 @@ START
     add $7, %ebx
     cmp $400, %ebx
     jb 1b
+    # At an address that does not fit in 32 bits.
+    mov $9, %eax
+    mov $0xc1234560000, %rdi
+    mov $0x4000, %esi
+    mov $3, %edx
+    mov $0x32, %r10d
+    mov $-1, %r8
+    xor %r9d, %r9d
+    syscall
+    mov %rax, %rdi
+    xor %eax, %eax
+    mov $296, %ecx
+    rep stosq
+    mov $0xc1234560000, %rax
+    mov $37, %ecx
+2:  mov (%rax), %rdx
+    add $64, %rax
+    dec %ecx
+    jnz 2b
     EXIT
