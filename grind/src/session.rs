@@ -212,18 +212,7 @@ impl<'a> Runner<'a> {
     /// Writes a profile, or says why not.
     fn save(&mut self, pid: i32, profile: &Profile, path: &Path) {
         let saved = dump::save(profile, path, &self.spare);
-        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
-        match saved {
-            Saved::AsAsked => {}
-            Saved::Elsewhere(reason, instead) => {
-                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
-                self.user(pid, &text);
-            }
-            Saved::Nowhere(reason) => {
-                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
-                self.user(pid, &text);
-            }
-        }
+        self.tell_saved(pid, path, saved);
     }
 
     /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.

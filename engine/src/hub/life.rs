@@ -84,12 +84,10 @@ impl Hub<'_> {
             },
         );
         self.begin_contexts(tid, child);
-        let recorded = self.processes.get(&child_pid).is_some_and(|p| p.counting);
-        if let Some(feed) = self.feed.as_ref().filter(|_| child_pid != child) {
-            feed.recording(child_pid, child, recorded);
-        }
         if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
+        } else if let Some(feed) = &self.feed {
+            feed.recording(child_pid, child, counting);
         }
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {
