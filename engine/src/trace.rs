@@ -125,8 +125,8 @@ pub enum SiteKind {
     /// An access of a special instruction has missed the first level. Operands: the address, then its size in bytes (one
     /// word).
     Sized {
-        /// It writes.
-        write: bool,
+        /// What it does.
+        done: Done,
     },
     /// A conditional branch was mispredicted. No operands.
     Conditional,
@@ -148,8 +148,8 @@ pub enum SiteKind {
         narrow: bool,
     },
     /// An instruction whose accesses depend on a mask, a vector of indices or the like has been executed. Operands:
-    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read or modified,
-    /// the one after that for what is written.
+    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read, then one for what
+    /// is written, then one for what is modified.
     Special {
         /// Number in the list of its space's special sites.
         index: u32,
