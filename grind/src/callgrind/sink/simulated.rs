@@ -11,7 +11,7 @@ use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
 use grind_engine::trace::{Done, Site, SiteKind, Target};
 
-use super::{Catalogue, Kind, NOTHING, Process, Settings, Space, Thread, word};
+use super::{Catalogue, Hot, Kind, NOTHING, Process, Settings, Space, Thread, word};
 use crate::callgrind::columns::Missed;
 
 /// The cell of a miss that has not happened yet.
@@ -142,21 +142,38 @@ impl Process {
         space: &Space,
         words: &'w [u32],
     ) -> &'w [u32] {
+        // Out of their places, so that nothing has to be looked for at each record.
+        let (Some(mut simulated), Some(mut t)) = (self.simulated.take(), self.threads.remove(&tid)) else { return &[] };
+        let rest = self.go_through(&mut simulated, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.simulated = Some(simulated);
+        rest
+    }
+
+    fn go_through<'w>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
         let mut rest = words;
         while let Some((&number, operands)) = rest.split_first() {
-            let Some(simulated) = &mut self.simulated else { return rest };
-            let Some(known) = simulated.known.get(number as usize).copied() else { return &[] };
-            let Some(t) = self.threads.get_mut(&tid) else { return &[] };
+            let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
             if !t.begun {
                 t.begun = true;
                 t.calls.begin(catalogue, known.addr);
             }
             let outcome = match known.what {
                 What::Told => {
-                    if t.blocks >= t.pause && self.hot.get(number as usize).is_some_and(|hot| hot.cell != NOTHING) {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.cell != NOTHING {
                         return rest;
                     }
-                    let Some((after, asks)) = self.told(tid, catalogue, number, operands) else { return &[] };
+                    let Some((after, asks)) = told(t, catalogue, *hot, number, &self.costs, operands) else {
+                        return &[];
+                    };
                     rest = after;
                     if asks {
                         return rest;
@@ -191,87 +208,78 @@ impl Process {
                             counts[usize::from(touch.done != Done::Read)] += 1;
                         }
                     }
-                    self.accesses(tid, catalogue, known.addr, counts);
+                    self.accesses(t, catalogue, known.addr, counts);
                     continue;
                 }
             };
-            let which = (outcome as usize).saturating_sub(1);
-            let mut cell = known.cells[which];
-            if cell == NO_CELL {
-                let width = self.columns.width;
+            let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
+            if *cell == NO_CELL {
                 let costs = self.columns.miss(known.missed, outcome);
-                cell = self.add_cell(catalogue, vec![(known.addr, costs)], width);
-                if let Some(simulated) = &mut self.simulated {
-                    simulated.known[number as usize].cells[which] = cell;
-                }
+                *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.width);
             }
-            if let Some(t) = self.threads.get_mut(&tid) {
-                spend(t, cell, &self.costs);
-            }
+            spend(t, *cell, &self.costs);
         }
         rest
     }
 
-    /// A record that has nothing to do with simulation. Returns what is behind it, and whether a function asks for
-    /// something; nothing, if it is none.
-    fn told<'w>(
-        &mut self,
-        tid: i32,
-        catalogue: &mut Catalogue,
-        number: u32,
-        operands: &'w [u32],
-    ) -> Option<(&'w [u32], bool)> {
-        let hot = *self.hot.get(number as usize)?;
-        let t = self.threads.get_mut(&tid)?;
-        if hot.cell != NOTHING {
-            t.blocks += 1;
-            spend(t, hot.cell, &self.costs);
-        }
-        if hot.kind == Kind::Block {
-            return Some((operands, false));
-        }
-        let ([low, high], after) = operands.split_first_chunk()?;
-        let sp = word(*low, *high);
-        let indirect = || {
-            let ([low, high], after) = after.split_first_chunk()?;
-            Some((word(*low, *high), after))
-        };
-        Some(match hot.kind {
-            Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
-            Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),
-            Kind::Return => {
-                let (target, after) = indirect()?;
-                (after, t.calls.ret(catalogue, hot.site, target, sp, &t.now))
-            }
-            Kind::CallIndirect => {
-                let (target, after) = indirect()?;
-                (after, t.calls.call(catalogue, hot.site, target, sp, &t.now))
-            }
-            Kind::JumpIndirect => {
-                let (target, after) = indirect()?;
-                (after, t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now))
-            }
-            Kind::Executions => {
-                let before = t.executions.insert(number, sp).unwrap_or(0);
-                let more = sp.wrapping_sub(before);
-                t.calls.cost(hot.target as u32, 0, more);
-                t.now[0] = t.now[0].wrapping_add(more);
-                (after, false)
-            }
-            Kind::Block | Kind::Other => return None,
-        })
-    }
-
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
-    fn accesses(&mut self, tid: i32, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
+    fn accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
         let cell = self.single_cell(catalogue, addr, self.columns.width);
-        let Some(t) = self.threads.get_mut(&tid) else { return };
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;
         }
     }
+}
+
+/// A record that has nothing to do with simulation. Returns what is behind it, and whether a function asks for something;
+/// nothing, if it is none.
+fn told<'w>(
+    t: &mut Thread,
+    catalogue: &mut Catalogue,
+    hot: Hot,
+    number: u32,
+    costs: &[u64],
+    operands: &'w [u32],
+) -> Option<(&'w [u32], bool)> {
+    if hot.cell != NOTHING {
+        t.blocks += 1;
+        spend(t, hot.cell, costs);
+    }
+    if hot.kind == Kind::Block {
+        return Some((operands, false));
+    }
+    let ([low, high], after) = operands.split_first_chunk()?;
+    let sp = word(*low, *high);
+    let indirect = || {
+        let ([low, high], after) = after.split_first_chunk()?;
+        Some((word(*low, *high), after))
+    };
+    Some(match hot.kind {
+        Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
+        Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),
+        Kind::Return => {
+            let (target, after) = indirect()?;
+            (after, t.calls.ret(catalogue, hot.site, target, sp, &t.now))
+        }
+        Kind::CallIndirect => {
+            let (target, after) = indirect()?;
+            (after, t.calls.call(catalogue, hot.site, target, sp, &t.now))
+        }
+        Kind::JumpIndirect => {
+            let (target, after) = indirect()?;
+            (after, t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now))
+        }
+        Kind::Executions => {
+            let before = t.executions.insert(number, sp).unwrap_or(0);
+            let more = sp.wrapping_sub(before);
+            t.calls.cost(hot.target as u32, 0, more);
+            t.now[0] = t.now[0].wrapping_add(more);
+            (after, false)
+        }
+        Kind::Block | Kind::Other => return None,
+    })
 }
 
 /// The cell is executed, or its miss has happened. `costs` are those of all cells, side by side.
