@@ -116,6 +116,7 @@ impl Simulation {
         TraceSettings {
             fetches: self.caches.map(|g| level(g.i1, g.min_line())),
             accesses: self.caches.map(|g| level(g.d1, g.min_line())),
+            every: None,
             branches: self.branches,
             calls: None,
             system_calls: false,
