@@ -143,8 +143,8 @@ pub enum SiteKind {
     /// An access of a special instruction has missed the first level. Operands: the address, then its size in bytes (one
     /// word).
     Sized {
-        /// It writes.
-        write: bool,
+        /// What it does.
+        done: Done,
     },
     /// Instructions in a row are fetched, which lie in one code line or are a single one, and make accesses (only with
     /// [`TraceSettings::every`]). Operands: for each group of them the address that its offsets count from. They are those
@@ -190,8 +190,8 @@ pub enum SiteKind {
         narrow: bool,
     },
     /// An instruction whose accesses depend on a mask, a vector of indices or the like has been executed. Operands:
-    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read or modified,
-    /// the one after that for what is written.
+    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read, then one for what
+    /// is written, then one for what is modified.
     Special {
         /// Number in the list of its space's special sites.
         index: u32,

@@ -11,7 +11,7 @@ use cg_sim::{Geometries, Geometry};
 use grind_engine::trace::{FirstLevel, TraceSettings};
 
 use crate::counts::Events;
-use crate::options::Options;
+use crate::options::{Options, Tool};
 
 /// The simulations of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Simulation {
     pub caches: Option<Geometries>,
     /// Whether branch prediction is simulated.
     pub branches: bool,
+    /// Whose words are used.
+    tool: Tool,
     /// What is to be told in the log about how the caches were found.
     notes: Vec<String>,
     /// The same, for the user rather than as detail.
@@ -33,6 +35,8 @@ pub enum Impossible {
     Host(Unsupported),
     /// A register may touch more than two lines.
     Lines {
+        /// The tool that is asked to.
+        tool: Tool,
         /// The smallest line, in bytes.
         line: u32,
         /// The largest register, in bytes.
@@ -51,11 +55,12 @@ impl fmt::Display for Impossible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(unsupported) => unsupported.fmt(f),
-            Self::Lines { line, register } => write!(
+            Self::Lines { tool, line, register } => write!(
                 f,
-                "Cachegrind: cannot continue: the minimum line size ({line})\n  \
+                "{}: cannot continue: the minimum line size ({line})\n  \
                  must be equal to or larger than the maximum register size ({register})\n  \
-                 but it is not.  Exiting now."
+                 but it is not.  Exiting now.",
+                if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
             Self::Large { option, lines } => write!(
                 f,
@@ -80,7 +85,7 @@ impl Simulation {
     }
 
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
-        let mut simulation = Self { branches: options.branch_sim, ..Self::default() };
+        let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
         if !options.cache_sim {
             return Ok(simulation);
         }
@@ -89,7 +94,7 @@ impl Simulation {
         let register = if avx { 32 } else { 16 };
         let line = found.geometries.min_line();
         if line < register {
-            return Err(Impossible::Lines { line, register });
+            return Err(Impossible::Lines { tool: options.tool, line, register });
         }
         for (option, cache) in [("--I1", found.geometries.i1), ("--D1", found.geometries.d1)] {
             let lines = u64::from(cache.sets()) * u64::from(cache.assoc());
@@ -127,8 +132,12 @@ impl Simulation {
     #[must_use]
     pub fn descriptions(&self) -> Vec<Vec<u8>> {
         let Some(Geometries { i1, d1, ll }) = self.caches else { return Vec::new() };
+        let blanks = match self.tool {
+            Tool::Cachegrind => "        ",
+            Tool::Callgrind => "",
+        };
         [("I1", i1), ("D1", d1), ("LL", ll)]
-            .map(|(name, cache)| format!("{name} cache:         {cache}").into_bytes())
+            .map(|(name, cache)| format!("{name} cache: {blanks}{cache}").into_bytes())
             .to_vec()
     }
 

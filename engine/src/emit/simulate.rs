@@ -22,7 +22,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
-use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
+use crate::trace::{Done, FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
 use crate::transtab::{NO_REG, Point, StubKind};
 
 /// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
@@ -618,8 +618,8 @@ impl Emitter<'_> {
         self.trans.specials.push(special);
         let index = (self.trans.specials.len() - 1) as u32;
         let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
-        for write in [false, true] {
-            self.trace_site(insn, SiteKind::Sized { write });
+        for done in [Done::Read, Done::Write, Done::Modify] {
+            self.trace_site(insn, SiteKind::Sized { done });
         }
         let taken = self.take(insn, i, 2);
         let [a, b, _] = taken.regs;

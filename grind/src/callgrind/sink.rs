@@ -5,25 +5,31 @@
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
 //! engine reports its end, and are written by then.
 
+mod simulated;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
-use cg_format::callgrind::SystemTime;
+use cg_format::callgrind::{EventSet, SystemTime};
+use cg_sim::Geometries;
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
-use grind_engine::{Ask, Module, StaticEvents};
+use grind_engine::{Ask, Module};
 
 use super::code::{Catalogue, Origin};
+use super::columns::Columns;
 use super::desk::{Desk, Found, Progress};
 use super::parts::Trigger;
 use super::settings::Settings;
 use crate::debuginfo;
+use simulated::Simulated;
 
 /// A set of translations.
 #[derive(Clone, Debug, Default)]
 struct Space {
     sites: Vec<Site>,
+    specials: Vec<Special>,
     blocks: Vec<Block>,
     modules: Arc<[Module]>,
     /// Counts changes of `modules`.
@@ -109,8 +115,9 @@ struct Process {
     blocks: u64,
     /// How many had been executed when the last part was due for `--dump-every-bb`.
     dumped: u64,
-    /// Which event counts locked instructions.
-    bus: Option<usize>,
+    columns: Columns,
+    /// If caches or branches are simulated.
+    simulated: Option<Box<Simulated>>,
 }
 
 /// See the module's description.
@@ -119,32 +126,33 @@ pub struct Recorder {
     settings: Settings,
     names: debuginfo::Options,
     config: Config,
+    columns: Columns,
+    /// What each process begins with.
+    simulated: Option<Simulated>,
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
     desk: Desk,
 }
 
 impl Recorder {
-    /// A recorder that hands parts to `desk`. `names` says how functions are named.
+    /// A recorder of these events that hands parts to `desk`. `names` says how functions are named; `caches` are simulated.
     #[must_use]
-    pub fn new(settings: Settings, names: debuginfo::Options, costs: usize, desk: Desk) -> Self {
-        let config = Config { contexts: true, ..settings.config(costs) };
-        Self { settings, names, config, spaces: HashMap::new(), processes: HashMap::new(), desk }
+    pub fn new(
+        settings: Settings,
+        names: debuginfo::Options,
+        events: EventSet,
+        caches: Option<&Geometries>,
+        desk: Desk,
+    ) -> Self {
+        let columns = Columns::of(events);
+        let config = Config { contexts: true, ..settings.config(columns.width) };
+        let simulated = columns.simulated().then(|| Simulated::new(&settings, caches));
+        Self { settings, names, config, columns, simulated, spaces: HashMap::new(), processes: HashMap::new(), desk }
     }
-}
-
-/// What one execution of an instruction costs; `counted`: an instruction counts as one.
-fn cost_of(width: usize, counted: bool, events: StaticEvents, bus: Option<usize>) -> Vec<u64> {
-    let mut costs = vec![0; width];
-    if let Some(bus) = bus {
-        costs[bus] = u64::from(events.bus);
-    }
-    costs[0] = u64::from(counted);
-    costs
 }
 
 impl Process {
-    fn new(space: SpaceId, catalogue: Catalogue, width: usize, bus: Option<usize>) -> Self {
+    fn new(space: SpaceId, catalogue: Catalogue, columns: Columns, simulated: Option<Simulated>) -> Self {
         let mut process = Self {
             space,
             version: 0,
@@ -162,10 +170,11 @@ impl Process {
             ended: Vec::new(),
             blocks: 0,
             dumped: 0,
-            bus,
+            columns,
+            simulated: simulated.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new(), width);
+        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.width);
         process
     }
 
@@ -194,13 +203,16 @@ impl Process {
                 catalogue.map(m.start.0, m.end.0, m.offset, &origin);
             }
         }
-        let bus = self.bus;
+        let columns = self.columns;
         for block in &space.blocks[self.known_blocks..] {
-            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, cost_of(width, i.counted, i.events, bus));
+            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, columns.execution(i.counted, i.events));
             let cell = self.add_cell(catalogue, block.instructions.iter().map(costs).collect(), width);
             self.cell_of_block.push(cell);
         }
         self.known_blocks = space.blocks.len();
+        if let Some(simulated) = &mut self.simulated {
+            simulated.catch_up(&space.sites[self.known_sites..]);
+        }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
@@ -244,14 +256,7 @@ impl Process {
                 };
             }
             SiteKind::Executions { .. } => {
-                let cell = match self.single.get(&addr) {
-                    Some(cell) => *cell,
-                    None => {
-                        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
-                        self.single.insert(addr, cell);
-                        cell
-                    }
-                };
+                let cell = self.single_cell(catalogue, addr, width);
                 // The cell is named apart: its executions are not one each.
                 (hot.kind, hot.target) = (Kind::Executions, cell.into());
             }
@@ -416,7 +421,7 @@ impl Process {
         if let Some(cell) = self.single.get(&addr) {
             return *cell;
         }
-        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
+        let cell = self.add_cell(catalogue, vec![(addr, Vec::new())], width);
         self.single.insert(addr, cell);
         cell
     }
@@ -429,9 +434,8 @@ impl Process {
         if let Some(cell) = self.heads.get(&(block, n)) {
             return *cell;
         }
-        let bus = self.bus;
-        let first =
-            all.instructions[..n].iter().map(|i| (i.addr.0, cost_of(width, i.counted, i.events, bus))).collect();
+        let columns = self.columns;
+        let first = all.instructions[..n].iter().map(|i| (i.addr.0, columns.execution(i.counted, i.events))).collect();
         let cell = self.add_cell(catalogue, first, width);
         self.heads.insert((block, n), cell);
         cell
@@ -476,8 +480,10 @@ fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
 }
 
 impl Sink for Recorder {
-    fn sites(&mut self, space: SpaceId, sites: &[Site], _: &[Special]) {
-        self.spaces.entry(space).or_default().sites.extend_from_slice(sites);
+    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]) {
+        let space = self.spaces.entry(space).or_default();
+        space.sites.extend_from_slice(sites);
+        space.specials.extend_from_slice(specials);
     }
 
     fn blocks(&mut self, space: SpaceId, blocks: &[Block]) {
@@ -497,14 +503,7 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        // Behind it are those of system calls at most.
-        let system_calls = match self.settings.collect_systime {
-            None => 0,
-            Some(SystemTime::Nanoseconds) => 3,
-            Some(_) => 2,
-        };
-        let bus = self.settings.collect_bus.then(|| self.config.costs - 1 - system_calls);
-        let mut process = Process::new(space, catalogue, self.config.costs, bus);
+        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone());
         process.thread(pid, &self.config);
         self.processes.insert(pid, process);
     }
@@ -535,7 +534,8 @@ impl Sink for Recorder {
             ended: p.ended.clone(),
             blocks: p.blocks,
             dumped: p.dumped,
-            bus: p.bus,
+            columns: p.columns,
+            simulated: p.simulated.clone(),
         };
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -565,7 +565,10 @@ impl Sink for Recorder {
             if rest.is_empty() {
                 return;
             }
-            rest = p.follow(tid, &mut catalogue, rest);
+            rest = match p.simulated.is_some() {
+                false => p.follow(tid, &mut catalogue, rest),
+                true => p.follow_simulated(tid, &mut catalogue, space, rest),
+            };
             p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
@@ -583,8 +586,8 @@ impl Sink for Recorder {
             SystemTime::Microseconds => 1000,
             SystemTime::Nanoseconds => 1,
         };
-        // The last events; what remains below a unit counts with the next call.
-        let first = self.config.costs - if unit == SystemTime::Nanoseconds { 3 } else { 2 };
+        // What remains below a unit counts with the next call.
+        let Some(first) = self.columns.system_calls else { return };
         let spend = |t: &mut Thread, event: usize, n: u64| {
             t.calls.cost(cell, event, n);
             t.now[event] += n;
@@ -649,6 +652,9 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
+        if let Some(simulated) = p.simulated.as_mut().filter(|_| !on) {
+            simulated.empty_caches();
+        }
         let t = p.thread(tid, &self.config);
         t.recording = on;
         if !on && std::mem::take(&mut t.begun) {
