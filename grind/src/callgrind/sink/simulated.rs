@@ -11,7 +11,7 @@ use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
 use grind_engine::trace::{Done, Site, SiteKind, Target};
 
-use super::{Catalogue, Kind, NOTHING, Process, Settings, Space, Thread, word};
+use super::{Catalogue, Hot, Kind, NOTHING, Process, Settings, Space, Thread, word};
 use crate::callgrind::columns::Missed;
 
 /// The cell of a miss that has not happened yet.
@@ -114,9 +114,11 @@ impl Simulated {
                 SiteKind::Indirect => (What::Branch, Missed::Indirect, 0),
                 SiteKind::Repeated { .. } => (What::Repeated, Missed::Read, 0),
                 SiteKind::Special { .. } => (What::Special, Missed::Read, 0),
-                SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
-                    (What::Told, Missed::Read, 0)
-                }
+                SiteKind::Block { .. }
+                | SiteKind::Transfer { .. }
+                | SiteKind::Executions { .. }
+                | SiteKind::Stretch { .. }
+                | SiteKind::Member { .. } => (What::Told, Missed::Read, 0),
             };
             Known { what, missed, size, addr: site.addr.0, cells: [NO_CELL; 3] }
         }));
@@ -124,7 +126,7 @@ impl Simulated {
 }
 
 /// How often a repeated instruction has accessed memory: reads and writes.
-fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
+pub(super) fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
     let SiteKind::Repeated { source, target, narrow, .. } = kind else { return [0; 2] };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let count = |n: usize| word(record[n], record[n + 1]) & mask;
@@ -156,7 +158,10 @@ impl Process {
                     if t.blocks >= t.pause && self.hot.get(number as usize).is_some_and(|hot| hot.cell != NOTHING) {
                         return rest;
                     }
-                    let Some((after, asks)) = self.told(tid, catalogue, number, operands) else { return &[] };
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
+                        return &[];
+                    };
                     rest = after;
                     if asks {
                         return rest;
@@ -212,56 +217,6 @@ impl Process {
         rest
     }
 
-    /// A record that has nothing to do with simulation. Returns what is behind it, and whether a function asks for
-    /// something; nothing, if it is none.
-    fn told<'w>(
-        &mut self,
-        tid: i32,
-        catalogue: &mut Catalogue,
-        number: u32,
-        operands: &'w [u32],
-    ) -> Option<(&'w [u32], bool)> {
-        let hot = *self.hot.get(number as usize)?;
-        let t = self.threads.get_mut(&tid)?;
-        if hot.cell != NOTHING {
-            t.blocks += 1;
-            spend(t, hot.cell, &self.costs);
-        }
-        if hot.kind == Kind::Block {
-            return Some((operands, false));
-        }
-        let ([low, high], after) = operands.split_first_chunk()?;
-        let sp = word(*low, *high);
-        let indirect = || {
-            let ([low, high], after) = after.split_first_chunk()?;
-            Some((word(*low, *high), after))
-        };
-        Some(match hot.kind {
-            Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
-            Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),
-            Kind::Return => {
-                let (target, after) = indirect()?;
-                (after, t.calls.ret(catalogue, hot.site, target, sp, &t.now))
-            }
-            Kind::CallIndirect => {
-                let (target, after) = indirect()?;
-                (after, t.calls.call(catalogue, hot.site, target, sp, &t.now))
-            }
-            Kind::JumpIndirect => {
-                let (target, after) = indirect()?;
-                (after, t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now))
-            }
-            Kind::Executions => {
-                let before = t.executions.insert(number, sp).unwrap_or(0);
-                let more = sp.wrapping_sub(before);
-                t.calls.cost(hot.target as u32, 0, more);
-                t.now[0] = t.now[0].wrapping_add(more);
-                (after, false)
-            }
-            Kind::Block | Kind::Other => return None,
-        })
-    }
-
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn accesses(&mut self, tid: i32, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
@@ -274,9 +229,58 @@ impl Process {
     }
 }
 
+/// A record that has nothing to do with simulation. Returns what is behind it, and whether a function asks for something;
+/// nothing, if it is none.
+pub(super) fn told<'w>(
+    t: &mut Thread,
+    hot: &Hot,
+    costs: &[u64],
+    catalogue: &mut Catalogue,
+    number: u32,
+    operands: &'w [u32],
+) -> Option<(&'w [u32], bool)> {
+    if hot.cell != NOTHING {
+        t.blocks += 1;
+        spend(t, hot.cell, costs);
+    }
+    if hot.kind == Kind::Block {
+        return Some((operands, false));
+    }
+    let ([low, high], after) = operands.split_first_chunk()?;
+    let sp = word(*low, *high);
+    let indirect = || {
+        let ([low, high], after) = after.split_first_chunk()?;
+        Some((word(*low, *high), after))
+    };
+    Some(match hot.kind {
+        Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
+        Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),
+        Kind::Return => {
+            let (target, after) = indirect()?;
+            (after, t.calls.ret(catalogue, hot.site, target, sp, &t.now))
+        }
+        Kind::CallIndirect => {
+            let (target, after) = indirect()?;
+            (after, t.calls.call(catalogue, hot.site, target, sp, &t.now))
+        }
+        Kind::JumpIndirect => {
+            let (target, after) = indirect()?;
+            (after, t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now))
+        }
+        Kind::Executions => {
+            let before = t.executions.insert(number, sp).unwrap_or(0);
+            let more = sp.wrapping_sub(before);
+            t.calls.cost(hot.target as u32, 0, more);
+            t.now[0] = t.now[0].wrapping_add(more);
+            (after, false)
+        }
+        Kind::Block | Kind::Other => return None,
+    })
+}
+
 /// The cell is executed, or its miss has happened. `costs` are those of all cells, side by side.
 #[inline]
-fn spend(t: &mut Thread, cell: u32, costs: &[u64]) {
+pub(super) fn spend(t: &mut Thread, cell: u32, costs: &[u64]) {
     t.calls.block(cell);
     let width = t.now.len();
     let costs = &costs[cell as usize * width..][..width];
