@@ -180,8 +180,15 @@ impl Book {
 
     #[inline]
     pub(crate) fn spend(&mut self, node: u32, cell: u32, event: usize, n: u64) {
+        let row = self.cells.row((node, cell));
+        self.spend_row(row, event, n);
+    }
+
+    /// The same for a row of `cells`.
+    #[inline]
+    pub(crate) fn spend_row(&mut self, row: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
-        let at = self.cells.row((node, cell)) as usize * self.costs + event;
+        let at = row as usize * self.costs + event;
         if at >= self.extra.len() {
             self.extra.resize(self.cells.keys.len() * self.costs, 0);
         }

@@ -31,16 +31,29 @@ pub(crate) struct Stack {
     costs: usize,
     frames: Vec<Frame>,
     entered: Vec<u64>,
+    /// The fewest frames that there have been since somebody asked.
+    lowest: usize,
 }
 
 impl Stack {
     pub(crate) fn new(costs: usize) -> Stack {
-        Stack { costs, frames: Vec::new(), entered: Vec::new() }
+        Stack { costs, frames: Vec::new(), entered: Vec::new(), lowest: 0 }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// So many of the lowest frames are those that were there when [`Stack::take_lowest`] was called last.
+    #[inline]
+    pub(crate) fn lowest(&self) -> usize {
+        self.lowest
+    }
+
+    /// The same, for the last time.
+    pub(crate) fn take_lowest(&mut self) -> usize {
+        std::mem::replace(&mut self.lowest, self.frames.len())
     }
 
     #[inline]
@@ -58,6 +71,7 @@ impl Stack {
     #[inline]
     pub(crate) fn drop_top_of_one(&mut self) -> u64 {
         self.frames.pop();
+        self.lowest = self.lowest.min(self.frames.len());
         self.entered.pop().unwrap_or_default()
     }
 
@@ -83,6 +97,7 @@ impl Stack {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Frame, Readings<'_>)> {
         let frame = self.frames.pop()?;
+        self.lowest = self.lowest.min(self.frames.len());
         let start = self.entered.len() - self.costs;
         Some((frame, Readings { all: &mut self.entered, start }))
     }

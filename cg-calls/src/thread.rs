@@ -16,8 +16,10 @@
 mod costs;
 mod express;
 mod frames;
+mod late;
 
 pub use express::{Step, StepKind};
+pub use late::{ArcId, Changes, RootChange, Spot, Standing};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -148,6 +150,8 @@ pub struct Calls {
     requests: VecDeque<Request>,
     /// The arc of the call that the last dump request belongs to: it counts in the part after the dump.
     carried: u32,
+    /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
+    roots: Option<Vec<RootChange>>,
 }
 
 impl Calls {
@@ -182,6 +186,7 @@ impl Calls {
             outer: Vec::new(),
             requests: VecDeque::new(),
             carried: NONE,
+            roots: None,
             config,
         };
         calls.update_counting();
@@ -208,6 +213,7 @@ impl Calls {
             self.pop(now);
         }
         self.end_root();
+        self.root_changed(RootChange::Ended);
         self.begun = false;
         for i in 0..self.config.costs {
             let reading = self.meter.read(now, i);

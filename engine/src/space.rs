@@ -580,7 +580,7 @@ impl Space {
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
         let settings = self.trace.settings;
-        let simulated = settings.fetches.is_some() || settings.accesses.is_some() || settings.branches;
+        let simulated = settings.fetches.is_some() || settings.data() || settings.branches;
         let outside = Outside {
             trans: &self.trans,
             ranges: &self.ranges,

@@ -26,6 +26,8 @@ pub struct TraceSettings {
     pub fetches: Option<FirstLevel>,
     /// Data accesses that miss this cache.
     pub accesses: Option<FirstLevel>,
+    /// Every fetch and every data access, in place of those that miss: nothing of the caches is simulated by the engine then.
+    pub every: Option<EveryAccess>,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
@@ -38,8 +40,24 @@ impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some() || self.system_calls
+        self.fetches.is_some() || self.data() || self.branches || self.calls.is_some() || self.system_calls
     }
+
+    /// Whether data accesses are followed.
+    pub(crate) fn data(&self) -> bool {
+        self.accesses.is_some() || self.every.is_some()
+    }
+}
+
+/// How fetches and accesses are put together to records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EveryAccess {
+    /// Bytes of a line of the code cache: a power of two, at least 16.
+    pub code_line: u32,
+    /// Bytes of a line of the data cache: a power of two, at least 16. Only accesses within such a length are put together.
+    pub data_line: u32,
+    /// As [`FirstLevel::widest`].
+    pub widest: u32,
 }
 
 /// Which transfers of control are recorded: all calls, returns and indirect jumps; of the others those that get to, or over,
@@ -128,11 +146,35 @@ pub enum SiteKind {
         /// What it does.
         done: Done,
     },
+    /// Instructions in a row are fetched, which lie in one code line or are a single one, and make accesses (only with
+    /// [`TraceSettings::every`]). Operands: for each group of them the address that its offsets count from. They are those
+    /// of the next sites, which are [`SiteKind::Member`]s, in program order.
+    Stretch {
+        /// Instructions; the site's is the first.
+        instructions: u16,
+        /// Their bytes.
+        bytes: u16,
+        /// Groups of accesses. All accesses of a group lie within the length of a data line (or there is only one).
+        groups: u8,
+        /// Accesses in all.
+        members: u8,
+    },
+    /// An access of the stretch before. No records.
+    Member {
+        /// Its group; no smaller than that of the member before.
+        group: u8,
+        /// What is done.
+        done: Done,
+        /// Bytes from the group's address.
+        offset: u16,
+        /// Bytes.
+        size: u16,
+    },
     /// A conditional branch was mispredicted. No operands.
     Conditional,
     /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
-    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory. Operands: rcx,
+    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory, and where. Operands: rcx,
     /// rsi, rdi before it; rcx, rsi, rdi after it. Its misses have sites of their own: the next one for \[rsi\], the one after
     /// that for \[rdi\].
     Repeated {
@@ -253,7 +295,8 @@ impl SiteKind {
             Self::Sized { .. } => 4,
             Self::Repeated { .. } => 13,
             Self::Special { words, .. } => words as usize,
-            Self::Block { .. } => 1,
+            Self::Block { .. } | Self::Member { .. } => 1,
+            Self::Stretch { groups, .. } => 1 + 2 * groups as usize,
             Self::Transfer { how: Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect, .. } => 5,
             Self::Transfer { .. } | Self::Executions { .. } => 3,
         }

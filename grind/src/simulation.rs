@@ -6,10 +6,12 @@
 use std::fmt;
 
 use cg_sim::host::{self, Unsupported};
+use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry};
 
-use grind_engine::trace::{FirstLevel, TraceSettings};
+use grind_engine::trace::{EveryAccess, FirstLevel, TraceSettings};
 
+use crate::callgrind::settings::CacheUse;
 use crate::counts::Events;
 use crate::options::{Options, Tool};
 
@@ -20,6 +22,8 @@ pub struct Simulation {
     pub caches: Option<Geometries>,
     /// Whether branch prediction is simulated.
     pub branches: bool,
+    /// Every access is told, and simulated by whoever follows the calls.
+    pub every: bool,
     /// Whose words are used.
     tool: Tool,
     /// What is to be told in the log about how the caches were found.
@@ -42,6 +46,8 @@ pub enum Impossible {
         /// The largest register, in bytes.
         register: u32,
     },
+    /// The use of lines cannot be added up over lines of different sizes.
+    Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
     Large {
         /// The option that gives it.
@@ -62,6 +68,7 @@ impl fmt::Display for Impossible {
                  but it is not.  Exiting now.",
                 if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
+            Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
                 "{option}: a cache of {lines} lines cannot be simulated, only one of at most {} (give it larger lines, or make \
@@ -96,6 +103,10 @@ impl Simulation {
         if line < register {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
+        simulation.every = options.tool == Tool::Callgrind && options.callgrind.cache_use != CacheUse::No;
+        if simulation.every {
+            Usage::new(&found.geometries).map_err(Impossible::Uses)?;
+        }
         for (option, cache) in [("--I1", found.geometries.i1), ("--D1", found.geometries.d1)] {
             let lines = u64::from(cache.sets()) * u64::from(cache.assoc());
             if lines > FirstLevel::MOST_LINES {
@@ -118,9 +129,13 @@ impl Simulation {
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
         let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
+        let every =
+            |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
+        let missing = self.caches.filter(|_| !self.every);
         TraceSettings {
-            fetches: self.caches.map(|g| level(g.i1, g.min_line())),
-            accesses: self.caches.map(|g| level(g.d1, g.min_line())),
+            fetches: missing.map(|g| level(g.i1, g.min_line())),
+            accesses: missing.map(|g| level(g.d1, g.min_line())),
+            every: self.caches.filter(|_| self.every).map(every),
             branches: self.branches,
             calls: None,
             system_calls: false,

@@ -33,6 +33,8 @@ pub struct Columns {
     misses: Option<usize>,
     /// Bc, which Bcm, Bi and Bim follow.
     branches: Option<usize>,
+    /// AcCost1, which SpLoss1, AcCost2 and SpLoss2 follow.
+    pub uses: Option<usize>,
     /// Ge.
     pub bus: Option<usize>,
     /// sysCount, which the times follow.
@@ -50,6 +52,7 @@ impl Columns {
             accesses: at("Dr"),
             misses: at("I1mr"),
             branches: at("Bc"),
+            uses: at("AcCost1"),
             bus: at("Ge"),
             system_calls: at("sysCount"),
         }

@@ -6,6 +6,7 @@
 //! engine reports its end, and are written by then.
 
 mod simulated;
+mod used;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,9 +22,10 @@ use super::code::{Catalogue, Origin};
 use super::columns::Columns;
 use super::desk::{Desk, Found, Progress};
 use super::parts::Trigger;
-use super::settings::Settings;
+use super::settings::{CacheUse, Settings};
 use crate::debuginfo;
 use simulated::Simulated;
+use used::{ThreadUse, Used};
 
 /// A set of translations.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +89,8 @@ struct Thread {
     in_calls: [u64; 2],
     /// By site: what the last record of executions said.
     executions: HashMap<u32, u64>,
+    /// If the use of lines is measured.
+    used: Option<Box<ThreadUse>>,
 }
 
 #[derive(Debug)]
@@ -116,8 +120,10 @@ struct Process {
     /// How many had been executed when the last part was due for `--dump-every-bb`.
     dumped: u64,
     columns: Columns,
-    /// If caches or branches are simulated.
+    /// If caches or branches are simulated, but for those of `used`.
     simulated: Option<Box<Simulated>>,
+    /// If the use of lines is measured.
+    used: Option<Box<Used>>,
 }
 
 /// See the module's description.
@@ -129,6 +135,7 @@ pub struct Recorder {
     columns: Columns,
     /// What each process begins with.
     simulated: Option<Simulated>,
+    used: Option<Used>,
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
     desk: Desk,
@@ -146,13 +153,24 @@ impl Recorder {
     ) -> Self {
         let columns = Columns::of(events);
         let config = Config { contexts: true, ..settings.config(columns.width) };
-        let simulated = columns.simulated().then(|| Simulated::new(&settings, caches));
-        Self { settings, names, config, columns, simulated, spaces: HashMap::new(), processes: HashMap::new(), desk }
+        let used = caches.zip(columns.uses).and_then(|(caches, first)| {
+            // Whoever asks for it has been told if it cannot be done.
+            Used::new(caches, first, settings.cache_use == CacheUse::SelfOnly).ok()
+        });
+        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
+        let (spaces, processes) = (HashMap::new(), HashMap::new());
+        Self { settings, names, config, columns, simulated, used, spaces, processes, desk }
     }
 }
 
 impl Process {
-    fn new(space: SpaceId, catalogue: Catalogue, columns: Columns, simulated: Option<Simulated>) -> Self {
+    fn new(
+        space: SpaceId,
+        catalogue: Catalogue,
+        columns: Columns,
+        simulated: Option<Simulated>,
+        used: Option<Used>,
+    ) -> Self {
         let mut process = Self {
             space,
             version: 0,
@@ -172,6 +190,7 @@ impl Process {
             dumped: 0,
             columns,
             simulated: simulated.map(Box::new),
+            used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
         process.add_cell(&mut lock(&catalogue), Vec::new(), columns.width);
@@ -212,6 +231,9 @@ impl Process {
         self.known_blocks = space.blocks.len();
         if let Some(simulated) = &mut self.simulated {
             simulated.catch_up(&space.sites[self.known_sites..]);
+        }
+        if let Some(used) = &mut self.used {
+            used.catch_up(&space.sites[self.known_sites..]);
         }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
@@ -282,6 +304,7 @@ impl Process {
                 pause: u64::MAX,
                 in_calls: [0; 2],
                 executions: HashMap::new(),
+                used: None,
             }
         })
     }
@@ -289,6 +312,9 @@ impl Process {
     /// What all threads have found since the last part.
     fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
+        if let Some(used) = &mut self.used {
+            threads.extend(used.settle(self.threads.values_mut()));
+        }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
         threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
@@ -305,6 +331,9 @@ impl Process {
 
     fn zero(&mut self, pid: i32, desk: &Desk) {
         self.ended.clear();
+        if let Some(used) = &mut self.used {
+            used.zero();
+        }
         for t in self.threads.values_mut() {
             t.calls.zero(&t.now);
         }
@@ -467,7 +496,16 @@ impl Process {
 
     fn end_thread(&mut self, tid: i32) {
         if let Some(mut t) = self.threads.remove(&tid) {
+            if let Some(used) = &mut self.used {
+                used.flush_thread(&mut t);
+            }
             t.calls.end(&t.now);
+            if let Some(used) = &mut self.used {
+                used.thread_ended(&mut t);
+                let late = used.settle(self.threads.values_mut().chain(std::iter::once(&mut t)));
+                self.ended.extend(late);
+                used.thread_gone(&t);
+            }
             self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));
         }
@@ -503,7 +541,7 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone());
+        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.thread(pid, &self.config);
         self.processes.insert(pid, process);
     }
@@ -536,6 +574,7 @@ impl Sink for Recorder {
             dumped: p.dumped,
             columns: p.columns,
             simulated: p.simulated.clone(),
+            used: p.used.clone(),
         };
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -565,9 +604,12 @@ impl Sink for Recorder {
             if rest.is_empty() {
                 return;
             }
-            rest = match p.simulated.is_some() {
-                false => p.follow(tid, &mut catalogue, rest),
-                true => p.follow_simulated(tid, &mut catalogue, space, rest),
+            rest = if p.used.is_some() {
+                p.follow_used(tid, &mut catalogue, space, rest)
+            } else if p.simulated.is_some() {
+                p.follow_simulated(tid, &mut catalogue, space, rest)
+            } else {
+                p.follow(tid, &mut catalogue, rest)
             };
             p.requests(pid, tid, &mut catalogue, &self.desk);
         }
@@ -655,8 +697,11 @@ impl Sink for Recorder {
         if let Some(simulated) = p.simulated.as_mut().filter(|_| !on) {
             simulated.empty_caches();
         }
+        p.thread(tid, &self.config).recording = on;
+        if !on {
+            p.empty_used(tid);
+        }
         let t = p.thread(tid, &self.config);
-        t.recording = on;
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
@@ -693,6 +738,10 @@ impl Sink for Recorder {
         let Some(mut p) = self.processes.remove(&pid) else { return };
         for tid in p.threads.keys().copied().collect::<Vec<_>>() {
             p.end_thread(tid);
+        }
+        if let Some(used) = &mut p.used {
+            used.flush();
+            self.desk.statistics(pid, used.statistics());
         }
         let catalogue = p.catalogue.clone();
         self.desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue));

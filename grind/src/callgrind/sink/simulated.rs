@@ -114,9 +114,11 @@ impl Simulated {
                 SiteKind::Indirect => (What::Branch, Missed::Indirect, 0),
                 SiteKind::Repeated { .. } => (What::Repeated, Missed::Read, 0),
                 SiteKind::Special { .. } => (What::Special, Missed::Read, 0),
-                SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
-                    (What::Told, Missed::Read, 0)
-                }
+                SiteKind::Block { .. }
+                | SiteKind::Transfer { .. }
+                | SiteKind::Executions { .. }
+                | SiteKind::Stretch { .. }
+                | SiteKind::Member { .. } => (What::Told, Missed::Read, 0),
             };
             Known { what, missed, size, addr: site.addr.0, cells: [NO_CELL; 3] }
         }));
@@ -124,7 +126,7 @@ impl Simulated {
 }
 
 /// How often a repeated instruction has accessed memory: reads and writes.
-fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
+pub(super) fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
     let SiteKind::Repeated { source, target, narrow, .. } = kind else { return [0; 2] };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let count = |n: usize| word(record[n], record[n + 1]) & mask;
@@ -171,7 +173,7 @@ impl Process {
                     if t.blocks >= t.pause && hot.cell != NOTHING {
                         return rest;
                     }
-                    let Some((after, asks)) = told(t, catalogue, *hot, number, &self.costs, operands) else {
+                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
                         return &[];
                     };
                     rest = after;
@@ -235,12 +237,12 @@ impl Process {
 
 /// A record that has nothing to do with simulation. Returns what is behind it, and whether a function asks for something;
 /// nothing, if it is none.
-fn told<'w>(
+pub(super) fn told<'w>(
     t: &mut Thread,
-    catalogue: &mut Catalogue,
-    hot: Hot,
-    number: u32,
+    hot: &Hot,
     costs: &[u64],
+    catalogue: &mut Catalogue,
+    number: u32,
     operands: &'w [u32],
 ) -> Option<(&'w [u32], bool)> {
     if hot.cell != NOTHING {
@@ -284,7 +286,7 @@ fn told<'w>(
 
 /// The cell is executed, or its miss has happened. `costs` are those of all cells, side by side.
 #[inline]
-fn spend(t: &mut Thread, cell: u32, costs: &[u64]) {
+pub(super) fn spend(t: &mut Thread, cell: u32, costs: &[u64]) {
     t.calls.block(cell);
     let width = t.now.len();
     let costs = &costs[cell as usize * width..][..width];
