@@ -6,6 +6,7 @@
 //! engine reports its end, and are written by then.
 
 mod simulated;
+mod through;
 mod used;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
+use cg_sim::writeback::WriteThrough;
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
 use grind_engine::{Ask, Module};
 
@@ -91,6 +93,8 @@ struct Thread {
     executions: HashMap<u32, u64>,
     /// If the use of lines is measured.
     used: Option<Box<ThreadUse>>,
+    /// If every access is told, because the last level is written back.
+    through: Option<Box<WriteThrough>>,
 }
 
 #[derive(Debug)]
@@ -305,6 +309,7 @@ impl Process {
                 in_calls: [0; 2],
                 executions: HashMap::new(),
                 used: None,
+                through: None,
             }
         })
     }
@@ -694,11 +699,13 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        if let Some(simulated) = p.simulated.as_mut().filter(|_| !on) {
-            simulated.empty_caches();
-        }
-        p.thread(tid, &self.config).recording = on;
+        let t = p.thread(tid, &self.config);
+        t.recording = on;
         if !on {
+            t.through = None;
+            if let Some(simulated) = &mut p.simulated {
+                simulated.empty_caches();
+            }
             p.empty_used(tid);
         }
         let t = p.thread(tid, &self.config);

@@ -19,7 +19,7 @@ const NO_CELL: u32 = u32::MAX;
 
 /// The last level of a process.
 #[derive(Clone, Debug)]
-enum Last {
+pub(super) enum Last {
     /// No caches are simulated.
     Absent,
     Plain(LastLevel),
@@ -57,15 +57,17 @@ enum What {
     Repeated,
     /// What a special one has accessed.
     Special,
+    /// Fetches and accesses, be they misses or not; [`super::through`] has them.
+    Stretch,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+pub(super) struct Known {
     what: What,
-    missed: Missed,
+    pub(super) missed: Missed,
     /// Bytes of the access or of the instruction.
-    size: u16,
-    addr: u64,
+    pub(super) size: u16,
+    pub(super) addr: u64,
     /// Of misses that the last level, memory, and memory after a line was written back have answered.
     cells: [u32; 3],
 }
@@ -73,12 +75,14 @@ struct Known {
 /// What the simulation knows of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Simulated {
-    last: Last,
+    pub(super) last: Last,
     /// What the last level is at the beginning.
     empty: Box<Last>,
     /// Bytes of the widest access.
-    most: u16,
-    known: Vec<Known>,
+    pub(super) most: u16,
+    pub(super) known: Vec<Known>,
+    /// The shapes of first-level caches that are simulated here, and not by the program itself.
+    pub(super) shapes: Option<Geometries>,
 }
 
 impl Simulated {
@@ -92,7 +96,8 @@ impl Simulated {
             Some(caches) => Last::Plain(LastLevel::new(caches)),
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
-        Self { empty: Box::new(last.clone()), last, most, known: Vec::new() }
+        let shapes = caches.filter(|_| settings.simulate_wb).copied();
+        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), shapes }
     }
 
     /// Instrumentation is switched off.
@@ -114,11 +119,12 @@ impl Simulated {
                 SiteKind::Indirect => (What::Branch, Missed::Indirect, 0),
                 SiteKind::Repeated { .. } => (What::Repeated, Missed::Read, 0),
                 SiteKind::Special { .. } => (What::Special, Missed::Read, 0),
-                SiteKind::Block { .. }
-                | SiteKind::Transfer { .. }
-                | SiteKind::Executions { .. }
-                | SiteKind::Stretch { .. }
-                | SiteKind::Member { .. } => (What::Told, Missed::Read, 0),
+                SiteKind::Stretch { .. } => (What::Stretch, Missed::Fetch, site.len.into()),
+                SiteKind::Member { done: Done::Read, size, .. } => (What::Told, Missed::Read, size.min(most)),
+                SiteKind::Member { size, .. } => (What::Told, Missed::Write, size.min(most)),
+                SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
+                    (What::Told, Missed::Read, 0)
+                }
             };
             Known { what, missed, size, addr: site.addr.0, cells: [NO_CELL; 3] }
         }));
@@ -211,17 +217,40 @@ impl Process {
                         }
                     }
                     self.accesses(t, catalogue, known.addr, counts);
+                    if simulated.shapes.is_some() {
+                        self.through(simulated, t, catalogue, space, record);
+                    }
+                    continue;
+                }
+                What::Stretch => {
+                    let words = space.sites[number as usize].kind.words();
+                    let Some((record, after)) = rest.split_at_checked(words) else { return &[] };
+                    rest = after;
+                    self.through(simulated, t, catalogue, space, record);
                     continue;
                 }
             };
-            let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
-            if *cell == NO_CELL {
-                let costs = self.columns.miss(known.missed, outcome);
-                *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.width);
-            }
-            spend(t, *cell, &self.costs);
+            self.missed(simulated, t, catalogue, number, outcome);
         }
         rest
+    }
+
+    /// A site has missed its first level (or mispredicted its branch).
+    pub(super) fn missed(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        outcome: Outcome,
+    ) {
+        let known = &mut simulated.known[site as usize];
+        let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
+        if *cell == NO_CELL {
+            let costs = self.columns.miss(known.missed, outcome);
+            *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.width);
+        }
+        spend(t, *cell, &self.costs);
     }
 
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
