@@ -15,6 +15,7 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 use super::Emitter;
 use super::every::{self, Stretch};
 use super::instructions::{ABOVE, E, NE};
+use super::lines::lines_of;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
@@ -81,6 +82,15 @@ impl Tracer {
         self.settings.any()
     }
 
+    pub(super) fn settings(&self) -> &TraceSettings {
+        &self.settings
+    }
+
+    /// The code cache, if fetches are simulated.
+    pub(super) fn fetches(&self) -> Option<FirstLevel> {
+        self.settings.fetches
+    }
+
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
     pub(super) fn held(&self, start: usize) -> ([u8; 3], u16, u16) {
         if self.held.is_empty() {
@@ -103,9 +113,13 @@ fn exchanges_memory(ins: &iced_x86::Instruction) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Plans the block's checks, and takes registers for them if that pays.
-    pub(super) fn begin_traced_block(&mut self, insns: &[Insn]) {
-        self.tracer.line = NO_LINE;
+    /// Plans the block's checks, and takes registers for them if that pays. `unchecked`: it is known to be entered from the
+    /// line of its first instruction.
+    pub(super) fn begin_traced_block(&mut self, insns: &[Insn], unchecked: bool) {
+        self.tracer.line = match self.tracer.settings.fetches {
+            Some(f) if unchecked => lines_of(&insns[0], f).0,
+            _ => NO_LINE,
+        };
         self.tracer.held.clear();
         let plan = match self.tracer.settings.every {
             Some(e) => {
@@ -113,7 +127,7 @@ impl Emitter<'_> {
                 self.tracer.stretches = stretches;
                 plan
             }
-            None => Plan::of(insns, &self.tracer.settings, &mut self.info),
+            None => Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info),
         };
         let mut free: Vec<Gpr> = (0..16u8).filter(|r| plan.free >> r & 1 != 0).map(Gpr).take(plan.hold).collect();
         if free.len() == 3 && free[2] == Gpr::RCX {
@@ -177,6 +191,18 @@ impl Emitter<'_> {
         }
         if self.tracer.settings.branches && insn.class == Class::Jcc {
             self.check_condition(insn, i);
+        }
+    }
+
+    /// The check of the line of `insn`, which begins a block and lies in one line, for which `plan` has been made.
+    pub(super) fn check_line(&mut self, insn: &Insn, plan: Plan) {
+        self.tracer.plan = plan;
+        self.tracer.line = NO_LINE;
+        self.tracer.held.clear();
+        self.tracer.left = 2;
+        self.move_clock(insn, 0, 2);
+        if let Some(f) = self.tracer.settings.fetches {
+            self.check_fetch(insn, 0, f);
         }
     }
 
@@ -793,12 +819,6 @@ impl Emitter<'_> {
         c.load_gs(Gpr::RCX, last);
         c.reload(Gpr::RAX, Scratch::T3);
     }
-}
-
-/// The first and the last code line of an instruction.
-fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
-    let bits = f.line.trailing_zeros();
-    (insn.pc() >> bits, (insn.next() - 1) >> bits)
 }
 
 /// The register's name for the encoder.
