@@ -31,6 +31,7 @@ mod arcs;
 mod code;
 mod contexts;
 mod hash;
+mod lanes;
 mod meter;
 mod profile;
 mod stack;

@@ -249,7 +249,8 @@ impl Process {
                 Kind::CallIndirect => StepKind::CallIndirect,
                 Kind::Return => StepKind::Return,
                 Kind::JumpIndirect => StepKind::JumpIndirect,
-                Kind::Jump(_) | Kind::Executions | Kind::Other => StepKind::Other,
+                Kind::Jump(_) => StepKind::Jump,
+                Kind::Executions | Kind::Other => StepKind::Other,
             };
             let Hot { cell, cost, site, target, .. } = hot;
             self.steps.push(Step { kind, cell, cost, site, target });
