@@ -5,6 +5,7 @@
 
 use crate::code::SiteId;
 use crate::hash::FastMap;
+use crate::lanes::Lanes;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -41,7 +42,7 @@ impl Tally {
 pub(crate) struct Table<K> {
     width: usize,
     pub(crate) keys: Vec<K>,
-    counts: Vec<u64>,
+    pub(crate) counts: Vec<u64>,
     index: FastMap<K, u32>,
 }
 
@@ -123,18 +124,6 @@ impl Book {
         }
     }
 
-    /// The same, if it is ordinary; says whether it was, and changes nothing if not.
-    #[inline]
-    pub(crate) fn execute_again(&mut self, node: u32, cell: u32) -> bool {
-        match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
-            Some(tally) if tally.node == node => {
-                tally.count += 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
     #[cold]
     #[inline(never)]
     fn execute_first(&mut self, node: u32, cell: u32) {
@@ -147,6 +136,44 @@ impl Book {
         // Rows are in the order in which they were first seen.
         self.cells.row((node, cell));
         self.book_tally(cell, before);
+    }
+
+    /// Makes `lane` number `number` count for `node`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn adopt(&mut self, lanes: &mut Lanes, number: usize, node: u32) {
+        let (cell, at) = (lanes.cells[number], (node & 1) as usize);
+        lanes.ways[number].last[at] = NONE;
+        let lane = &mut lanes.lanes[number];
+        let before = Tally { node: lane.nodes[at], count: std::mem::take(&mut lane.counts[at]) };
+        lane.nodes[at] = node;
+        // Rows are in the order in which they were first seen.
+        self.cells.row((node, cell));
+        self.book_tally(cell, before);
+    }
+
+    /// Books all executions in lanes.
+    pub(crate) fn settle_lanes(&mut self, lanes: &mut Lanes) {
+        for number in 0..lanes.lanes.len() {
+            self.settle_lane(lanes, number);
+        }
+    }
+
+    /// Books the executions of a cell that are in lanes.
+    pub(crate) fn settle_lanes_of(&mut self, lanes: &mut Lanes, cell: u32) {
+        for number in 0..lanes.lanes.len() {
+            if lanes.cells[number] == cell {
+                self.settle_lane(lanes, number);
+            }
+        }
+    }
+
+    fn settle_lane(&mut self, lanes: &mut Lanes, number: usize) {
+        let cell = lanes.cells[number];
+        let lane = &mut lanes.lanes[number];
+        for (node, count) in lane.nodes.into_iter().zip(&mut lane.counts) {
+            self.book_tally(cell, Tally { node, count: std::mem::take(count) });
+        }
     }
 
     fn book_tally(&mut self, cell: u32, tally: Tally) {
@@ -180,8 +207,15 @@ impl Book {
 
     #[inline]
     pub(crate) fn spend(&mut self, node: u32, cell: u32, event: usize, n: u64) {
+        let row = self.cells.row((node, cell));
+        self.spend_row(row, event, n);
+    }
+
+    /// The same for a row of `cells`.
+    #[inline]
+    pub(crate) fn spend_row(&mut self, row: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
-        let at = self.cells.row((node, cell)) as usize * self.costs + event;
+        let at = row as usize * self.costs + event;
         if at >= self.extra.len() {
             self.extra.resize(self.cells.keys.len() * self.costs, 0);
         }

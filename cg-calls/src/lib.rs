@@ -31,6 +31,7 @@ mod arcs;
 mod code;
 mod contexts;
 mod hash;
+mod lanes;
 mod meter;
 mod profile;
 mod stack;
@@ -38,5 +39,7 @@ mod thread;
 mod ways;
 
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
-pub use profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
-pub use thread::{Active, Calls, Config, JumpKind, Request, Step, StepKind};
+pub use profile::{Arc, Cell, CellKey, Jump, Node, NodeIndex, Profile, Skipped};
+pub use thread::{
+    Active, ArcId, Calls, Changes, Config, JumpKind, Request, RootChange, Spot, Standing, Step, StepKind,
+};

@@ -16,8 +16,10 @@
 mod costs;
 mod express;
 mod frames;
+mod late;
 
 pub use express::{Step, StepKind};
+pub use late::{ArcId, Changes, RootChange, Spot, Standing};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,9 +27,10 @@ use std::ops::Range;
 use crate::arcs::{ArcKey, Book, JumpKey, NONE};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
+use crate::lanes::{LEVELS, Lanes, Route, RouteKey, RouteKind, Routes};
 use crate::meter::Meter;
 use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
-use crate::stack::{Frame, Stack};
+use crate::stack::{Frame, Leave, Stack};
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
 /// What to collect.
@@ -128,6 +131,8 @@ pub struct Calls {
     places: Places,
     quiet: Quiet,
     sites: Sites,
+    lanes: Lanes,
+    routes: Routes,
     book: Book,
     stack: Stack,
     bottom: usize,
@@ -148,6 +153,8 @@ pub struct Calls {
     requests: VecDeque<Request>,
     /// The arc of the call that the last dump request belongs to: it counts in the part after the dump.
     carried: u32,
+    /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
+    roots: Option<Vec<RootChange>>,
 }
 
 impl Calls {
@@ -167,6 +174,8 @@ impl Calls {
             places: Places::new(),
             quiet: Quiet::new(),
             sites: Sites::default(),
+            lanes: Lanes::default(),
+            routes: Routes::default(),
             book: Book::new(n),
             stack: Stack::new(n),
             bottom: 0,
@@ -182,6 +191,7 @@ impl Calls {
             outer: Vec::new(),
             requests: VecDeque::new(),
             carried: NONE,
+            roots: None,
             config,
         };
         calls.update_counting();
@@ -208,6 +218,7 @@ impl Calls {
             self.pop(now);
         }
         self.end_root();
+        self.root_changed(RootChange::Ended);
         self.begun = false;
         for i in 0..self.config.costs {
             let reading = self.meter.read(now, i);
@@ -223,7 +234,7 @@ impl Calls {
         self.check(code, site);
         self.unwind(sp, now);
         let returns_to = self.sites.get(code, site).next;
-        self.push(code, site, target, sp, returns_to, now);
+        self.push(code, site, target, sp, returns_to, Some(RouteKind::Call), now);
         self.wanted()
     }
 
@@ -354,6 +365,7 @@ impl Calls {
     /// The cell was executed `n` times more than [`block`](Calls::block) said (or fewer, if `n` is negative, down to none).
     pub fn correct(&mut self, cell: u32, n: i64) {
         if self.counting {
+            self.book.settle_lanes_of(&mut self.lanes, cell);
             self.book.correct(self.node, cell, n);
         }
     }

@@ -28,7 +28,7 @@ impl Walk {
         let halves = |word: u64| [word as u32, (word >> 32) as u32];
         match step.kind {
             StepKind::Block => {}
-            StepKind::Call => self.words.extend(halves(sp)),
+            StepKind::Call | StepKind::Jump => self.words.extend(halves(sp)),
             _ => self.words.extend([halves(sp), halves(target)].concat()),
         }
     }
@@ -45,6 +45,10 @@ fn event(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, now: 
         StepKind::Block => return 1,
         StepKind::Call => {
             calls.call(program, step.site, step.target, long(1), &total);
+            return 3;
+        }
+        StepKind::Jump => {
+            calls.jump(program, step.site, step.target, long(1), JumpKind::Conditional, &total);
             return 3;
         }
         StepKind::CallIndirect => calls.call(program, step.site, long(3), long(1), &total),
@@ -78,7 +82,20 @@ fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
         let block = Step { kind: StepKind::Block, cell, cost, site, target: 0 };
         match pick {
             0..5 => walk.tell(block, 0, 0),
-            5..7 => {
+            5 => {
+                // Within the function, or a call at its end.
+                let callee = 1 + random(functions);
+                let target = if random(2) == 0 { at(running as u32, 0x60) } else { at(callee as u32, 0) };
+                let sp = if stack.len() > 1 && random(4) > 0 { sp } else { sp - 8 * random(2) };
+                if target & 0xff == 0 {
+                    stack.last_mut().expect("never empty").0 = callee;
+                }
+                match random(2) {
+                    0 => walk.tell(Step { kind: StepKind::JumpIndirect, ..block }, sp, target),
+                    _ => walk.tell(Step { kind: StepKind::Jump, target, ..block }, sp, 0),
+                }
+            }
+            6 => {
                 let jump = Step { kind: StepKind::JumpIndirect, ..block };
                 walk.tell(jump, sp, at(running as u32, 0x40 + random(4)));
             }

@@ -179,6 +179,19 @@ impl Tree {
         self.arcs.get(arc as usize).copied().unwrap_or_default()
     }
 
+    /// The same; from now on the arc has none.
+    pub fn take_arc(&mut self, arc: u32) -> Costs {
+        self.arcs.get_mut(arc as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The arcs of all nodes.
+    #[must_use]
+    pub fn arcs_of_nodes(&self) -> std::collections::HashSet<u32> {
+        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        let used = self.entries.iter().enumerate().filter(|(at, e)| e.parent != NONE && !free.contains(&(*at as u32)));
+        used.map(|(_, e)| e.arc).collect()
+    }
+
     /// Costs of all chains together, as far as they are settled or their roots are gone.
     #[must_use]
     pub fn root_costs(&self) -> Costs {

@@ -12,12 +12,17 @@ use std::thread::JoinHandle;
 use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
+use crate::slots::Segment;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
 
 /// Full buffers that may wait for the sink before the guest has to.
-const QUEUE: usize = 8;
+const QUEUE: usize = 3;
+
+// A segment must have been read before the guest gets to it again: when a message has been taken into the queue, `QUEUE` may
+// wait there and one may be under way to it; whatever was sent before those has been dealt with but for the last.
+const _: () = assert!(QUEUE as u64 + 3 <= arena::TRACE_SEGMENTS);
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub struct TraceSettings {
     pub fetches: Option<FirstLevel>,
     /// Data accesses that miss this cache.
     pub accesses: Option<FirstLevel>,
+    /// Every fetch and every data access, in place of those that miss: nothing of the caches is simulated by the engine then.
+    pub every: Option<EveryAccess>,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
@@ -38,8 +45,24 @@ impl TraceSettings {
     /// Whether anything is recorded at all.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.fetches.is_some() || self.accesses.is_some() || self.branches || self.calls.is_some() || self.system_calls
+        self.fetches.is_some() || self.data() || self.branches || self.calls.is_some() || self.system_calls
     }
+
+    /// Whether data accesses are followed.
+    pub(crate) fn data(&self) -> bool {
+        self.accesses.is_some() || self.every.is_some()
+    }
+}
+
+/// How fetches and accesses are put together to records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EveryAccess {
+    /// Bytes of a line of the code cache: a power of two, at least 16.
+    pub code_line: u32,
+    /// Bytes of a line of the data cache: a power of two, at least 16. Only accesses within such a length are put together.
+    pub data_line: u32,
+    /// As [`FirstLevel::widest`].
+    pub widest: u32,
 }
 
 /// Which transfers of control are recorded: all calls, returns and indirect jumps; of the others those that get to, or over,
@@ -125,14 +148,38 @@ pub enum SiteKind {
     /// An access of a special instruction has missed the first level. Operands: the address, then its size in bytes (one
     /// word).
     Sized {
-        /// It writes.
-        write: bool,
+        /// What it does.
+        done: Done,
+    },
+    /// Instructions in a row are fetched, which lie in one code line or are a single one, and make accesses (only with
+    /// [`TraceSettings::every`]). Operands: for each group of them the address that its offsets count from. They are those
+    /// of the next sites, which are [`SiteKind::Member`]s, in program order.
+    Stretch {
+        /// Instructions; the site's is the first.
+        instructions: u16,
+        /// Their bytes.
+        bytes: u16,
+        /// Groups of accesses. All accesses of a group lie within the length of a data line (or there is only one).
+        groups: u8,
+        /// Accesses in all.
+        members: u8,
+    },
+    /// An access of the stretch before. No records.
+    Member {
+        /// Its group; no smaller than that of the member before.
+        group: u8,
+        /// What is done.
+        done: Done,
+        /// Bytes from the group's address.
+        offset: u16,
+        /// Bytes.
+        size: u16,
     },
     /// A conditional branch was mispredicted. No operands.
     Conditional,
     /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
-    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory. Operands: rcx,
+    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory, and where. Operands: rcx,
     /// rsi, rdi before it; rcx, rsi, rdi after it. Its misses have sites of their own: the next one for \[rsi\], the one after
     /// that for \[rdi\].
     Repeated {
@@ -148,8 +195,8 @@ pub enum SiteKind {
         narrow: bool,
     },
     /// An instruction whose accesses depend on a mask, a vector of indices or the like has been executed. Operands:
-    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read or modified,
-    /// the one after that for what is written.
+    /// registers, for [`Special::touches`]. Its misses have sites of their own: the next one for what is read, then one for what
+    /// is written, then one for what is modified.
     Special {
         /// Number in the list of its space's special sites.
         index: u32,
@@ -253,7 +300,8 @@ impl SiteKind {
             Self::Sized { .. } => 4,
             Self::Repeated { .. } => 13,
             Self::Special { words, .. } => words as usize,
-            Self::Block { .. } => 1,
+            Self::Block { .. } | Self::Member { .. } => 1,
+            Self::Stretch { groups, .. } => 1 + 2 * groups as usize,
             Self::Transfer { how: Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect, .. } => 5,
             Self::Transfer { .. } | Self::Executions { .. } => 3,
         }
@@ -368,6 +416,7 @@ enum Message {
     Moved(i32, SpaceId),
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
+    Segment(i32, i32, Segment),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
     Corrected(i32, i32, u32, usize, usize),
@@ -382,7 +431,6 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Feed {
     to: Option<SyncSender<Message>>,
-    empty: Receiver<Vec<u32>>,
     thread: Option<JoinHandle<()>>,
     spaces: u32,
 }
@@ -391,9 +439,8 @@ impl Feed {
     /// Starts the sink's thread.
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
-        let (back, empty) = channel();
-        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from, &back))?;
-        Ok(Self { to: Some(to), empty, thread: Some(thread), spaces: 0 })
+        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from))?;
+        Ok(Self { to: Some(to), thread: Some(thread), spaces: 0 })
     }
 
     fn send(&self, message: Message) {
@@ -406,11 +453,6 @@ impl Feed {
     pub(crate) fn new_space(&mut self) -> SpaceId {
         self.spaces += 1;
         SpaceId(self.spaces - 1)
-    }
-
-    /// An empty buffer, used before if there is one.
-    pub(crate) fn buffer(&self) -> Vec<u32> {
-        self.empty.try_recv().unwrap_or_default()
     }
 
     pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
@@ -465,6 +507,10 @@ impl Feed {
         self.send(Message::Records(pid, tid, words));
     }
 
+    pub(crate) fn segment(&self, pid: i32, tid: i32, segment: Segment) {
+        self.send(Message::Segment(pid, tid, segment));
+    }
+
     /// Returns when the sink has dealt with it.
     pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Ask) {
         let (done, wait) = channel();
@@ -499,7 +545,8 @@ impl Drop for Feed {
     }
 }
 
-fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u32>>) {
+fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
+    let mut buffer = Vec::new();
     for message in from {
         match message {
             Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
@@ -509,10 +556,12 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
             Message::Image(pid, space) => sink.image(pid, space),
             Message::Moved(pid, space) => sink.moved(pid, space),
             Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
-            Message::Records(pid, tid, mut words) => {
-                sink.records(pid, tid, &words);
-                words.clear();
-                let _ = back.send(words);
+            Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
+            Message::Segment(pid, tid, segment) => {
+                let n = segment.read(&mut buffer);
+                // Only now may its slot be used for something else.
+                drop(segment);
+                sink.records(pid, tid, &buffer[..n]);
             }
             Message::Asked(pid, tid, ask, done) => {
                 sink.asked(pid, tid, &ask);

@@ -261,8 +261,8 @@ fn misses(kind: SiteKind, l1: u64, ll: u64) -> EventCounts {
     match kind {
         SiteKind::Fetch => (c.i1mr, c.ilmr) = (l1, ll),
         // Cachegrind books a modification as a read.
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { write: false } => (c.d1mr, c.dlmr) = (l1, ll),
-        SiteKind::Write(_) | SiteKind::Sized { write: true } => (c.d1mw, c.dlmw) = (l1, ll),
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => (c.d1mw, c.dlmw) = (l1, ll),
+        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } => (c.d1mr, c.dlmr) = (l1, ll),
         SiteKind::Conditional => c.bcm = l1,
         SiteKind::Indirect => c.bim = l1,
         _ => {}

@@ -6,6 +6,7 @@
 mod calls;
 mod contexts;
 mod control;
+mod every;
 mod flow;
 mod instructions;
 mod landing;

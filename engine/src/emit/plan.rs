@@ -68,7 +68,7 @@ pub(super) struct Plan {
 
 /// What an address is made of, but for the displacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Key {
+pub(super) struct Key {
     base: Register,
     index: Register,
     scale: u8,
@@ -78,7 +78,7 @@ struct Key {
 
 /// What is known about general registers from one instruction to the next.
 #[derive(Clone, Copy, Default)]
-struct Known {
+pub(super) struct Known {
     versions: [u32; 16],
     /// How far the stack pointer has been moved since its version began.
     stack: i64,
@@ -86,7 +86,7 @@ struct Known {
 
 impl Known {
     /// The key of an access and its displacement, if others can be at a known distance from it.
-    fn key(&self, a: &Access) -> Option<(Key, i64)> {
+    pub(super) fn key(&self, a: &Access) -> Option<(Key, i64)> {
         let (When::Always, Place::At(at)) = (a.when, a.place) else { return None };
         // Far from where a displacement would not fit any more.
         let far = at.base != Register::None && at.displacement.unsigned_abs() > 1 << 30;
@@ -101,7 +101,7 @@ impl Known {
     }
 
     /// Whether an address of this kind is the same here as later, but for how far the stack pointer has been moved.
-    fn same(&self, later: &Self, key: Key) -> bool {
+    pub(super) fn same(&self, later: &Self, key: Key) -> bool {
         [key.base, key.index]
             .into_iter()
             .filter(|r| r.is_gpr())
@@ -109,12 +109,12 @@ impl Known {
     }
 
     /// How far it is from here to later.
-    fn distance(&self, later: &Self, key: Key) -> i64 {
+    pub(super) fn distance(&self, later: &Self, key: Key) -> i64 {
         if key.base == Register::RSP { later.stack - self.stack } else { 0 }
     }
 
     /// `insn`, which writes these registers, has been executed.
-    fn after(&mut self, insn: &Insn, written: u16) {
+    pub(super) fn after(&mut self, insn: &Insn, written: u16) {
         for (r, version) in self.versions.iter_mut().enumerate() {
             if written >> r & 1 == 0 {
                 continue;
@@ -260,7 +260,7 @@ impl Plan {
     }
 
     /// From the end, where every register may be read.
-    fn find_dead(&mut self, insns: &[Insn], overwritten: &[u16]) {
+    pub(super) fn find_dead(&mut self, insns: &[Insn], overwritten: &[u16]) {
         let mut dead = 0;
         for (i, r) in self.registers.iter_mut().enumerate().rev() {
             // `used` has those that are only overwritten, too.
@@ -303,7 +303,7 @@ impl Plan {
 
 /// General registers that an instruction uses; those of them that it overwrites without reading them (as `dead`); and, apart
 /// from that, all that it writes.
-fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers, u16) {
+pub(super) fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers, u16) {
     let (mut read, mut whole, mut written) = (0u16, 0u16, 0u16);
     for u in info.info(&insn.ins).used_registers() {
         let r = u.register();

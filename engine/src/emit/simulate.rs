@@ -13,6 +13,7 @@
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
+use super::every::{self, Stretch};
 use super::instructions::{ABOVE, E, NE};
 use super::lines::lines_of;
 use super::plan::{Group, NO_LINE, Plan, is_special};
@@ -22,7 +23,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
-use crate::trace::{FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
+use crate::trace::{Done, FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
 use crate::transtab::{NO_REG, Point, StubKind};
 
 /// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
@@ -59,8 +60,8 @@ struct Unsettled {
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
-    regs: [Gpr; 3],
+pub(super) struct Taken {
+    pub(super) regs: [Gpr; 3],
     spilled: [bool; 3],
 }
 
@@ -76,7 +77,9 @@ pub(super) struct Tracer {
     accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
     line: u64,
-    plan: Plan,
+    pub(super) plan: Plan,
+    /// If every access is recorded: what of the block is still to come, the next one last.
+    pub(super) stretches: Vec<Stretch>,
     /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock.
     held: Vec<Gpr>,
     /// Offsets in the code between which they hold our values.
@@ -137,7 +140,14 @@ impl Emitter<'_> {
             _ => NO_LINE,
         };
         self.tracer.held.clear();
-        let plan = Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info);
+        let plan = match self.tracer.settings.every {
+            Some(e) => {
+                let (stretches, plan) = every::plan(insns, e, &mut self.info);
+                self.tracer.stretches = stretches;
+                plan
+            }
+            None => Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info),
+        };
         let mut free: Vec<Gpr> = (0..16u8).filter(|r| plan.free >> r & 1 != 0).map(Gpr).take(plan.hold).collect();
         if free.len() == 3 && free[2] == Gpr::RCX {
             // Where flags are live, a line is looked up through rcx.
@@ -185,8 +195,11 @@ impl Emitter<'_> {
         if let Some(f) = self.tracer.settings.fetches {
             self.check_fetch(insn, i, f);
         }
+        self.record_stretch(insns, i);
         if let Some(f) = self.tracer.settings.accesses {
             self.check_accesses(insns, i, f);
+        }
+        if self.tracer.settings.data() {
             let mut list = std::mem::take(&mut self.tracer.accesses);
             list.clear();
             events::accesses(insn, &mut list);
@@ -231,7 +244,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn trace_site(&mut self, insn: &Insn, kind: SiteKind) -> u32 {
+    pub(super) fn trace_site(&mut self, insn: &Insn, kind: SiteKind) -> u32 {
         let site = Site {
             module: (self.module_of)(insn.pc()),
             len: insn.len() as u8,
@@ -394,7 +407,7 @@ impl Emitter<'_> {
     }
 
     /// Saves the status flags. `free` is a register that may be changed.
-    fn save_flags(&mut self, free: Gpr) {
+    pub(super) fn save_flags(&mut self, free: Gpr) {
         let c = &mut self.out.code;
         if free != Gpr::RAX {
             c.spill(Scratch::Rax, Gpr::RAX);
@@ -406,7 +419,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn restore_flags(&mut self, free: Gpr) {
+    pub(super) fn restore_flags(&mut self, free: Gpr) {
         let c = &mut self.out.code;
         if free != Gpr::RAX {
             c.spill(Scratch::Rax, Gpr::RAX);
@@ -419,7 +432,7 @@ impl Emitter<'_> {
     }
 
     /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed.
-    fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) {
+    pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) {
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -602,7 +615,9 @@ impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its
     /// accesses are recorded.
     pub(super) fn before_repeat(&mut self, insn: &Insn) -> Option<u32> {
-        self.tracer.settings.accesses?;
+        if !self.tracer.settings.data() {
+            return None;
+        }
         let mut list = std::mem::take(&mut self.tracer.accesses);
         list.clear();
         events::accesses(insn, &mut list);
@@ -637,7 +652,6 @@ impl Emitter<'_> {
 
     /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
-        let Some(f) = self.tracer.settings.accesses else { return };
         // Its registers are needed: none of those that it overwrites.
         let taken = self.take_unused(insn, 2);
         let [a, b, _] = taken.regs;
@@ -655,8 +669,9 @@ impl Emitter<'_> {
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
         self.give_back(taken);
-        if let SiteKind::Repeated { size, source, target, target_first, narrow } =
-            self.trans.trace_sites[site as usize].kind
+        if let Some(f) = self.tracer.settings.accesses
+            && let SiteKind::Repeated { size, source, target, target_first, narrow } =
+                self.trans.trace_sites[site as usize].kind
         {
             let repeat = Repeat { size, source, target, target_first, narrow };
             let again = emit_repeat_walk(&mut self.out.code, f, repeat, site);
@@ -701,8 +716,8 @@ impl Emitter<'_> {
         self.trans.specials.push(special);
         let index = (self.trans.specials.len() - 1) as u32;
         let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
-        for write in [false, true] {
-            self.trace_site(insn, SiteKind::Sized { write });
+        for done in [Done::Read, Done::Write, Done::Modify] {
+            self.trace_site(insn, SiteKind::Sized { done });
         }
         let taken = self.take(insn, i, 2);
         let [a, b, _] = taken.regs;
@@ -739,6 +754,9 @@ impl Emitter<'_> {
         c.lea_disp(a, a, (words * 4) as i32);
         c.store_gs(Scratch::TracePos as u32, a);
         self.give_back(taken);
+        if self.tracer.settings.every.is_some() {
+            return;
+        }
         // The engine walks them.
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::Walk { site });
@@ -785,7 +803,7 @@ impl Emitter<'_> {
         self.take_among(insn, 0, n, &[])
     }
 
-    fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
+    pub(super) fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
         let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
         let held: Vec<Gpr> = self.holding().to_vec();
         let given = held.iter().copied().take(2);
@@ -809,7 +827,7 @@ impl Emitter<'_> {
         taken
     }
 
-    fn give_back(&mut self, taken: Taken) {
+    pub(super) fn give_back(&mut self, taken: Taken) {
         for ((r, spilled), word) in taken.regs.into_iter().zip(taken.spilled).zip(TAKEN) {
             if spilled {
                 self.out.code.reload(r, word);

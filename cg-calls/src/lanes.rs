@@ -1,0 +1,175 @@
+//! What the fast loop needs of each kind of record, side by side: how often it was executed by which node, and the calls that
+//! were made before.
+//!
+//! A lane is what one record means; it has a tally for an even node and one for an odd one, so that levels of recursion next
+//! to each other do not get in each other's way. A route is a call that was made before from the same site in the same
+//! context, with nothing left to find out but the level of recursion. Invariants: executions in a lane belong to the node
+//! that the lane names, and are in no other table; forgetting a route costs time only.
+
+use crate::arcs::NONE;
+use crate::code::SiteId;
+use crate::contexts::PathId;
+use crate::hash::FastMap;
+use crate::thread::{Step, StepKind};
+
+/// What a record means.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Lane {
+    pub(crate) kind: StepKind,
+    pub(crate) cost: u32,
+    pub(crate) nodes: [u32; 2],
+    pub(crate) counts: [u64; 2],
+}
+
+const _: () = assert!(size_of::<Lane>() == 32);
+
+/// How a route begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RouteKind {
+    /// A call.
+    Call,
+    /// A call of a skipped stub.
+    Stub,
+    /// The jump out of that stub; the site is the one of the call.
+    Through,
+    /// A jump that is a call.
+    Jump,
+}
+
+/// What a route is known by: the kind, the site (of a jump out of a stub, too), where it leads, and the caller's context and
+/// node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RouteKey {
+    pub(crate) kind: RouteKind,
+    pub(crate) site: u32,
+    pub(crate) jump: u32,
+    pub(crate) target: u64,
+    pub(crate) path: PathId,
+    pub(crate) node: u32,
+}
+
+/// Levels of recursion that a route can lead to.
+pub(crate) const LEVELS: usize = 2;
+
+/// A call that was made before.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Route {
+    pub(crate) kind: RouteKind,
+    /// The caller's.
+    pub(crate) node: u32,
+    pub(crate) path: PathId,
+    /// The callee's.
+    pub(crate) to_path: PathId,
+    pub(crate) first_node: u32,
+    pub(crate) recursions: u32,
+    pub(crate) function: u32,
+    /// The arc to each level, if it is known. (To a stub: the row of what is skipped.)
+    pub(crate) arcs: [u32; LEVELS],
+    pub(crate) returns_to: u64,
+}
+
+impl Route {
+    /// The node of the callee and the arc to it, if that is its `active`th level and known.
+    #[inline]
+    pub(crate) fn leads_to(&self, active: u32) -> Option<(u32, u32)> {
+        let level = active.min(self.recursions).wrapping_sub(1);
+        let arc = *self.arcs.get(level as usize)?;
+        (arc != NONE).then_some((self.first_node + level, arc))
+    }
+}
+
+/// Entries of the table in front of the map.
+const NEAR: usize = 4096;
+
+/// All routes of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Routes {
+    all: Vec<Route>,
+    keys: Vec<RouteKey>,
+    by_key: FastMap<RouteKey, u32>,
+    /// Routes that were looked for lately, by some bits of their keys; empty before there is any.
+    near: Vec<u32>,
+}
+
+impl Routes {
+    #[inline]
+    fn bits(key: &RouteKey) -> usize {
+        let mixed =
+            (u64::from(key.site) << 32 ^ key.target).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(key.node) << 52;
+        (mixed >> 52) as usize % NEAR
+    }
+
+    /// The number of a route, if there is one.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &RouteKey) -> Option<u32> {
+        let at = Self::bits(key);
+        let &number = self.near.get(at)?;
+        if self.keys.get(number as usize) == Some(key) {
+            return Some(number);
+        }
+        self.find_far(key, at)
+    }
+
+    #[cold]
+    fn find_far(&mut self, key: &RouteKey, at: usize) -> Option<u32> {
+        let number = *self.by_key.get(key)?;
+        self.near[at] = number;
+        Some(number)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Option<&Route> {
+        self.all.get(number as usize)
+    }
+
+    /// Remembers that `route` leads to its level `level` by `arc`.
+    pub(crate) fn remember(&mut self, key: RouteKey, route: Route, level: usize, arc: u32) {
+        if level >= LEVELS {
+            return;
+        }
+        if self.near.is_empty() {
+            self.near.resize(NEAR, NONE);
+        }
+        let next = self.all.len() as u32;
+        let number = *self.by_key.entry(key).or_insert(next);
+        if number == next {
+            self.all.push(route);
+            self.keys.push(key);
+        }
+        self.near[Self::bits(&key)] = number;
+        self.all[number as usize].arcs[level] = arc;
+    }
+}
+
+/// Where a lane leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneWays {
+    /// By parity of the node: the route of its direct call or jump the last time.
+    pub(crate) last: [u32; 2],
+    pub(crate) site: SiteId,
+    /// If it is direct.
+    pub(crate) target: u64,
+}
+
+/// All lanes of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lanes {
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) ways: Vec<LaneWays>,
+    /// The cells of lanes.
+    pub(crate) cells: Vec<u32>,
+}
+
+impl Lanes {
+    /// Learns of more steps.
+    pub(crate) fn grow(&mut self, steps: &[Step]) {
+        let Some(new) = steps.get(self.lanes.len()..) else { return };
+        for step in new {
+            self.lanes.push(Lane { kind: step.kind, cost: step.cost, nodes: [NONE; 2], counts: [0; 2] });
+            self.ways.push(LaneWays { last: [NONE; 2], site: step.site, target: step.target });
+            self.cells.push(step.cell);
+        }
+    }
+}

@@ -1,0 +1,613 @@
+//! Records of a run in which the use of cache lines is measured: every access is told, and simulated here.
+//!
+//! What misses is booked as in [`super::simulated`]. Beyond that a line belongs to the instruction that loaded it and to the
+//! calls that were active then (`book`, `chain`); what it cost is known when it is evicted. Invariants: an access that hits
+//! costs one look into a table and makes no node; lines that are resident when a thread or the process ends, or when
+//! instrumentation is switched off, are evicted then, so that nothing is lost.
+
+mod book;
+mod chain;
+
+use cg_calls::{Calls, Standing};
+use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
+use cg_sim::writeback::Outcome;
+use cg_sim::{Geometries, Port, Served};
+use grind_engine::trace::{Done, Site, SiteKind, Special, Target};
+
+use super::simulated::{repeated, told};
+use super::{Catalogue, Kind, NOTHING, Process, Space, Thread, word};
+use crate::callgrind::columns::Missed;
+use crate::callgrind::desk::Statistics;
+use book::{Book, Numbers};
+use chain::Chain;
+
+/// The cell of something that has not happened yet.
+const NO_CELL: u32 = u32::MAX;
+
+/// What a record of a site is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// As without simulation.
+    Told,
+    /// A stretch, by number.
+    Stretch(u32),
+    /// A mispredicted branch.
+    Branch(Missed),
+    /// What a repeated instruction has accessed.
+    Repeated,
+    /// What a special one has accessed.
+    Special,
+}
+
+/// Who may load a line: a site that fetches or accesses.
+#[derive(Clone, Copy, Debug)]
+struct Loader {
+    addr: u64,
+    missed: Missed,
+    /// Of the instruction alone.
+    cell: u32,
+    /// Of misses that the last level and memory have answered.
+    misses: [u32; 2],
+}
+
+/// A stretch of instructions.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// The line that it is in, unless it is in two.
+    line: Option<u64>,
+    parts: u32,
+    instructions: u32,
+    addr: u64,
+    bytes: u32,
+    /// The first of its groups, and how many.
+    first: u32,
+    groups: u32,
+}
+
+/// Accesses at known distances.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// The number of the first one's site, and how many there are.
+    first: u32,
+    count: u32,
+    /// The last byte of the farthest one.
+    last: u32,
+    /// Together they touch all bytes up to that.
+    solid: bool,
+}
+
+/// An access of a group.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    offset: u32,
+    size: u32,
+}
+
+/// What is known of a process's caches and code.
+#[derive(Clone, Debug)]
+pub(super) struct Used {
+    geometries: Geometries,
+    ll: UsageLastLevel,
+    book: Book,
+    line_bits: u32,
+    /// Bytes of the widest access.
+    most: u32,
+    /// By site.
+    whats: Vec<What>,
+    loaders: Vec<Loader>,
+    members: Vec<Member>,
+    stretches: Vec<Stretch>,
+    groups: Vec<Group>,
+    /// Whether the thread that ended last was collecting.
+    collecting: bool,
+    /// For measurements: calls get nothing.
+    self_only: bool,
+}
+
+/// What is known of a thread's caches and calls.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadUse {
+    usage: Usage,
+    chain: Chain,
+    numbers: Numbers,
+    /// By site: where its costs belonged the last time, and the number of that.
+    spots: Vec<(Standing, u32)>,
+}
+
+impl Used {
+    /// Empty caches. `first_event` is the column of AcCost1.
+    ///
+    /// # Errors
+    /// When not all caches have lines of the same size.
+    pub(super) fn new(geometries: &Geometries, first_event: usize, self_only: bool) -> Result<Self, LinesDiffer> {
+        Usage::new(geometries)?;
+        Ok(Self {
+            geometries: *geometries,
+            ll: UsageLastLevel::new(geometries),
+            book: Book::new(first_event),
+            line_bits: geometries.ll.line_bits(),
+            most: geometries.min_line(),
+            whats: Vec::new(),
+            loaders: Vec::new(),
+            members: Vec::new(),
+            stretches: Vec::new(),
+            groups: Vec::new(),
+            collecting: true,
+            self_only,
+        })
+    }
+
+    /// A new thread, with caches of its own.
+    pub(super) fn thread(&mut self) -> Option<Box<ThreadUse>> {
+        let usage = Usage::new(&self.geometries).ok()?;
+        Some(Box::new(ThreadUse { usage, chain: Chain::new(), numbers: self.book.thread(), spots: Vec::new() }))
+    }
+
+    /// Learns of more sites.
+    pub(super) fn catch_up(&mut self, sites: &[Site]) {
+        for site in sites {
+            let number = self.whats.len() as u32;
+            let mut missed = Missed::Fetch;
+            let mut member = Member { offset: 0, size: site.len.into() };
+            let what = match site.kind {
+                SiteKind::Stretch { instructions, bytes, groups, .. } => {
+                    self.add_stretch(site.addr.0, instructions.into(), bytes.into(), groups.into());
+                    What::Stretch(self.stretches.len() as u32 - 1)
+                }
+                SiteKind::Member { group, done, offset, size } => {
+                    missed = if done == Done::Read { Missed::Read } else { Missed::Write };
+                    member = Member { offset: offset.into(), size: u32::from(size).min(self.most) };
+                    self.add_member(group.into(), number, member);
+                    What::Told
+                }
+                SiteKind::Conditional => What::Branch(Missed::Conditional),
+                SiteKind::Indirect => What::Branch(Missed::Indirect),
+                SiteKind::Repeated { .. } => What::Repeated,
+                SiteKind::Special { .. } => What::Special,
+                SiteKind::Sized { done: Done::Read } | SiteKind::Read(_) => {
+                    missed = Missed::Read;
+                    What::Told
+                }
+                SiteKind::Sized { .. } | SiteKind::Write(_) | SiteKind::Modify(_) => {
+                    missed = Missed::Write;
+                    What::Told
+                }
+                SiteKind::Fetch | SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
+                    What::Told
+                }
+            };
+            self.whats.push(what);
+            self.members.push(member);
+            self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
+        }
+    }
+
+    fn add_stretch(&mut self, addr: u64, instructions: u32, bytes: u32, groups: u32) {
+        let bits = self.line_bits;
+        let within = addr as u32 & ((1 << bits) - 1);
+        let inside = within + bytes <= 1 << bits;
+        self.stretches.push(Stretch {
+            line: inside.then_some(addr >> bits),
+            parts: if inside { parts(bits, within, within + bytes - 1) } else { 0 },
+            instructions,
+            addr,
+            bytes,
+            first: self.groups.len() as u32,
+            groups,
+        });
+        self.groups.resize(self.groups.len() + groups as usize, Group::default());
+    }
+
+    fn add_member(&mut self, group: u32, site: u32, member: Member) {
+        let Some(stretch) = self.stretches.last() else { return };
+        let group = &mut self.groups[(stretch.first + group) as usize];
+        if group.count == 0 {
+            group.first = site;
+        }
+        group.count += 1;
+        group.last = group.last.max(member.offset + member.size - 1);
+        // Which parts of the line they touch depends on where it lies, unless they leave no byte out.
+        let members = self.members[group.first as usize..].iter().chain(std::iter::once(&member));
+        let mut bytes = vec![false; group.last as usize + 1];
+        for m in members.take(group.count as usize) {
+            bytes[m.offset as usize..(m.offset + m.size) as usize].fill(true);
+        }
+        group.solid = bytes.iter().all(|b| *b);
+    }
+
+    /// The parts of a line that a group touches whose address has this offset in the line.
+    #[inline]
+    fn parts_of(&self, group: &Group, offset: u32) -> u32 {
+        if group.solid {
+            return parts(self.line_bits, offset, offset + group.last);
+        }
+        let members = &self.members[group.first as usize..][..group.count as usize];
+        let of = |m: &Member| parts(self.line_bits, offset + m.offset, offset + m.offset + m.size - 1);
+        members.iter().fold(0, |all, m| all | of(m))
+    }
+
+    /// Takes costs to the books of threads; see [`Book::settle`].
+    pub(super) fn settle<'a>(
+        &mut self,
+        threads: impl Iterator<Item = &'a mut Thread>,
+    ) -> Vec<(u64, cg_calls::Profile)> {
+        let books = threads.filter_map(|t| Some((&t.used.as_ref()?.numbers, &mut t.calls)));
+        self.book.settle(books)
+    }
+
+    /// Forgets all costs.
+    pub(super) fn zero(&mut self) {
+        self.book.zero();
+    }
+
+    /// For a verbose log.
+    pub(super) fn statistics(&self) -> Statistics {
+        let (tree, arcs) = self.book.statistics();
+        Statistics {
+            nodes: if tree.releases == 0 { 0.0 } else { tree.sum as f64 / tree.releases as f64 },
+            most_nodes: tree.max,
+            created: tree.created,
+            pruned: tree.pruned,
+            arcs,
+        }
+    }
+
+    /// A thread's caches are emptied: it ends, or instrumentation does. Before its calls are ended.
+    pub(super) fn flush_thread(&mut self, t: &mut Thread) {
+        let Some(of_thread) = &mut t.used else { return };
+        self.collecting = t.calls.collecting();
+        of_thread.usage.flush(&mut self.ll, self.collecting, &mut Evicting(&mut self.book));
+        if let Ok(empty) = Usage::new(&self.geometries) {
+            of_thread.usage = empty;
+        }
+    }
+
+    /// The last level is emptied, after the first levels of all threads.
+    pub(super) fn flush(&mut self) {
+        self.ll.flush(self.collecting, &mut Evicting(&mut self.book));
+        self.ll = UsageLastLevel::new(&self.geometries);
+    }
+
+    /// A thread's calls have ended, and so does it.
+    pub(super) fn thread_ended(&mut self, t: &mut Thread) {
+        let Some(of_thread) = &mut t.used else { return };
+        let ThreadUse { chain, numbers, .. } = &mut **of_thread;
+        self.book.follow(numbers, &mut t.calls, chain);
+    }
+
+    /// All costs have been settled; the thread's book is about to go.
+    pub(super) fn thread_gone(&mut self, t: &Thread) {
+        if let Some(of_thread) = &t.used {
+            self.book.thread_ended(&of_thread.numbers, t.number, &t.calls);
+        }
+    }
+}
+
+/// Lines go, none come.
+struct Evicting<'a>(&'a mut Book);
+
+impl Residents for Evicting<'_> {
+    fn loaded(&mut self, _: Level) -> Owner {
+        Owner::default()
+    }
+
+    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
+        self.0.release(level, owner, cost);
+    }
+}
+
+/// A site accesses memory, in a thread.
+struct Accessing<'a> {
+    book: &'a mut Book,
+    calls: &'a mut Calls,
+    chain: &'a mut Chain,
+    numbers: &'a mut Numbers,
+    spot: &'a mut (Standing, u32),
+    cell: u32,
+    self_only: bool,
+}
+
+impl Residents for Accessing<'_> {
+    fn loaded(&mut self, _: Level) -> Owner {
+        let standing = self.calls.standing();
+        if self.spot.0 != standing || self.spot.1 == u32::MAX {
+            *self.spot = (standing, self.book.spot(self.numbers, self.calls.spot(self.cell)));
+        }
+        let node = if self.self_only {
+            self.chain.root(&mut self.book.tree)
+        } else {
+            self.book.node(self.numbers, self.calls, self.chain)
+        };
+        let owner = Owner { node: node.number(), site: self.spot.1 };
+        self.book.hold(owner);
+        owner
+    }
+
+    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
+        self.book.release(level, owner, cost);
+    }
+}
+
+impl Process {
+    /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.
+    pub(super) fn empty_used(&mut self, tid: i32) {
+        let Some(used) = &mut self.used else { return };
+        if let Some(t) = self.threads.get_mut(&tid) {
+            used.flush_thread(t);
+        }
+        if self.threads.values().all(|t| !t.recording) {
+            used.flush();
+        }
+    }
+
+    /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
+    pub(super) fn follow_used<'w>(
+        &mut self,
+        tid: i32,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let (Some(mut used), Some(mut t)) = (self.used.take(), self.threads.remove(&tid)) else { return &[] };
+        if t.used.is_none() {
+            t.used = used.thread();
+        }
+        let rest = self.follow_with(&mut used, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.used = Some(used);
+        rest
+    }
+
+    fn follow_with<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let mut rest = words;
+        while let Some((&number, operands)) = rest.split_first() {
+            let Some(what) = used.whats.get(number as usize).copied() else { return &[] };
+            if !t.begun {
+                t.begun = true;
+                t.calls.begin(catalogue, used.loaders[number as usize].addr);
+            }
+            match what {
+                What::Stretch(stretch) => {
+                    let stretch = used.stretches[stretch as usize];
+                    let Some(after) = self.stretch(used, t, catalogue, number, stretch, operands) else { return &[] };
+                    rest = after;
+                }
+                What::Told => {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.cell != NOTHING {
+                        return rest;
+                    }
+                    let before = t.executions.get(&number).copied();
+                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
+                        return &[];
+                    };
+                    rest = after;
+                    if hot.kind == Kind::Executions {
+                        self.fetched_again(used, t, catalogue, space, number, before);
+                    }
+                    if asks {
+                        return rest;
+                    }
+                }
+                What::Branch(missed) => {
+                    rest = operands;
+                    self.miss(used, t, catalogue, number, missed, Outcome::LastLevel);
+                }
+                What::Repeated | What::Special => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    rest = after;
+                    let mut counts = repeated(kind, record);
+                    match kind {
+                        SiteKind::Special { index, .. } => {
+                            let Some(special) = space.specials.get(index as usize) else { return &[] };
+                            self.special(used, t, catalogue, number, special, record, &mut counts);
+                        }
+                        _ => self.repeated(used, t, catalogue, number, kind, record),
+                    }
+                    self.count_accesses(t, catalogue, used.loaders[number as usize].addr, counts);
+                }
+            }
+        }
+        rest
+    }
+
+    /// The record of a stretch; returns what is behind it.
+    #[inline]
+    fn stretch<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        stretch: Stretch,
+        operands: &'w [u32],
+    ) -> Option<&'w [u32]> {
+        let of_thread = t.used.as_mut()?;
+        let known = stretch
+            .line
+            .is_some_and(|line| of_thread.usage.hit(Port::Fetch, line, stretch.instructions, stretch.parts));
+        if !known {
+            let Stretch { addr, bytes, instructions, .. } = stretch;
+            self.access(used, t, catalogue, number, addr, bytes, instructions);
+        }
+        let (addresses, after) = operands.split_at_checked(2 * stretch.groups as usize)?;
+        let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
+        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate() {
+            let group = used.groups[stretch.first as usize + at];
+            let address = word(address[0], address[1]);
+            let offset = address as u32 & within;
+            let of_thread = t.used.as_mut()?;
+            let hit = offset + group.last < line
+                && of_thread.usage.hit(
+                    Port::Data,
+                    address >> used.line_bits,
+                    group.count,
+                    used.parts_of(&group, offset),
+                );
+            if !hit {
+                self.group(used, t, catalogue, group, address);
+            }
+        }
+        Some(after)
+    }
+
+    /// The accesses of a group, of which not all are known to hit the same line.
+    #[cold]
+    #[inline(never)]
+    fn group(&mut self, used: &mut Used, t: &mut Thread, catalogue: &mut Catalogue, group: Group, address: u64) {
+        for site in group.first..group.first + group.count {
+            let Member { offset, size } = used.members[site as usize];
+            self.access(used, t, catalogue, site, address.wrapping_add(offset.into()), size, 1);
+        }
+    }
+
+    /// `count` accesses in a row of a site, to one line or only one.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn access(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        addr: u64,
+        size: u32,
+        count: u32,
+    ) {
+        let at = site as usize;
+        let mut loader = used.loaders[at];
+        if loader.cell == NO_CELL {
+            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.width);
+            used.loaders[at].cell = loader.cell;
+        }
+        let Some(of_thread) = &mut t.used else { return };
+        let ThreadUse { usage, chain, numbers, spots } = &mut **of_thread;
+        if at >= spots.len() {
+            spots.resize(used.loaders.len(), (Standing::NOBODY, u32::MAX));
+        }
+        let collecting = t.calls.collecting();
+        let mut accessing = Accessing {
+            book: &mut used.book,
+            calls: &mut t.calls,
+            chain,
+            numbers,
+            spot: &mut spots[at],
+            cell: loader.cell,
+            self_only: used.self_only,
+        };
+        let port = if loader.missed == Missed::Fetch { Port::Fetch } else { Port::Data };
+        let served = usage.access_run(&mut used.ll, port, addr, size, count, collecting, &mut accessing);
+        match served {
+            Served::L1 => {}
+            Served::LastLevel => self.miss(used, t, catalogue, site, loader.missed, Outcome::LastLevel),
+            Served::Memory => self.miss(used, t, catalogue, site, loader.missed, Outcome::Memory),
+        }
+    }
+
+    /// A site has missed something.
+    fn miss(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        missed: Missed,
+        outcome: Outcome,
+    ) {
+        let loader = &mut used.loaders[site as usize];
+        let which = usize::from(outcome == Outcome::Memory);
+        if loader.misses[which] == NO_CELL {
+            let costs = self.columns.miss(missed, outcome);
+            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.width);
+        }
+        super::simulated::spend(t, loader.misses[which], &self.costs);
+    }
+
+    /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
+    fn fetched_again(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        number: u32,
+        before: Option<u64>,
+    ) {
+        let now = t.executions.get(&number).copied().unwrap_or(0);
+        let again = now.wrapping_sub(before.unwrap_or(0)).saturating_sub(1);
+        let site = space.sites[number as usize];
+        if again > 0 {
+            let again = u32::try_from(again).unwrap_or(u32::MAX);
+            self.access(used, t, catalogue, number, site.addr.0, site.len.into(), again);
+        }
+    }
+
+    /// What an instruction has accessed that depends on more than addresses. It reads and writes through the sites behind
+    /// its own.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn special(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        special: &Special,
+        record: &[u32],
+        counts: &mut [u64; 2],
+    ) {
+        for touch in special.touches(record) {
+            let write = touch.done != Done::Read;
+            counts[usize::from(write)] += 1;
+            let size = touch.size.min(used.most.into()) as u32;
+            self.access(used, t, catalogue, number + 1 + u32::from(write), touch.address, size, 1);
+        }
+    }
+
+    /// What a repeated instruction has accessed: at rsi through the site behind its own, at rdi through the one after that.
+    fn repeated(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        kind: SiteKind,
+        record: &[u32],
+    ) {
+        let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
+        let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+        let [count, mut from, mut to, left, from_after, to_after] =
+            [1, 3, 5, 7, 9, 11].map(|n| word(record[n], record[n + 1]) & mask);
+        let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)) as i64;
+        let step = if down < 0 { u64::from(size).wrapping_neg() } else { size.into() };
+        let target_is = target != Target::Unused;
+        let order: Vec<bool> = [(target_is && target_first, true), (source, false), (target_is && !target_first, true)]
+            .into_iter()
+            .filter_map(|(is, at_target)| is.then_some(at_target))
+            .collect();
+        for _ in 0..count.wrapping_sub(left) & mask {
+            for &at_target in &order {
+                let (site, addr) = if at_target { (number + 2, to) } else { (number + 1, from) };
+                self.access(used, t, catalogue, site, addr, size.into(), 1);
+            }
+            from = from.wrapping_add(step) & mask;
+            to = to.wrapping_add(step) & mask;
+        }
+    }
+
+    /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
+    fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
+        let Some(dr) = self.columns.accesses else { return };
+        let cell = self.single_cell(catalogue, addr, self.columns.width);
+        for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
+            t.calls.cost(cell, event, n);
+            t.now[event] += n;
+        }
+    }
+}
