@@ -17,9 +17,11 @@ mod costs;
 mod express;
 mod frames;
 mod late;
+mod wide;
 
 pub use express::{Step, StepKind};
 pub use late::{ArcId, Changes, RootChange, Spot, Standing};
+pub use wide::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;
 use std::ops::Range;
