@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 500, STEPS = 10, VARS = 4 };
+enum { N = 500, VARS = 4 };
 static const double gamma_gas = 1.4;
 
 /* Density, momentum along x and y, energy. */
@@ -115,7 +115,7 @@ __attribute__((noinline)) static void sweep(int column, double ratio)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     grid = malloc(VARS * sizeof *grid);
     if (!grid)
@@ -126,7 +126,8 @@ int main(void)
             grid[1][i][k] = grid[2][i][k] = 0;
             grid[3][i][k] = i < 20 && k < 20 ? 10 : 0.1;
         }
-    for (int step = 0; step < STEPS; step++) {
+    int steps = argc > 1 ? atoi(argv[1]) : 10;
+    for (int step = 0; step < steps; step++) {
         sweep(0, 0.1);
         sweep(1, 0.1);
     }

@@ -14,9 +14,8 @@ use grind_tests::compare::assert_none;
 use grind_tests::simulation::{GEOMETRIES, Geometry};
 use grind_tests::{run, simulation, tools};
 
-const EVENTS: [&str; 13] = [
-    "Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "AcCost1", "SpLoss1", "AcCost2", "SpLoss2",
-];
+const EVENTS: [&str; 13] =
+    ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "AcCost1", "SpLoss1", "AcCost2", "SpLoss2"];
 
 /// Costs of an instruction, one for each event.
 type Costs = [i64; EVENTS.len()];
@@ -26,7 +25,8 @@ const UNLIKE: [&str; 4] = ["masked", "masked_gather", "pieces", "xsave_partial"]
 
 fn profile(profiler: &[String], options: &[String], program: &[String], dir: &Path) -> Profile {
     let out = dir.join(format!("profile-of-{}", profiler.len()));
-    let words = [profiler, &["-q".into(), format!("--callgrind-out-file={}", out.display())], options, program].concat();
+    let words =
+        [profiler, &["-q".into(), format!("--callgrind-out-file={}", out.display())], options, program].concat();
     let done = run::command(&words, dir).output().expect("the profiler runs");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     let text = std::fs::read(&out).unwrap_or_else(|e| panic!("{}: {e}", out.display()));

@@ -87,6 +87,13 @@ impl Columns {
     #[must_use]
     pub fn miss(&self, missed: Missed, outcome: Outcome) -> Vec<u64> {
         let mut costs = vec![0; self.width];
+        self.missed(missed, outcome, |event| costs[event] = 1);
+        trimmed(costs)
+    }
+
+    /// The same, one column after the other.
+    #[inline]
+    pub fn missed(&self, missed: Missed, outcome: Outcome, mut tell: impl FnMut(usize)) {
         let port = match missed {
             Missed::Fetch => Some(0),
             Missed::Read => Some(1),
@@ -94,15 +101,17 @@ impl Columns {
             Missed::Conditional | Missed::Indirect => None,
         };
         match (port, self.misses, self.branches) {
-            (Some(port), Some(first), _) => {
-                for level in 0..outcome as usize {
-                    costs[first + 3 * level + port] = 1;
-                }
-            }
-            (None, _, Some(bc)) => costs[bc + if missed == Missed::Conditional { 1 } else { 3 }] = 1,
+            (Some(port), Some(first), _) => (0..outcome as usize).for_each(|level| tell(first + 3 * level + port)),
+            (None, _, Some(bc)) => tell(bc + if missed == Missed::Conditional { 1 } else { 3 }),
             _ => {}
         }
-        trimmed(costs)
+    }
+
+    /// From this column on, [`Columns::execution`] has nothing but zeros.
+    #[must_use]
+    pub fn of_executions(&self) -> usize {
+        let ends = [self.accesses.map(|dr| dr + 2), self.branches.map(|bc| bc + 3), self.bus.map(|ge| ge + 1)];
+        ends.into_iter().flatten().max().unwrap_or(1)
     }
 }
 
