@@ -233,7 +233,8 @@ impl Process {
             simulated.catch_up(&space.sites[self.known_sites..]);
         }
         if let Some(used) = &mut self.used {
-            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block);
+            let width = self.columns.width;
+            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);

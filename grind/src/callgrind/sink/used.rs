@@ -14,7 +14,7 @@ use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
 use grind_engine::trace::{Done, Site, SiteKind, Special, Target};
 
-use super::simulated::{repeated, told};
+use super::simulated::{repeated, told as tell};
 use super::{Catalogue, Kind, NOTHING, Process, Space, Thread, word};
 use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::desk::Statistics;
@@ -61,8 +61,9 @@ struct Stretch {
     /// The first of its groups, and how many.
     first: u32,
     groups: u16,
-    /// The block that it tells of, by cell, or [`NO_CELL`].
+    /// The block that it tells of, by cell, or [`NO_CELL`]; and what that costs of the first events.
     cell: u32,
+    costs: [u16; 3],
 }
 
 /// No line has this number.
@@ -151,7 +152,11 @@ impl Used {
     }
 
     /// Learns of more sites.
-    pub(super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32]) {
+    pub(super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+        let costs_of_block = |block: usize| {
+            let row = &costs[cell_of_block[block] as usize * width..][..width];
+            std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
+        };
         for site in sites {
             let number = self.whats.len() as u32;
             let mut missed = Missed::Fetch;
@@ -159,7 +164,8 @@ impl Used {
             let what = match site.kind {
                 SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
                     let cell = tells.map_or(NO_CELL, |block| cell_of_block[block as usize]);
-                    self.add_stretch(site.addr.0, instructions, bytes, groups.into(), cell);
+                    let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), cell, costs);
                     What::Stretch(self.stretches.len() as u32 - 1)
                 }
                 SiteKind::Member { group, done, offset, size } => {
@@ -190,7 +196,7 @@ impl Used {
         }
     }
 
-    fn add_stretch(&mut self, addr: u64, instructions: u16, bytes: u16, groups: u16, cell: u32) {
+    fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
         let bits = self.line_bits;
         let within = addr as u32 & ((1 << bits) - 1);
         let inside = within + u32::from(bytes) <= 1 << bits;
@@ -202,6 +208,7 @@ impl Used {
             first: self.groups.len() as u32,
             groups,
             cell,
+            costs,
         });
         self.groups.resize(self.groups.len() + usize::from(groups), Group::default());
     }
@@ -232,6 +239,59 @@ impl Used {
         let members = &self.members[group.first as usize..][..group.count as usize];
         let of = |m: &Member| parts(self.line_bits, offset + m.offset, offset + m.offset + m.size - 1);
         members.iter().fold(0, |all, m| all | of(m))
+    }
+
+    /// Goes through stretches as long as everything hits. Returns how many words it has been through, and what of the next
+    /// record is still to be done: from which group on, and whether it is still to be fetched.
+    #[inline(never)]
+    fn express(
+        &self,
+        usage: &mut Usage,
+        calls: &mut Calls,
+        now: &mut [u64],
+        blocks: &mut u64,
+        words: &[u32],
+    ) -> (usize, Option<(usize, bool)>) {
+        let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
+        let mut sums = [0u64; 3];
+        let mut at = 0;
+        let mut left = None;
+        'records: while let Some(&number) = words.get(at) {
+            let Some(&What::Stretch(stretch)) = self.whats.get(number as usize) else { break };
+            let stretch = &self.stretches[stretch as usize];
+            let end = at + 1 + 2 * usize::from(stretch.groups);
+            let Some(addresses) = words.get(at + 1..end) else { break };
+            if stretch.cell != NO_CELL {
+                *blocks += 1;
+                calls.block(stretch.cell);
+                sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
+            }
+            let fetched = stretch.line != NO_LINE
+                && usage.hit(Port::Fetch, stretch.line, stretch.instructions.into(), stretch.parts);
+            if !fetched {
+                left = Some((0, true));
+                break;
+            }
+            let groups = &self.groups[stretch.first as usize..][..usize::from(stretch.groups)];
+            for (n, (group, address)) in groups.iter().zip(addresses.as_chunks::<2>().0).enumerate() {
+                let address = word(address[0], address[1]);
+                let offset = address as u32 & within;
+                let hit = offset + u32::from(group.last) < line
+                    && usage.hit(
+                        Port::Data,
+                        address >> self.line_bits,
+                        group.count.into(),
+                        self.parts_of(group, offset),
+                    );
+                if !hit {
+                    left = Some((n, false));
+                    break 'records;
+                }
+            }
+            at = end;
+        }
+        now.iter_mut().zip(sums).for_each(|(now, sum)| *now += sum);
+        (at, left)
     }
 
     /// Takes costs to the books of threads; see [`Book::settle`].
@@ -376,7 +436,20 @@ impl Process {
         words: &'w [u32],
     ) -> &'w [u32] {
         let mut rest = words;
-        while let Some((&number, operands)) = rest.split_first() {
+        loop {
+            let mut left = (0, true);
+            let mut told = false;
+            if t.begun
+                && t.pause == u64::MAX
+                && used.columns <= 3
+                && let Some(of_thread) = &mut t.used
+            {
+                let (done, rest_of) = used.express(&mut of_thread.usage, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                rest = &rest[done..];
+                told = rest_of.is_some();
+                left = rest_of.unwrap_or(left);
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
             let Some(what) = used.whats.get(number as usize).copied() else { return &[] };
             if !t.begun {
                 t.begun = true;
@@ -385,7 +458,7 @@ impl Process {
             match what {
                 What::Stretch(stretch) => {
                     let Stretch { cell, groups, .. } = used.stretches[stretch as usize];
-                    if cell != NO_CELL {
+                    if cell != NO_CELL && !told {
                         if t.blocks >= t.pause {
                             return rest;
                         }
@@ -398,7 +471,7 @@ impl Process {
                         return &[];
                     };
                     rest = after;
-                    self.stretch(used, t, catalogue, number, stretch, addresses);
+                    self.stretch(used, t, catalogue, number, stretch, addresses, left);
                 }
                 What::Told => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
@@ -407,7 +480,7 @@ impl Process {
                     }
                     let repeats = hot.kind == Kind::Executions;
                     let before = if repeats { t.executions.get(&number).copied() } else { None };
-                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
+                    let Some((after, asks)) = tell(t, hot, &self.costs, catalogue, number, operands) else {
                         return &[];
                     };
                     rest = after;
@@ -441,8 +514,8 @@ impl Process {
         rest
     }
 
-    /// The record of a stretch, whose groups have these addresses.
-    #[inline]
+    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::express`] says.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
     fn stretch(
         &mut self,
         used: &mut Used,
@@ -451,16 +524,17 @@ impl Process {
         number: u32,
         stretch: u32,
         addresses: &[u32],
+        (from, fetch): (usize, bool),
     ) {
         let Stretch { line, parts, instructions, bytes, first, .. } = used.stretches[stretch as usize];
         let Some(of_thread) = t.used.as_mut() else { return };
         // (The table of lines knows nothing of one without a number.)
-        if line == NO_LINE || !of_thread.usage.hit(Port::Fetch, line, instructions.into(), parts) {
+        if fetch && (line == NO_LINE || !of_thread.usage.hit(Port::Fetch, line, instructions.into(), parts)) {
             let addr = used.loaders[number as usize].addr;
             self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
         }
         let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
-        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate() {
+        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
             let group = &used.groups[first as usize + at];
             let address = word(address[0], address[1]);
             let offset = address as u32 & within;
