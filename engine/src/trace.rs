@@ -163,6 +163,8 @@ pub enum SiteKind {
         groups: u8,
         /// Accesses in all.
         members: u8,
+        /// The block that it begins, if blocks are told: it is executed.
+        tells: Option<u32>,
     },
     /// An access of the stretch before. No records.
     Member {

@@ -23,9 +23,6 @@ pub enum Missed {
     Indirect,
 }
 
-/// Columns from the misses of one level to those of the next.
-pub const LEVEL: usize = 3;
-
 /// Lengths of rows that the fast loop is made for.
 pub const STRIDES: [usize; 3] = [8, 16, 24];
 
@@ -34,7 +31,7 @@ pub const STRIDES: [usize; 3] = [8, 16, 24];
 pub struct Columns {
     /// How many there are.
     pub width: usize,
-    /// How many a row has in memory, where caches or branches are simulated: there are zeros behind the last one.
+    /// How many a row has in memory: with records of misses there are zeros behind the last one.
     pub stride: usize,
     /// Dr, which Dw follows.
     pub accesses: Option<usize>,
@@ -66,7 +63,7 @@ impl Columns {
             bus: at("Ge"),
             system_calls: at("sysCount"),
         };
-        if columns.simulated() {
+        if columns.simulated() && columns.uses.is_none() {
             columns.stride = STRIDES.into_iter().find(|s| *s >= columns.width).unwrap_or(columns.width);
         }
         columns
@@ -114,31 +111,35 @@ impl Columns {
         Packed::new([of(Some(0)), of(dr), of(dr.map(|at| at + 1)), of(bc), of(bc.map(|at| at + 2)), of(self.bus)])
     }
 
-    /// The column of misses of the first level (mispredictions). Those of the last level are [`LEVEL`] further, and those
-    /// that evict a dirty line twice as far.
-    #[must_use]
-    pub fn misses(&self, missed: Missed) -> Option<usize> {
-        let (first, bc) = (self.misses, self.branches);
-        match missed {
-            Missed::Fetch => first,
-            Missed::Read => first.map(|at| at + 1),
-            Missed::Write => first.map(|at| at + 2),
-            Missed::Conditional => bc.map(|at| at + 1),
-            Missed::Indirect => bc.map(|at| at + 3),
-        }
-    }
-
     /// What a miss costs that `outcome` answered (anything, for branches). Zeros at the end are left out.
     #[must_use]
     pub fn miss(&self, missed: Missed, outcome: Outcome) -> Vec<u64> {
         let mut costs = vec![0; self.width];
-        let levels = if matches!(missed, Missed::Conditional | Missed::Indirect) { 1 } else { outcome as usize };
-        if let Some(first) = self.misses(missed) {
-            for level in 0..levels {
-                costs[first + LEVEL * level] = 1;
-            }
-        }
+        self.missed(missed, outcome, |event| costs[event] = 1);
         trimmed(costs)
+    }
+
+    /// The same, one column after the other.
+    #[inline]
+    pub fn missed(&self, missed: Missed, outcome: Outcome, mut tell: impl FnMut(usize)) {
+        let port = match missed {
+            Missed::Fetch => Some(0),
+            Missed::Read => Some(1),
+            Missed::Write => Some(2),
+            Missed::Conditional | Missed::Indirect => None,
+        };
+        match (port, self.misses, self.branches) {
+            (Some(port), Some(first), _) => (0..outcome as usize).for_each(|level| tell(first + 3 * level + port)),
+            (None, _, Some(bc)) => tell(bc + if missed == Missed::Conditional { 1 } else { 3 }),
+            _ => {}
+        }
+    }
+
+    /// From this column on, [`Columns::execution`] has nothing but zeros.
+    #[must_use]
+    pub fn of_executions(&self) -> usize {
+        let ends = [self.accesses.map(|dr| dr + 2), self.branches.map(|bc| bc + 3), self.bus.map(|ge| ge + 1)];
+        ends.into_iter().flatten().max().unwrap_or(1)
     }
 }
 

@@ -157,9 +157,9 @@ impl Recorder {
     ) -> Self {
         let columns = Columns::of(events);
         let config = Config { contexts: true, ..settings.config(columns.stride) };
-        let used = caches.zip(columns.uses).and_then(|(caches, first)| {
+        let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
-            Used::new(caches, first, settings.cache_use == CacheUse::SelfOnly).ok()
+            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly).ok()
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
@@ -237,7 +237,8 @@ impl Process {
             simulated.catch_up(&space.sites[self.known_sites..]);
         }
         if let Some(used) = &mut self.used {
-            used.catch_up(&space.sites[self.known_sites..]);
+            let width = self.columns.width;
+            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
@@ -326,7 +327,7 @@ impl Process {
     fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
         if let Some(used) = &mut self.used {
-            threads.extend(used.settle(self.threads.values_mut()));
+            threads.extend(used.settle(true, self.threads.values_mut()));
         }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
@@ -519,7 +520,7 @@ impl Process {
             t.calls.end(&t.now);
             if let Some(used) = &mut self.used {
                 used.thread_ended(&mut t);
-                let late = used.settle(self.threads.values_mut().chain(std::iter::once(&mut t)));
+                let late = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
                 self.ended.extend(late);
                 used.thread_gone(&t);
             }

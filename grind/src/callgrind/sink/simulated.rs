@@ -12,7 +12,7 @@ use cg_sim::{Geometries, LastLevel};
 use grind_engine::trace::{Done, Site, SiteKind, Target};
 
 use super::{Catalogue, Hot, Kind, NOTHING, Process, Settings, Space, Thread, word};
-use crate::callgrind::columns::{LEVEL, Missed};
+use crate::callgrind::columns::Missed;
 
 /// The cell of a miss that has not happened yet.
 const NO_CELL: u32 = u32::MAX;
@@ -234,8 +234,15 @@ impl Process {
                     continue;
                 }
                 What::Stretch => {
-                    let words = space.sites[number as usize].kind.words();
-                    let Some((record, after)) = rest.split_at_checked(words) else { return &[] };
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    if let SiteKind::Stretch { tells: Some(block), .. } = kind {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        spend(t, self.cell_of_block[block as usize], &self.costs);
+                    }
                     rest = after;
                     self.through(simulated, t, catalogue, space, record);
                     continue;
@@ -264,10 +271,7 @@ impl Process {
                 }
                 _ => return None,
             };
-            let first = self.columns.misses(known.missed)?;
-            for level in 0..outcome as usize {
-                now[first + LEVEL * level] += 1;
-            }
+            self.columns.missed(known.missed, outcome, |event| now[event] += 1);
             Some((self.cell_of_miss(simulated, catalogue, number, outcome), length))
         };
         t.calls.express_wide(&places, words, &mut t.now, &mut t.blocks, miss)
