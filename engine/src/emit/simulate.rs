@@ -20,7 +20,7 @@ use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
-use crate::asm::Gpr;
+use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
@@ -34,9 +34,28 @@ type Lines = [(u32, u32); 2];
 enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
     Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
-    /// A group of accesses that is not settled. Unless its `address` is to be computed again, `a` is that less the address of
-    /// the line in the table's entry `b`.
-    Accesses { from: usize, back: usize, a: Gpr, b: Gpr, address: Option<(Place, i64)>, words: Vec<u32> },
+    /// A group of accesses that is not settled.
+    Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
+}
+
+/// A group of accesses that is not to one line that the table knows.
+#[derive(Clone, Debug)]
+struct Unsettled {
+    /// The lowest address.
+    place: Place,
+    offset: i64,
+    /// Bytes.
+    span: u16,
+    /// Unless `live`, `a` is the address less that of the line in the table's entry `b`.
+    a: Gpr,
+    b: Gpr,
+    /// Flags are to be kept.
+    live: bool,
+    /// The time of the last access, before the clock.
+    before: u32,
+    words: Vec<u32>,
+    /// The register that holds the clock.
+    clock: Option<Gpr>,
 }
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
@@ -473,7 +492,7 @@ impl Emitter<'_> {
         self.access_address(&place, group.from_first, a, b);
         let room = i32::from(f.line as u16 - group.span);
         let c = &mut self.out.code;
-        let (from, address) = if let Some(t) = keeping_flags {
+        let from = if let Some(t) = keeping_flags {
             debug_assert!(t == Gpr::RCX);
             c.extract(b, a, Scratch::EntryBits);
             c.gs_entry(0x8b, t, b, arena::DATA_TAGS);
@@ -484,30 +503,28 @@ impl Emitter<'_> {
             let inside = c.jrcxz();
             let from = c.jmp();
             c.patch_short(inside);
-            (from, Some((place, group.from_first)))
+            from
         } else {
-            if self.tracer.extract {
-                c.extract(b, a, Scratch::EntryBits);
-            } else {
-                c.entry(b, a, f.line.trailing_zeros());
-            }
+            self.entry_of(a, b, f);
+            let c = &mut self.out.code;
             c.gs_entry(0x03, a, b, arena::DATA_TAGS);
             c.cmp_imm(a, room);
-            (c.jcc_away(ABOVE), None)
+            c.jcc_away(ABOVE)
         };
-        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
         let time = self.time_in(a, before - 1);
         let c = &mut self.out.code;
         c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
-        let words = access_words(group.span, before, &members);
-        self.tracer.cold.push(Cold::Accesses { from, back, a, b, address, words });
+        let words = access_words(&members);
+        let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
+        let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
+        self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
     }
 
     /// Emits what was left for later.
     pub(super) fn cold_parts(&mut self) {
-        let parts = std::mem::take(&mut self.tracer.cold);
-        for part in parts {
+        for part in std::mem::take(&mut self.tracer.cold) {
             let c = &mut self.out.code;
             match part {
                 Cold::Fetch { from, back, lines, before, site } => {
@@ -521,23 +538,78 @@ impl Emitter<'_> {
                     let go_on = back as i32 - c.pos() as i32;
                     c.words(&fetch_words(site, before, lines, go_on));
                 }
-                Cold::Accesses { from, back, a, b, address, mut words } => {
+                Cold::Accesses { from, back, cache, group } => {
                     c.patch_here(from);
-                    match address {
-                        Some((place, offset)) => self.access_address(&place, offset, a, b),
-                        None => c.gs_entry(0x2b, a, b, arena::DATA_TAGS),
+                    let back = c.base + back as u64;
+                    let Unsettled { ref place, offset, a, b, live, .. } = group;
+                    if live {
+                        self.save_flags(b);
+                        self.access_address(place, offset, a, b);
+                        self.entry_of(a, b, cache);
+                        self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
                     }
+                    let settled = self.settle(group, cache);
                     let c = &mut self.out.code;
-                    c.store_gs(Scratch::WalkAddress as u32, a);
-                    let what = c.lea_ahead(b);
-                    c.store_gs(Scratch::WalkWhat as u32, b);
-                    c.jmp_gs(Scratch::AccessWalk as u32);
-                    c.patch_here(what);
-                    words[0] = (back as i32 - c.pos() as i32) as u32;
-                    c.words(&words);
+                    if live {
+                        settled.into_iter().for_each(|field| c.patch_here(field));
+                        self.restore_flags(b);
+                        let c = &mut self.out.code;
+                        let field = c.jmp_away();
+                        c.patch_rel32(field, back);
+                    } else {
+                        settled.into_iter().for_each(|field| c.patch_rel32(field, back));
+                    }
                 }
             }
         }
+    }
+
+    /// Into `b`: the entry of address `a`.
+    fn entry_of(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) {
+        if self.tracer.extract {
+            self.out.code.extract(b, a, Scratch::EntryBits);
+        } else {
+            self.out.code.entry(b, a, cache.line.trailing_zeros());
+        }
+    }
+
+    /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
+    /// it goes on.
+    fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
+        let Unsettled { place, offset, span, a, b, before, words, clock, .. } = group;
+        let mut walk = Vec::new();
+        let mut settled = Vec::new();
+        if span > 1 {
+            let c = &mut self.out.code;
+            c.cmp_imm(a, cache.line as i32 - 1);
+            walk.push(c.jcc_away(ABOVE));
+            // The first one. (It has its time even if the other one is walked, and it too, once more.)
+            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.time(a, clock, before);
+            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
+            c.lea_disp(a, a, cache.line as i32);
+            self.entry_of(a, b, cache);
+            let c = &mut self.out.code;
+            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            walk.push(c.jcc_away(NE));
+            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.time(a, clock, before - 1);
+            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            settled.push(c.jmp_away());
+            walk.into_iter().for_each(|field| c.patch_here(field));
+        }
+        self.access_address(&place, offset, a, b);
+        let c = &mut self.out.code;
+        c.store_gs(Scratch::WalkAddress as u32, a);
+        let what = c.lea_ahead(b);
+        c.store_gs(Scratch::WalkWhat as u32, b);
+        c.jmp_gs(Scratch::AccessWalk as u32);
+        c.patch_here(what);
+        c.words(&[4 * words.len() as u32]);
+        c.words(&words[1..]);
+        settled.push(c.jmp_away());
+        settled
     }
 
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its
@@ -824,4 +896,16 @@ impl Emitter<'_> {
 /// The register's name for the encoder.
 fn register(r: Gpr) -> Register {
     Register::RAX + u32::from(r.0)
+}
+
+impl Asm {
+    /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
+    fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
+        if clock.is_none() {
+            self.load_gs(to, Scratch::Clock as u32);
+        }
+        if before > 0 || clock.is_some() {
+            self.lea_disp(to, clock.unwrap_or(to), -(before as i32));
+        }
+    }
 }
