@@ -91,6 +91,16 @@ fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                 let callee = 1 + random(functions);
                 let target = if random(2) == 0 { at(running as u32, 0x60) } else { at(callee as u32, 0) };
                 let sp = if stack.len() > 1 && random(4) > 0 { sp } else { sp - 8 * random(2) };
+                if target & 0xff == 0 && random(3) == 0 {
+                    // Through its stub.
+                    let stub = callee as u32 + 10;
+                    walk.tell(Step { kind: StepKind::Jump, target: at(stub, 0), ..block }, sp, 0);
+                    let site = program.id(at(stub, 4));
+                    let (cell, cost) = (stub * 8, 2);
+                    walk.tell(Step { kind: StepKind::JumpIndirect, cell, cost, site, target: 0 }, sp, target);
+                    stack.last_mut().expect("never empty").0 = callee;
+                    continue;
+                }
                 if target & 0xff == 0 {
                     stack.last_mut().expect("never empty").0 = callee;
                 }
