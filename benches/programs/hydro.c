@@ -5,8 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 500, STEPS = 10, VARS = 4 };
+enum { N = 500, VARS = 4 };
 static const double gamma_gas = 1.4;
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 /* Density, momentum along x and y, energy. */
 static double (*grid)[N][N];
@@ -34,7 +39,7 @@ __attribute__((noinline)) static void primitive(int normal, int other)
         q[0][i] = r;
         q[1][i] = un;
         q[2][i] = ut;
-        q[3][i] = fmax((gamma_gas - 1) * (u[3][i] - 0.5 * r * (un * un + ut * ut)), 1e-10);
+        q[3][i] = larger((gamma_gas - 1) * (u[3][i] - 0.5 * r * (un * un + ut * ut)), 1e-10);
     }
 }
 
@@ -71,14 +76,14 @@ __attribute__((noinline)) static void trace(double ratio)
 __attribute__((noinline)) static void riemann(void)
 {
     for (int i = 2; i < N + 3; i++) {
-        double rl = fmax(left[0][i], 1e-10), ul = left[1][i], pl = fmax(left[3][i], 1e-10);
-        double rr = fmax(right[0][i], 1e-10), ur = right[1][i], pr = fmax(right[3][i], 1e-10);
+        double rl = larger(left[0][i], 1e-10), ul = left[1][i], pl = larger(left[3][i], 1e-10);
+        double rr = larger(right[0][i], 1e-10), ur = right[1][i], pr = larger(right[3][i], 1e-10);
         double p = 0.5 * (pl + pr);
         double wl = 0, wr = 0;
         for (int n = 0; n < 3; n++) {
             wl = sqrt(rl * (gamma_gas * pl + 0.5 * (gamma_gas + 1) * (p - pl)));
             wr = sqrt(rr * (gamma_gas * pr + 0.5 * (gamma_gas + 1) * (p - pr)));
-            p = fmax((wr * pl + wl * pr + wl * wr * (ul - ur)) / (wl + wr), 1e-10);
+            p = larger((wr * pl + wl * pr + wl * wr * (ul - ur)) / (wl + wr), 1e-10);
         }
         double un = (wl * ul + wr * ur + pl - pr) / (wl + wr);
         int from_left = un > 0;
@@ -115,7 +120,7 @@ __attribute__((noinline)) static void sweep(int column, double ratio)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     grid = malloc(VARS * sizeof *grid);
     if (!grid)
@@ -126,7 +131,8 @@ int main(void)
             grid[1][i][k] = grid[2][i][k] = 0;
             grid[3][i][k] = i < 20 && k < 20 ? 10 : 0.1;
         }
-    for (int step = 0; step < STEPS; step++) {
+    int steps = argc > 1 ? atoi(argv[1]) : 10;
+    for (int step = 0; step < steps; step++) {
         sweep(0, 0.1);
         sweep(1, 0.1);
     }

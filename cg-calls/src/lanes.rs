@@ -12,17 +12,22 @@ use crate::contexts::PathId;
 use crate::hash::FastMap;
 use crate::thread::{Step, StepKind};
 
-/// What a record means.
+/// What a record means, and how often it was executed by one node.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
+#[repr(C, align(16))]
 pub(crate) struct Lane {
-    pub(crate) kind: StepKind,
+    /// The node, marked by [`Lane::NOT_A_BLOCK`] if it is a transfer of control.
+    pub(crate) tag: u32,
     pub(crate) cost: u32,
-    pub(crate) nodes: [u32; 2],
-    pub(crate) counts: [u64; 2],
+    pub(crate) count: u64,
 }
 
-const _: () = assert!(size_of::<Lane>() == 32);
+const _: () = assert!(size_of::<Lane>() == 16);
+
+impl Lane {
+    /// So that one comparison tells that a record is a block, and that of the right node.
+    pub(crate) const NOT_A_BLOCK: u32 = 1 << 31;
+}
 
 /// How a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +36,8 @@ pub(crate) enum RouteKind {
     Call,
     /// A call of a skipped stub.
     Stub,
+    /// A jump to a skipped stub.
+    JumpToStub,
     /// The jump out of that stub; the site is the one of the call.
     Through,
     /// A jump that is a call.
@@ -68,13 +75,20 @@ pub(crate) struct Route {
     /// The arc to each level, if it is known. (To a stub: the row of what is skipped.)
     pub(crate) arcs: [u32; LEVELS],
     pub(crate) returns_to: u64,
+    /// The level that it led to the last time.
+    pub(crate) last: u32,
 }
 
 impl Route {
-    /// The node of the callee and the arc to it, if that is its `active`th level and known.
+    /// The callee's level of recursion, counted from 0, if it is its `active`th call that is going on.
     #[inline]
-    pub(crate) fn leads_to(&self, active: u32) -> Option<(u32, u32)> {
-        let level = active.min(self.recursions).wrapping_sub(1);
+    pub(crate) fn level(&self, active: u32) -> u32 {
+        active.min(self.recursions).wrapping_sub(1)
+    }
+
+    /// The node of the callee and the arc to it on a level, if that is known.
+    #[inline]
+    pub(crate) fn leads_to(&self, level: u32) -> Option<(u32, u32)> {
         let arc = *self.arcs.get(level as usize)?;
         (arc != NONE).then_some((self.first_node + level, arc))
     }
@@ -119,6 +133,15 @@ impl Routes {
         Some(number)
     }
 
+    /// The route `number` leads to this level now.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn turn(&mut self, number: u32, level: u32) {
+        if let Some(route) = self.all.get_mut(number as usize) {
+            route.last = level;
+        }
+    }
+
     #[inline]
     pub(crate) fn get(&self, number: u32) -> Option<&Route> {
         self.all.get(number as usize)
@@ -145,31 +168,41 @@ impl Routes {
 
 /// Where a lane leads.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
 pub(crate) struct LaneWays {
-    /// By parity of the node: the route of its direct call or jump the last time.
-    pub(crate) last: [u32; 2],
+    pub(crate) kind: StepKind,
     pub(crate) site: SiteId,
+    /// By parity of the node: the route the last time.
+    pub(crate) last: [u32; 2],
     /// If it is direct.
     pub(crate) target: u64,
+    pub(crate) cell: u32,
 }
 
 /// All lanes of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
-    pub(crate) lanes: Vec<Lane>,
+    /// For even nodes and for odd ones.
+    pub(crate) lanes: [Vec<Lane>; 2],
     pub(crate) ways: Vec<LaneWays>,
-    /// The cells of lanes.
-    pub(crate) cells: Vec<u32>,
 }
 
 impl Lanes {
     /// Learns of more steps.
     pub(crate) fn grow(&mut self, steps: &[Step]) {
-        let Some(new) = steps.get(self.lanes.len()..) else { return };
+        let Some(new) = steps.get(self.ways.len()..) else { return };
         for step in new {
-            self.lanes.push(Lane { kind: step.kind, cost: step.cost, nodes: [NONE; 2], counts: [0; 2] });
-            self.ways.push(LaneWays { last: [NONE; 2], site: step.site, target: step.target });
-            self.cells.push(step.cell);
+            let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
+            self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
+            let Step { kind, site, target, cell, .. } = *step;
+            self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, cell });
         }
+    }
+
+    /// The node that executions in lane `number` belong to, and how many those are; there are none then.
+    pub(crate) fn empty(&mut self, parity: usize, number: usize) -> (u32, u64) {
+        let lane = &mut self.lanes[parity][number];
+        let node = if self.ways[number].kind == StepKind::Block { lane.tag } else { lane.tag & !Lane::NOT_A_BLOCK };
+        (node, std::mem::take(&mut lane.count))
     }
 }

@@ -93,15 +93,16 @@ impl Stack {
         self.depth.checked_sub(1).map(|i| &self.frames[i])
     }
 
-    /// All frames with room for some more, and a reading for each, where there is one cost only; and how many of them count,
-    /// which [`Stack::set_depth`] changes.
-    pub(crate) fn all_of_one(&mut self) -> (&mut [Frame], &mut [u64], usize) {
+    /// All frames with room for some more, and a reading for each; and how many of them count, which [`Stack::set_depth`]
+    /// changes.
+    pub(crate) fn all_of(&mut self) -> (&mut [Frame], &mut [u64], usize) {
         let room = self.depth + ROOM;
         if self.frames.len() < room {
             self.frames.resize(room + self.depth, Frame::NONE);
         }
-        if self.entered.len() < self.frames.len() {
-            self.entered.resize(self.frames.len(), 0);
+        let readings = self.frames.len() * self.costs;
+        if self.entered.len() < readings {
+            self.entered.resize(readings, 0);
         }
         (&mut self.frames, &mut self.entered, self.depth)
     }

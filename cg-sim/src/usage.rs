@@ -202,10 +202,14 @@ impl First {
 /// The last-level cache of one process.
 #[derive(Clone, Debug)]
 pub struct UsageLastLevel {
-    lru: SlotLru,
-    /// By slot.
+    /// Line numbers by slot, and when each was used last; all start as line 0.
+    lines: Box<[u64]>,
+    times: Box<[u64]>,
     uses: Box<[Use]>,
     owners: Box<[Option<Owner>]>,
+    clock: u64,
+    set_mask: u64,
+    assoc: usize,
     line: u32,
 }
 
@@ -213,19 +217,35 @@ impl UsageLastLevel {
     /// An empty one.
     #[must_use]
     pub fn new(geometries: &Geometries) -> Self {
-        let lru = SlotLru::new(geometries.ll);
-        let (uses, owners) = (vec![Use::default(); lru.len()].into(), vec![None; lru.len()].into());
-        Self { lru, uses, owners, line: geometries.ll.line() }
+        let ll = geometries.ll;
+        let count = (ll.sets() * ll.assoc()) as usize;
+        Self {
+            lines: vec![0; count].into(),
+            times: vec![0; count].into(),
+            uses: vec![Use::default(); count].into(),
+            owners: vec![None; count].into(),
+            clock: 0,
+            set_mask: u64::from(ll.sets()) - 1,
+            assoc: ll.assoc() as usize,
+            line: ll.line(),
+        }
     }
 
     /// A line that missed its first level. Returns its slot, and whether it was there.
     fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
-        let (slot, hit) = self.lru.touch(line);
-        if !hit {
-            let owner = residents.loaded(Level::LastLevel);
-            self.replace(slot, Some(owner), collecting, residents);
+        let start = (line & self.set_mask) as usize * self.assoc;
+        let of_set = start..start + self.assoc;
+        self.clock += 1;
+        if let Some(at) = self.lines[of_set.clone()].iter().position(|l| *l == line) {
+            self.times[start + at] = self.clock;
+            return ((start + at) as u32, true);
         }
-        (slot as u32, hit)
+        let times = self.times[of_set].iter().enumerate();
+        let slot = start + times.min_by_key(|(_, time)| **time).map_or(0, |(at, _)| at);
+        (self.lines[slot], self.times[slot]) = (line, self.clock);
+        let owner = residents.loaded(Level::LastLevel);
+        self.replace(slot, Some(owner), collecting, residents);
+        (slot as u32, false)
     }
 
     fn replace(&mut self, slot: usize, owner: Option<Owner>, collecting: bool, residents: &mut impl Residents) {

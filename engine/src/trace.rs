@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
-use crate::slots::Segment;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
+use crate::slots::Segment;
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 3;
@@ -163,6 +163,8 @@ pub enum SiteKind {
         groups: u8,
         /// Accesses in all.
         members: u8,
+        /// The block that it begins, if blocks are told: it is executed.
+        tells: Option<u32>,
     },
     /// An access of the stretch before. No records.
     Member {

@@ -80,7 +80,8 @@ impl Modelled {
     fn record(&mut self, number: usize, record: &[u32]) {
         let site = self.sites[number];
         match site.kind {
-            SiteKind::Stretch { instructions, bytes, groups, members } => {
+            SiteKind::Stretch { instructions, bytes, groups, members, tells } => {
+                assert_eq!(tells, None, "no calls are recorded");
                 let m = self.caches.fetch(site.addr.0, bytes.into());
                 let mut found = self.found.lock().unwrap();
                 found.fetched += u64::from(instructions);

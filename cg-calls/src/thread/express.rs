@@ -42,19 +42,19 @@ pub struct Step {
 }
 
 #[inline]
-fn long(low: u32, high: u32) -> u64 {
+pub(super) fn long(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
 /// Words that are looked at together: the longest ordinary record, twice.
-const AHEAD: usize = 10;
+pub(super) const AHEAD: usize = 10;
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
     /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole
     /// records. `steps` may only ever grow.
     pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
-        if self.lanes.lanes.len() < steps.len() {
+        if self.lanes.ways.len() < steps.len() {
             self.lanes.grow(steps);
         }
         let mut rest = words;
@@ -74,42 +74,50 @@ impl Calls {
         let jumps = self.config.collect_jumps;
         let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return false };
         let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
-        let (frames, entered, mut depth) = stack.all_of_one();
+        let (frames, entered, mut depth) = stack.all_of();
         let (mut path, mut node) = (self.path, self.node);
         // What the meter reads.
         let mut reading = now.wrapping_sub(ahead);
         // The stack pointer of the top frame: whatever is above it has left that.
         let mut top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
         let mut rest = *words;
-        let mut blocks = 0;
+        let mut blocks = 0u64;
         let mut full = false;
-        while let Some(ahead) = rest.first_chunk::<AHEAD>() {
-            let number = ahead[0] as usize;
-            let Some(lane) = lanes.lanes.get_mut(number) else { break };
+        loop {
+            // Blocks first: most records are.
             let parity = (node & 1) as usize;
-            let cost = u64::from(lane.cost);
-            if lane.nodes[parity] != node {
-                if lane.kind == StepKind::Other {
-                    break;
+            let here = &mut lanes.lanes[parity][..];
+            let run = rest.iter().take_while(|&&number| match here.get_mut(number as usize) {
+                Some(lane) if lane.tag == node => {
+                    lane.count += 1;
+                    reading += u64::from(lane.cost);
+                    true
                 }
+                _ => false,
+            });
+            let run = run.count();
+            blocks += run as u64;
+            rest = &rest[run..];
+            let Some(ahead) = rest.first_chunk::<AHEAD>() else { break };
+            let number = ahead[0] as usize;
+            let (Some(lane), Some(ways)) = (here.get_mut(number), lanes.ways.get_mut(number)) else { break };
+            let cost = u64::from(lane.cost);
+            let kind = ways.kind;
+            if kind == StepKind::Other {
+                break;
+            }
+            if lane.tag != node | Lane::NOT_A_BLOCK {
                 book.adopt(lanes, number, node);
                 continue;
             }
-            if lane.kind == StepKind::Block {
-                lane.counts[parity] += 1;
-                reading += cost;
-                rest = &rest[1..];
-                blocks += 1;
-                continue;
-            }
             let sp = long(ahead[1], ahead[2]);
-            if lane.kind == StepKind::Return {
+            if kind == StepKind::Return {
                 // Frames that were made by ordinary calls, and at least one.
                 let Some(last) = depth.checked_sub(1).filter(|_| top < sp) else { break };
                 let below = last.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
                 let frame = &frames[last];
                 if frame.way == Leave::Plain && below >= sp {
-                    lane.counts[parity] += 1;
+                    lane.count += 1;
                     reading += cost;
                     (path, node) = (frame.path, frame.node);
                     book.arcs.counts[frame.arc as usize * 2 + 1] += reading.wrapping_sub(entered[last]);
@@ -120,7 +128,7 @@ impl Calls {
                     if !returns(&frames[..depth], sp) {
                         break;
                     }
-                    lane.counts[parity] += 1;
+                    lane.count += 1;
                     reading += cost;
                     while top < sp {
                         let frame = &frames[depth - 1];
@@ -137,11 +145,9 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
-            let kind = lane.kind;
-            if top < sp || kind == StepKind::Other {
+            if top < sp {
                 break;
             }
-            let ways = &mut lanes.ways[number];
             let direct = matches!(kind, StepKind::Call | StepKind::Jump);
             let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
             let length = if direct { 3 } else { 5 };
@@ -151,53 +157,60 @@ impl Calls {
                     break;
                 }
                 if quiet.knows(ways.site, target) {
-                    lane.counts[parity] += 1;
+                    lane.count += 1;
                     reading += cost;
                     rest = &rest[length..];
                     blocks += 1;
                     continue;
                 }
             }
-            let fits = |r: &&Route| direct && r.node == node && r.path == path;
-            let route = match routes.get(ways.last[parity]).filter(fits) {
-                Some(route) => route,
-                None => {
-                    let kind = if is_jump { RouteKind::Jump } else { RouteKind::Call };
-                    let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
-                    let stub = RouteKey { kind: RouteKind::Stub, ..key };
-                    let found = routes.find(&key).or_else(|| if is_jump { None } else { routes.find(&stub) });
-                    let Some(found) = found else { break };
-                    ways.last[parity] = found;
-                    let Some(route) = routes.get(found) else { break };
-                    route
-                }
+            // Found without the help of the node, so that the processor need not know that yet to go on.
+            let fits = |number: u32| routes.get(number).is_some_and(|r| r.node == node && r.path == path);
+            let number_of_route = if direct && fits(ways.last[0]) {
+                ways.last[0]
+            } else if direct && fits(ways.last[1]) {
+                ways.last[1]
+            } else {
+                let [kind, stub] =
+                    if is_jump { [RouteKind::Jump, RouteKind::JumpToStub] } else { [RouteKind::Call, RouteKind::Stub] };
+                let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
+                let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
+                let Some(found) = found else { break };
+                ways.last[parity] = found;
+                found
             };
+            let Some(route) = routes.get(number_of_route) else { break };
             if depth + 2 > frames.len() {
                 full = true;
                 break;
             }
-            if route.kind == RouteKind::Stub {
+            // A jump pushes nothing.
+            let sp = if is_jump && depth > 0 { top } else { sp };
+            if matches!(route.kind, RouteKind::Stub | RouteKind::JumpToStub) {
                 // And the jump from it.
                 let (row, returns_to) = (route.arcs[0], route.returns_to);
                 let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
                 let next = *next as usize;
-                let Some(jump) = lanes.lanes.get(next).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
-                let added = u64::from(jump.cost);
+                let (site, Some(jump)) = (ways.site, lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect))
+                else {
+                    break;
+                };
+                let added = u64::from(here[next].cost);
                 let key = RouteKey {
                     kind: RouteKind::Through,
-                    site: lanes.ways[number].site.0,
-                    jump: lanes.ways[next].site.0,
+                    site: site.0,
+                    jump: jump.site.0,
                     target: long(*to_low, *to_high),
                     path,
                     node,
                 };
                 let Some(route) = routes.find(&key).and_then(|n| routes.get(n)) else { break };
                 let active = functions[route.function as usize].active + 1;
-                let Some((to_node, arc)) = route.leads_to(active) else { break };
-                if row == NONE || long(*sp_low, *sp_high) != sp {
+                let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
+                if row == NONE || sp < long(*sp_low, *sp_high) {
                     break;
                 }
-                lanes.lanes[number].counts[parity] += 1;
+                here[number].count += 1;
                 reading += cost;
                 let (arc_of_stub, way) = (NONE, Leave::Other);
                 frames[depth] = Frame { sp, returns_to, arc: arc_of_stub, function: NONE, path, node, skip: NONE, way };
@@ -217,13 +230,17 @@ impl Calls {
             }
             let function = route.function;
             let active = functions[function as usize].active + 1;
-            let Some((to_node, arc)) = route.leads_to(active) else { break };
-            lane.counts[parity] += 1;
+            let level = route.last;
+            if route.level(active) != level {
+                let level = route.level(active);
+                routes.turn(number_of_route, level);
+                continue;
+            }
+            let Some((to_node, arc)) = route.leads_to(level) else { break };
+            lane.count += 1;
             reading += cost;
             functions[function as usize].active = active;
             book.arcs.counts[arc as usize * 2] += 1;
-            // A jump pushes nothing.
-            let sp = if is_jump && depth > 0 { top } else { sp };
             let frame = &mut frames[depth];
             frame.sp = sp;
             frame.returns_to = route.returns_to;
@@ -249,7 +266,7 @@ impl Calls {
 
 /// Whether a return to the stack pointer `sp` pops frames of ordinary calls alone.
 #[inline(never)]
-fn returns(frames: &[Frame], sp: u64) -> bool {
+pub(super) fn returns(frames: &[Frame], sp: u64) -> bool {
     let mut leaving = frames.iter().rev();
     while let Some(frame) = leaving.next().filter(|f| f.sp < sp) {
         let fine = match frame.way {

@@ -169,9 +169,10 @@ impl Calls {
             if self.skip == NONE {
                 let row = if way.arc == NONE { self.book.skips.row((site, self.node)) } else { way.arc };
                 self.ways.at(at).arc = row;
-                if how == Some(RouteKind::Call) {
+                if let Some(how) = how {
                     let way = Way { arc: row, ..way };
-                    self.remember(RouteKind::Stub, (site, NONE), &way, returns_to, 0);
+                    let kind = if how == RouteKind::Jump { RouteKind::JumpToStub } else { RouteKind::Stub };
+                    self.remember(kind, (site, NONE), &way, returns_to, 0);
                 }
                 self.set_skip(row, now);
             }
@@ -228,6 +229,7 @@ impl Calls {
             function: way.to_function,
             arcs: [NONE; LEVELS],
             returns_to,
+            last: 0,
         };
         self.routes.remember(key, route, level, way.arc);
     }

@@ -160,6 +160,8 @@ impl Emitter<'_> {
             bytes: stretch.bytes,
             groups: stretch.groups.len() as u8,
             members: members as u8,
+            // The first one of its block.
+            tells: self.teller.block().filter(|_| i == 0),
         };
         let site = self.trace_site(insn, kind);
         for (n, group) in stretch.groups.iter().enumerate() {
@@ -207,5 +209,6 @@ impl Emitter<'_> {
             self.restore_flags(b);
         }
         self.give_back(taken);
+        self.block_told_early();
     }
 }

@@ -190,7 +190,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
-        self.teller = calls::Teller::new(settings.calls);
+        self.teller = calls::Teller::new(settings.calls, settings.every.is_some());
         self
     }
 

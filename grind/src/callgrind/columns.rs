@@ -3,6 +3,7 @@
 //! Callgrind's rules, which are not cachegrind's: a modification is a write; an access that misses the last level counts as a
 //! miss of both levels.
 
+use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
 use cg_sim::writeback::Outcome;
 use grind_engine::StaticEvents;
@@ -22,11 +23,16 @@ pub enum Missed {
     Indirect,
 }
 
+/// Lengths of rows that the fast loop is made for.
+pub const STRIDES: [usize; 3] = [8, 16, 24];
+
 /// The columns of a run. Column 0 is Ir.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     /// How many there are.
     pub width: usize,
+    /// How many a row has in memory: with records of misses there are zeros behind the last one.
+    pub stride: usize,
     /// Dr, which Dw follows.
     pub accesses: Option<usize>,
     /// I1mr, which those of reads, writes, and of the last level follow.
@@ -47,15 +53,20 @@ impl Columns {
     pub fn of(events: EventSet) -> Columns {
         let names = events.names();
         let at = |name: &str| names.iter().position(|n| n == name);
-        Columns {
+        let mut columns = Columns {
             width: names.len(),
+            stride: names.len(),
             accesses: at("Dr"),
             misses: at("I1mr"),
             branches: at("Bc"),
             uses: at("AcCost1"),
             bus: at("Ge"),
             system_calls: at("sysCount"),
+        };
+        if columns.simulated() && columns.uses.is_none() {
+            columns.stride = STRIDES.into_iter().find(|s| *s >= columns.width).unwrap_or(columns.width);
         }
+        columns
     }
 
     /// Whether caches or branches are simulated.
@@ -83,10 +94,34 @@ impl Columns {
         trimmed(costs)
     }
 
+    /// Where the costs of executions stand, as [`Columns::packed`] has them.
+    #[must_use]
+    pub fn places(&self) -> PackedPlaces {
+        let (dr, bc) = (self.accesses.unwrap_or(0), self.branches.unwrap_or(0));
+        let dw = self.accesses.map_or(0, |dr| dr + 1);
+        let bi = self.branches.map_or(0, |bc| bc + 2);
+        [0, dr, dw, bc, bi, self.bus.unwrap_or(0)]
+    }
+
+    /// A row that executions cost in one word, if it fits.
+    #[must_use]
+    pub fn packed(&self, row: &[u64]) -> Option<Packed> {
+        let of = |at: Option<usize>| at.and_then(|at| row.get(at)).copied().unwrap_or(0);
+        let (dr, bc) = (self.accesses, self.branches);
+        Packed::new([of(Some(0)), of(dr), of(dr.map(|at| at + 1)), of(bc), of(bc.map(|at| at + 2)), of(self.bus)])
+    }
+
     /// What a miss costs that `outcome` answered (anything, for branches). Zeros at the end are left out.
     #[must_use]
     pub fn miss(&self, missed: Missed, outcome: Outcome) -> Vec<u64> {
         let mut costs = vec![0; self.width];
+        self.missed(missed, outcome, |event| costs[event] = 1);
+        trimmed(costs)
+    }
+
+    /// The same, one column after the other.
+    #[inline]
+    pub fn missed(&self, missed: Missed, outcome: Outcome, mut tell: impl FnMut(usize)) {
         let port = match missed {
             Missed::Fetch => Some(0),
             Missed::Read => Some(1),
@@ -94,15 +129,17 @@ impl Columns {
             Missed::Conditional | Missed::Indirect => None,
         };
         match (port, self.misses, self.branches) {
-            (Some(port), Some(first), _) => {
-                for level in 0..outcome as usize {
-                    costs[first + 3 * level + port] = 1;
-                }
-            }
-            (None, _, Some(bc)) => costs[bc + if missed == Missed::Conditional { 1 } else { 3 }] = 1,
+            (Some(port), Some(first), _) => (0..outcome as usize).for_each(|level| tell(first + 3 * level + port)),
+            (None, _, Some(bc)) => tell(bc + if missed == Missed::Conditional { 1 } else { 3 }),
             _ => {}
         }
-        trimmed(costs)
+    }
+
+    /// From this column on, [`Columns::execution`] has nothing but zeros.
+    #[must_use]
+    pub fn of_executions(&self) -> usize {
+        let ends = [self.accesses.map(|dr| dr + 2), self.branches.map(|bc| bc + 3), self.bus.map(|ge| ge + 1)];
+        ends.into_iter().flatten().max().unwrap_or(1)
     }
 }
 

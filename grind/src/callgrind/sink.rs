@@ -156,10 +156,10 @@ impl Recorder {
         desk: Desk,
     ) -> Self {
         let columns = Columns::of(events);
-        let config = Config { contexts: true, ..settings.config(columns.width) };
-        let used = caches.zip(columns.uses).and_then(|(caches, first)| {
+        let config = Config { contexts: true, ..settings.config(columns.stride) };
+        let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
-            Used::new(caches, first, settings.cache_use == CacheUse::SelfOnly).ok()
+            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly).ok()
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
@@ -197,7 +197,7 @@ impl Process {
             used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.width);
+        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.stride);
         process
     }
 
@@ -237,12 +237,13 @@ impl Process {
             simulated.catch_up(&space.sites[self.known_sites..]);
         }
         if let Some(used) = &mut self.used {
-            used.catch_up(&space.sites[self.known_sites..]);
+            let width = self.columns.width;
+            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
-            let kind = match hot.kind {
+            let mut kind = match hot.kind {
                 _ if hot.cell == NOTHING => StepKind::Other,
                 Kind::Block => StepKind::Block,
                 Kind::Call => StepKind::Call,
@@ -252,7 +253,14 @@ impl Process {
                 Kind::Jump(_) => StepKind::Jump,
                 Kind::Executions | Kind::Other => StepKind::Other,
             };
-            let Hot { cell, cost, site, target, .. } = hot;
+            let Hot { cell, mut cost, site, target, .. } = hot;
+            if self.simulated.is_some() {
+                let row = &self.costs[cell as usize * width..][..width];
+                match self.columns.packed(row) {
+                    Some(packed) => cost = packed.word(),
+                    None => kind = StepKind::Other,
+                }
+            }
             self.steps.push(Step { kind, cell, cost, site, target });
         }
         self.known_sites = space.sites.len();
@@ -319,7 +327,7 @@ impl Process {
     fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
         if let Some(used) = &mut self.used {
-            threads.extend(used.settle(self.threads.values_mut()));
+            threads.extend(used.settle(true, self.threads.values_mut()));
         }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
@@ -481,13 +489,17 @@ impl Process {
         let catalogue = lock(&self.catalogue);
         let mut running: Vec<&Thread> = self.threads.values().collect();
         running.sort_by_key(|t| t.number);
+        let counted = |mut costs: Vec<u64>| {
+            costs.truncate(self.columns.width);
+            costs
+        };
         let threads = running.iter().map(|t| {
             let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
                 function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
                 calls: active.calls,
-                cost: active.costs,
+                cost: counted(active.costs),
             });
-            control::Thread { id: t.number, total: t.calls.collected(&t.now), frames: frames.collect() }
+            control::Thread { id: t.number, total: counted(t.calls.collected(&t.now)), frames: frames.collect() }
         });
         let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
         Progress {
@@ -508,7 +520,7 @@ impl Process {
             t.calls.end(&t.now);
             if let Some(used) = &mut self.used {
                 used.thread_ended(&mut t);
-                let late = used.settle(self.threads.values_mut().chain(std::iter::once(&mut t)));
+                let late = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
                 self.ended.extend(late);
                 used.thread_gone(&t);
             }
@@ -641,7 +653,7 @@ impl Sink for Recorder {
             t.now[event] += n;
         };
         spend(t, first, u64::from(call.begins));
-        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.config.costs - first - 1) {
+        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
             let before = t.in_calls[i];
             t.in_calls[i] += time;
             spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);

@@ -166,8 +166,19 @@ impl Process {
         space: &Space,
         words: &'w [u32],
     ) -> &'w [u32] {
+        t.calls.learn_steps(&self.steps);
         let mut rest = words;
-        while let Some((&number, operands)) = rest.split_first() {
+        loop {
+            if t.pause == u64::MAX {
+                let done = match self.columns.stride {
+                    8 => self.fast::<8>(simulated, t, catalogue, rest),
+                    16 => self.fast::<16>(simulated, t, catalogue, rest),
+                    24 => self.fast::<24>(simulated, t, catalogue, rest),
+                    _ => 0,
+                };
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { return rest };
             let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
             if !t.begun {
                 t.begun = true;
@@ -223,8 +234,15 @@ impl Process {
                     continue;
                 }
                 What::Stretch => {
-                    let words = space.sites[number as usize].kind.words();
-                    let Some((record, after)) = rest.split_at_checked(words) else { return &[] };
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    if let SiteKind::Stretch { tells: Some(block), .. } = kind {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        spend(t, self.cell_of_block[block as usize], &self.costs);
+                    }
                     rest = after;
                     self.through(simulated, t, catalogue, space, record);
                     continue;
@@ -232,7 +250,31 @@ impl Process {
             };
             self.missed(simulated, t, catalogue, number, outcome);
         }
-        rest
+    }
+
+    /// Goes through ordinary records, and through misses among them; returns how many words those are.
+    fn fast<const W: usize>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &[u32],
+    ) -> usize {
+        let places = self.columns.places();
+        let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
+            let known = simulated.known.get(number as usize)?;
+            let (outcome, length) = match (known.what, words) {
+                (What::Branch, _) => (Outcome::LastLevel, 1),
+                (What::Fetch, _) => (simulated.last.missed(known.addr, known.size, false), 1),
+                (What::Access, [_, low, high, ..]) => {
+                    (simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write), 3)
+                }
+                _ => return None,
+            };
+            self.columns.missed(known.missed, outcome, |event| now[event] += 1);
+            Some((self.cell_of_miss(simulated, catalogue, number, outcome), length))
+        };
+        t.calls.express_wide(&places, words, &mut t.now, &mut t.blocks, miss)
     }
 
     /// A site has missed its first level (or mispredicted its branch).
@@ -244,19 +286,32 @@ impl Process {
         site: u32,
         outcome: Outcome,
     ) {
+        let cell = self.cell_of_miss(simulated, catalogue, site, outcome);
+        spend(t, cell, &self.costs);
+    }
+
+    /// The cell of a site's miss.
+    #[inline]
+    fn cell_of_miss(
+        &mut self,
+        simulated: &mut Simulated,
+        catalogue: &mut Catalogue,
+        site: u32,
+        outcome: Outcome,
+    ) -> u32 {
         let known = &mut simulated.known[site as usize];
         let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
         if *cell == NO_CELL {
             let costs = self.columns.miss(known.missed, outcome);
-            *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.width);
+            *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.stride);
         }
-        spend(t, *cell, &self.costs);
+        *cell
     }
 
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.width);
+        let cell = self.single_cell(catalogue, addr, self.columns.stride);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

@@ -14,9 +14,9 @@ use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
 use grind_engine::trace::{Done, Site, SiteKind, Special, Target};
 
-use super::simulated::{repeated, told};
+use super::simulated::{repeated, told as tell};
 use super::{Catalogue, Kind, NOTHING, Process, Space, Thread, word};
-use crate::callgrind::columns::Missed;
+use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::desk::Statistics;
 use book::{Book, Numbers};
 use chain::Chain;
@@ -53,25 +53,30 @@ struct Loader {
 /// A stretch of instructions.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The line that it is in, unless it is in two.
-    line: Option<u64>,
+    /// The line that it is in; [`NO_LINE`] if it is in two.
+    line: u64,
     parts: u32,
-    instructions: u32,
-    addr: u64,
-    bytes: u32,
+    instructions: u16,
+    bytes: u16,
     /// The first of its groups, and how many.
     first: u32,
-    groups: u32,
+    groups: u16,
+    /// The block that it tells of, by cell, or [`NO_CELL`]; and what that costs of the first events.
+    cell: u32,
+    costs: [u16; 3],
 }
+
+/// No line has this number.
+const NO_LINE: u64 = u64::MAX;
 
 /// Accesses at known distances.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     /// The number of the first one's site, and how many there are.
     first: u32,
-    count: u32,
+    count: u16,
     /// The last byte of the farthest one.
-    last: u32,
+    last: u16,
     /// Together they touch all bytes up to that.
     solid: bool,
 }
@@ -98,6 +103,8 @@ pub(super) struct Used {
     members: Vec<Member>,
     stretches: Vec<Stretch>,
     groups: Vec<Group>,
+    /// So many columns may have costs of executions.
+    columns: usize,
     /// Whether the thread that ended last was collecting.
     collecting: bool,
     /// For measurements: calls get nothing.
@@ -115,16 +122,16 @@ pub(super) struct ThreadUse {
 }
 
 impl Used {
-    /// Empty caches. `first_event` is the column of AcCost1.
+    /// Empty caches, for a profile with these columns.
     ///
     /// # Errors
     /// When not all caches have lines of the same size.
-    pub(super) fn new(geometries: &Geometries, first_event: usize, self_only: bool) -> Result<Self, LinesDiffer> {
+    pub(super) fn new(geometries: &Geometries, columns: Columns, self_only: bool) -> Result<Self, LinesDiffer> {
         Usage::new(geometries)?;
         Ok(Self {
             geometries: *geometries,
             ll: UsageLastLevel::new(geometries),
-            book: Book::new(first_event),
+            book: Book::new(columns.uses.unwrap_or(columns.width)),
             line_bits: geometries.ll.line_bits(),
             most: geometries.min_line(),
             whats: Vec::new(),
@@ -132,6 +139,7 @@ impl Used {
             members: Vec::new(),
             stretches: Vec::new(),
             groups: Vec::new(),
+            columns: columns.of_executions(),
             collecting: true,
             self_only,
         })
@@ -144,14 +152,20 @@ impl Used {
     }
 
     /// Learns of more sites.
-    pub(super) fn catch_up(&mut self, sites: &[Site]) {
+    pub(super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+        let costs_of_block = |block: usize| {
+            let row = &costs[cell_of_block[block] as usize * width..][..width];
+            std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
+        };
         for site in sites {
             let number = self.whats.len() as u32;
             let mut missed = Missed::Fetch;
             let mut member = Member { offset: 0, size: site.len.into() };
             let what = match site.kind {
-                SiteKind::Stretch { instructions, bytes, groups, .. } => {
-                    self.add_stretch(site.addr.0, instructions.into(), bytes.into(), groups.into());
+                SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
+                    let cell = tells.map_or(NO_CELL, |block| cell_of_block[block as usize]);
+                    let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), cell, costs);
                     What::Stretch(self.stretches.len() as u32 - 1)
                 }
                 SiteKind::Member { group, done, offset, size } => {
@@ -182,20 +196,21 @@ impl Used {
         }
     }
 
-    fn add_stretch(&mut self, addr: u64, instructions: u32, bytes: u32, groups: u32) {
+    fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
         let bits = self.line_bits;
         let within = addr as u32 & ((1 << bits) - 1);
-        let inside = within + bytes <= 1 << bits;
+        let inside = within + u32::from(bytes) <= 1 << bits;
         self.stretches.push(Stretch {
-            line: inside.then_some(addr >> bits),
-            parts: if inside { parts(bits, within, within + bytes - 1) } else { 0 },
+            line: if inside { addr >> bits } else { NO_LINE },
+            parts: if inside { parts(bits, within, within + u32::from(bytes) - 1) } else { 0 },
             instructions,
-            addr,
             bytes,
             first: self.groups.len() as u32,
             groups,
+            cell,
+            costs,
         });
-        self.groups.resize(self.groups.len() + groups as usize, Group::default());
+        self.groups.resize(self.groups.len() + usize::from(groups), Group::default());
     }
 
     fn add_member(&mut self, group: u32, site: u32, member: Member) {
@@ -205,7 +220,7 @@ impl Used {
             group.first = site;
         }
         group.count += 1;
-        group.last = group.last.max(member.offset + member.size - 1);
+        group.last = group.last.max((member.offset + member.size - 1) as u16);
         // Which parts of the line they touch depends on where it lies, unless they leave no byte out.
         let members = self.members[group.first as usize..].iter().chain(std::iter::once(&member));
         let mut bytes = vec![false; group.last as usize + 1];
@@ -219,20 +234,74 @@ impl Used {
     #[inline]
     fn parts_of(&self, group: &Group, offset: u32) -> u32 {
         if group.solid {
-            return parts(self.line_bits, offset, offset + group.last);
+            return parts(self.line_bits, offset, offset + u32::from(group.last));
         }
         let members = &self.members[group.first as usize..][..group.count as usize];
         let of = |m: &Member| parts(self.line_bits, offset + m.offset, offset + m.offset + m.size - 1);
         members.iter().fold(0, |all, m| all | of(m))
     }
 
+    /// Goes through stretches as long as everything hits. Returns how many words it has been through, and what of the next
+    /// record is still to be done: from which group on, and whether it is still to be fetched.
+    #[inline(never)]
+    fn express(
+        &self,
+        usage: &mut Usage,
+        calls: &mut Calls,
+        now: &mut [u64],
+        blocks: &mut u64,
+        words: &[u32],
+    ) -> (usize, Option<(usize, bool)>) {
+        let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
+        let mut sums = [0u64; 3];
+        let mut at = 0;
+        let mut left = None;
+        'records: while let Some(&number) = words.get(at) {
+            let Some(&What::Stretch(stretch)) = self.whats.get(number as usize) else { break };
+            let stretch = &self.stretches[stretch as usize];
+            let end = at + 1 + 2 * usize::from(stretch.groups);
+            let Some(addresses) = words.get(at + 1..end) else { break };
+            if stretch.cell != NO_CELL {
+                *blocks += 1;
+                calls.block(stretch.cell);
+                sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
+            }
+            let fetched = stretch.line != NO_LINE
+                && usage.hit(Port::Fetch, stretch.line, stretch.instructions.into(), stretch.parts);
+            if !fetched {
+                left = Some((0, true));
+                break;
+            }
+            let groups = &self.groups[stretch.first as usize..][..usize::from(stretch.groups)];
+            for (n, (group, address)) in groups.iter().zip(addresses.as_chunks::<2>().0).enumerate() {
+                let address = word(address[0], address[1]);
+                let offset = address as u32 & within;
+                let hit = offset + u32::from(group.last) < line
+                    && usage.hit(
+                        Port::Data,
+                        address >> self.line_bits,
+                        group.count.into(),
+                        self.parts_of(group, offset),
+                    );
+                if !hit {
+                    left = Some((n, false));
+                    break 'records;
+                }
+            }
+            at = end;
+        }
+        now.iter_mut().zip(sums).for_each(|(now, sum)| *now += sum);
+        (at, left)
+    }
+
     /// Takes costs to the books of threads; see [`Book::settle`].
     pub(super) fn settle<'a>(
         &mut self,
+        part: bool,
         threads: impl Iterator<Item = &'a mut Thread>,
     ) -> Vec<(u64, cg_calls::Profile)> {
         let books = threads.filter_map(|t| Some((&t.used.as_ref()?.numbers, &mut t.calls)));
-        self.book.settle(books)
+        self.book.settle(part, books)
     }
 
     /// Forgets all costs.
@@ -367,7 +436,20 @@ impl Process {
         words: &'w [u32],
     ) -> &'w [u32] {
         let mut rest = words;
-        while let Some((&number, operands)) = rest.split_first() {
+        loop {
+            let mut left = (0, true);
+            let mut told = false;
+            if t.begun
+                && t.pause == u64::MAX
+                && used.columns <= 3
+                && let Some(of_thread) = &mut t.used
+            {
+                let (done, rest_of) = used.express(&mut of_thread.usage, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                rest = &rest[done..];
+                told = rest_of.is_some();
+                left = rest_of.unwrap_or(left);
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
             let Some(what) = used.whats.get(number as usize).copied() else { return &[] };
             if !t.begun {
                 t.begun = true;
@@ -375,21 +457,34 @@ impl Process {
             }
             match what {
                 What::Stretch(stretch) => {
-                    let stretch = used.stretches[stretch as usize];
-                    let Some(after) = self.stretch(used, t, catalogue, number, stretch, operands) else { return &[] };
+                    let Stretch { cell, groups, .. } = used.stretches[stretch as usize];
+                    if cell != NO_CELL && !told {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        t.calls.block(cell);
+                        let costs = &self.costs[cell as usize * self.columns.width..][..used.columns];
+                        t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+                    }
+                    let Some((addresses, after)) = operands.split_at_checked(2 * usize::from(groups)) else {
+                        return &[];
+                    };
                     rest = after;
+                    self.stretch(used, t, catalogue, number, stretch, addresses, left);
                 }
                 What::Told => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
                     if t.blocks >= t.pause && hot.cell != NOTHING {
                         return rest;
                     }
-                    let before = t.executions.get(&number).copied();
-                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
+                    let repeats = hot.kind == Kind::Executions;
+                    let before = if repeats { t.executions.get(&number).copied() } else { None };
+                    let Some((after, asks)) = tell(t, hot, &self.costs, catalogue, number, operands) else {
                         return &[];
                     };
                     rest = after;
-                    if hot.kind == Kind::Executions {
+                    if repeats {
                         self.fetched_again(used, t, catalogue, space, number, before);
                     }
                     if asks {
@@ -419,51 +514,50 @@ impl Process {
         rest
     }
 
-    /// The record of a stretch; returns what is behind it.
-    #[inline]
-    fn stretch<'w>(
+    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::express`] says.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn stretch(
         &mut self,
         used: &mut Used,
         t: &mut Thread,
         catalogue: &mut Catalogue,
         number: u32,
-        stretch: Stretch,
-        operands: &'w [u32],
-    ) -> Option<&'w [u32]> {
-        let of_thread = t.used.as_mut()?;
-        let known = stretch
-            .line
-            .is_some_and(|line| of_thread.usage.hit(Port::Fetch, line, stretch.instructions, stretch.parts));
-        if !known {
-            let Stretch { addr, bytes, instructions, .. } = stretch;
-            self.access(used, t, catalogue, number, addr, bytes, instructions);
+        stretch: u32,
+        addresses: &[u32],
+        (from, fetch): (usize, bool),
+    ) {
+        let Stretch { line, parts, instructions, bytes, first, .. } = used.stretches[stretch as usize];
+        let Some(of_thread) = t.used.as_mut() else { return };
+        // (The table of lines knows nothing of one without a number.)
+        if fetch && (line == NO_LINE || !of_thread.usage.hit(Port::Fetch, line, instructions.into(), parts)) {
+            let addr = used.loaders[number as usize].addr;
+            self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
         }
-        let (addresses, after) = operands.split_at_checked(2 * stretch.groups as usize)?;
         let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
-        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate() {
-            let group = used.groups[stretch.first as usize + at];
+        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
+            let group = &used.groups[first as usize + at];
             let address = word(address[0], address[1]);
             let offset = address as u32 & within;
-            let of_thread = t.used.as_mut()?;
-            let hit = offset + group.last < line
+            let Some(of_thread) = t.used.as_mut() else { return };
+            let hit = offset + u32::from(group.last) < line
                 && of_thread.usage.hit(
                     Port::Data,
                     address >> used.line_bits,
-                    group.count,
-                    used.parts_of(&group, offset),
+                    group.count.into(),
+                    used.parts_of(group, offset),
                 );
             if !hit {
+                let group = *group;
                 self.group(used, t, catalogue, group, address);
             }
         }
-        Some(after)
     }
 
     /// The accesses of a group, of which not all are known to hit the same line.
     #[cold]
     #[inline(never)]
     fn group(&mut self, used: &mut Used, t: &mut Thread, catalogue: &mut Catalogue, group: Group, address: u64) {
-        for site in group.first..group.first + group.count {
+        for site in group.first..group.first + u32::from(group.count) {
             let Member { offset, size } = used.members[site as usize];
             self.access(used, t, catalogue, site, address.wrapping_add(offset.into()), size, 1);
         }
@@ -484,7 +578,7 @@ impl Process {
         let at = site as usize;
         let mut loader = used.loaders[at];
         if loader.cell == NO_CELL {
-            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.width);
+            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.stride);
             used.loaders[at].cell = loader.cell;
         }
         let Some(of_thread) = &mut t.used else { return };
@@ -525,9 +619,10 @@ impl Process {
         let which = usize::from(outcome == Outcome::Memory);
         if loader.misses[which] == NO_CELL {
             let costs = self.columns.miss(missed, outcome);
-            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.width);
+            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.stride);
         }
-        super::simulated::spend(t, loader.misses[which], &self.costs);
+        t.calls.block(loader.misses[which]);
+        self.columns.missed(missed, outcome, |event| t.now[event] += 1);
     }
 
     /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
@@ -604,7 +699,7 @@ impl Process {
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.width);
+        let cell = self.single_cell(catalogue, addr, self.columns.stride);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

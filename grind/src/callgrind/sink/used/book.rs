@@ -140,15 +140,20 @@ impl Book {
         self.tree.release(tree::Node::from_number(owner.node), &costs);
     }
 
-    /// Gives all costs to those they belong to: `threads` are those that have not ended; for others there are profiles, with
+    /// Gives all costs to those they belong to, for a part (or because a thread has ended, which is none): `threads` are those that have not ended; for others there are profiles, with
     /// the numbers of their threads.
     pub(super) fn settle<'a>(
         &mut self,
+        part: bool,
         threads: impl Iterator<Item = (&'a Numbers, &'a mut Calls)>,
     ) -> Vec<(u64, Profile)> {
         let mut threads: HashMap<u64, &mut Calls> = threads.map(|(n, calls)| (n.thread, calls)).collect();
         let mut gone: HashMap<u64, Profile> = HashMap::new();
-        self.tree.settle();
+        if part {
+            self.tree.settle();
+        } else {
+            self.tree.settle_calls();
+        }
         let first = self.first_event;
         let row = |costs: &Costs| {
             let mut row = vec![0; first + costs.len()];
