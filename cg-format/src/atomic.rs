@@ -18,7 +18,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
 use nix::unistd::linkat;
 
-/// Why an output file could not be written.
+/// Why an output file could not be written. The system's answer is told by [`std::error::Error::source`] alone.
 #[derive(Debug)]
 pub struct AtomicError {
     /// The file that was asked for.
@@ -31,7 +31,7 @@ pub struct AtomicError {
 
 impl fmt::Display for AtomicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot {} the output file: {}", self.path.display(), self.action, self.cause)
+        write!(f, "{}: cannot {} the output file", self.path.display(), self.action)
     }
 }
 
@@ -245,7 +245,8 @@ mod tests {
             Err(io::Error::other("disk full"))
         })
         .unwrap_err();
-        assert!(error.to_string().ends_with("cannot write the output file: disk full"), "{error}");
+        assert!(error.to_string().ends_with("out: cannot write the output file"), "{error}");
+        assert_eq!(error.cause.to_string(), "disk full");
         assert_eq!(fs::read(&path).unwrap(), b"before");
         assert_eq!(names(folder.path()), ["out"]);
     }
