@@ -58,7 +58,7 @@ fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
 }
 
 fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
-    let outers = model.by_function()?;
+    let outers = model.by_function(&model.by_file()?)?;
     if outers.is_empty() {
         return Ok(());
     }

@@ -117,20 +117,16 @@ impl Model {
         Ok(self.sorted(outers))
     }
 
-    /// Functions above the threshold, each with its files.
-    pub(crate) fn by_function(&self) -> anyhow::Result<Vec<Outer<'_>>> {
+    /// Functions above the threshold, each with its files: `files`, which [`Model::by_file`] gave, the other way round.
+    pub(crate) fn by_function<'a>(&'a self, files: &[Outer<'a>]) -> anyhow::Result<Vec<Outer<'a>>> {
         let mut outers: Vec<Outer<'_>> = Vec::new();
         let mut index: HashMap<&[u8], usize> = HashMap::new();
-        for file in self.profile.files() {
-            for function in file.functions() {
-                if let Some(counts) = self.passing(function)? {
-                    let at = *index.entry(function.name()).or_insert_with(|| {
-                        outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
-                        outers.len() - 1
-                    });
-                    outers[at].inner.push(Inner { name: file.name(), counts });
-                }
-            }
+        for (file, function) in files.iter().flat_map(|file| file.inner.iter().map(move |inner| (file.name, inner))) {
+            let at = *index.entry(function.name).or_insert_with(|| {
+                outers.push(Outer { name: function.name, counts: self.zeros(), inner: Vec::new() });
+                outers.len() - 1
+            });
+            outers[at].inner.push(Inner { name: file, counts: function.counts.clone() });
         }
         if !index.is_empty() {
             for function in self.profile.files().flat_map(|file| file.functions()) {

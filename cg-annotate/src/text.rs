@@ -27,7 +27,7 @@ pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style) -> anyhow
     summary(out, model, style)?;
     let files = model.by_file()?;
     table(out, model, style, &files, &FILES)?;
-    table(out, model, style, &model.by_function()?, &FUNCTIONS)?;
+    table(out, model, style, &model.by_function(&files)?, &FUNCTIONS)?;
     if !style.annotate {
         return Ok(());
     }

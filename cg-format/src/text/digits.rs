@@ -39,7 +39,9 @@ impl Ends {
 }
 
 /// A bit for each of the 64 bytes at `at` that is no digit; behind the text there are none.
-#[inline]
+///
+/// Not in line: loops over numbers need the registers.
+#[inline(never)]
 fn others(text: &[u8], at: usize) -> u64 {
     let Some(block) = text.get(at..).and_then(|text| text.first_chunk::<BLOCK>()) else { return u64::MAX };
     let mut bits = 0;
@@ -137,6 +139,22 @@ mod tests {
                 assert_eq!(number(&text, *start, *end), *value);
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_digit_is_found_everywhere() {
+        let mut seed = 1_u64;
+        for round in 0..2000_u64 {
+            let mut block = [0; BLOCK];
+            for (i, byte) in block.iter_mut().enumerate() {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Every byte at every place, and then mostly digits.
+                *byte = if round < 256 { (round as usize + i) as u8 } else { b'.' + (seed >> 33) as u8 % 14 };
+            }
+            let wanted = (0..BLOCK).filter(|i| !block[*i].is_ascii_digit()).fold(0, |bits, i| bits | 1_u64 << i);
+            assert_eq!(others(&block, 0), wanted, "{block:?}");
+        }
+        assert_eq!(others(&[b'1'; BLOCK], 1), u64::MAX, "behind the text");
     }
 
     #[test]
