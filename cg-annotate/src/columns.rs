@@ -99,8 +99,10 @@ impl<'a> Columns<'a> {
             // A count of 0 without a cumulative percentage has none at all.
             let first = plain.counts().filter(|count| *count != 0).chain(with_cumulative.counts());
             let share = |count| length(|cell| cell.percent(share(self.model, *event, count)));
-            let mut width = Widths::default();
-            width.count = counts().map(|count| length(|cell| cell.commas(count))).max().unwrap_or(0);
+            let mut width = Widths {
+                count: counts().map(|count| length(|cell| cell.commas(count))).max().unwrap_or(0),
+                ..Widths::default()
+            };
             if self.percentages {
                 // The blank and the bracket, or the comma and the blank, before each of them.
                 width.first = first.map(|count| share(count) + 2).max().unwrap_or(0);
