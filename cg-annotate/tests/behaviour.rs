@@ -280,6 +280,17 @@ fn newer_sources_and_lines_past_the_end_are_warned_of() {
 }
 
 #[test]
+fn nothing_of_a_total_that_no_double_holds_is_no_percent() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 100 0\nfl=b.c\nfn=g\n1 100 9007199254740993\n\
+                   summary: 200 9007199254740993\n";
+    fs::write(folder.path().join("p"), profile).unwrap();
+    let report = text(&run(folder.path(), &["--no-annotate", "p"]).stdout);
+    let row = "< 100 (50.0%, 100.0%)                     0   (0.0%, 100.0%)  a.c:f\n";
+    assert!(report.contains(row), "{report}");
+}
+
+#[test]
 fn a_file_without_known_lines_has_one_row_only() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.c"), "one\n").unwrap();
