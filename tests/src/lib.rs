@@ -15,6 +15,7 @@ pub mod costs;
 pub mod profile;
 pub mod random;
 pub mod run;
+pub mod selfcount;
 pub mod simulation;
 pub mod step;
 pub mod tools;
