@@ -363,6 +363,12 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
     Insn { ins, class, live: STATUS, reads, kills, displacement_at, raw }
 }
 
+/// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs
+/// clear the register first to find that out.
+pub(crate) fn may_do_nothing(ins: &Instruction) -> bool {
+    matches!(ins.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
+}
+
 /// The instruction at `pc` that `bytes` begin with.
 pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
     decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)

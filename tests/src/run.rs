@@ -82,7 +82,9 @@ impl<'a> Job<'a> {
     pub fn profiled(&self, profiler: &[String]) -> Profiled {
         let out = tempfile::tempdir().expect("a temporary folder");
         let mut words = profiler.to_vec();
-        words.push(format!("--cachegrind-out-file={}/cg.%p", out.path().display()));
+        let calls = profiler.iter().any(|w| w == "--tool=callgrind");
+        let tool = if calls { "callgrind" } else { "cachegrind" };
+        words.push(format!("--{tool}-out-file={}/cg.%p", out.path().display()));
         words.push(format!("--log-file={}/log.%p", out.path().display()));
         if self.trace_children {
             words.push("--trace-children=yes".into());

@@ -22,7 +22,7 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::decode::{self, Class, Insn, OSZAP, STATUS};
 use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
@@ -403,7 +403,7 @@ impl<'a> Emitter<'a> {
                 }
                 let bit = 1u16 << reg.full_register().number();
                 match u.access() {
-                    OpAccess::Write if reg.size() >= 4 => written |= bit,
+                    OpAccess::Write if reg.size() >= 4 && !decode::may_do_nothing(&insn.ins) => written |= bit,
                     OpAccess::None | OpAccess::NoMemAccess => {}
                     _ => read |= bit,
                 }
