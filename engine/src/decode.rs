@@ -16,7 +16,7 @@ const REQUEST_PREAMBLE: [u8; 16] =
 const REQUEST_LEN: usize = 19;
 
 /// The most instructions in a block.
-const MAX_INSNS: usize = 200;
+pub(crate) const MAX_INSNS: usize = 200;
 
 /// The longest instruction, in bytes.
 const MAX_INSN_LEN: usize = 15;

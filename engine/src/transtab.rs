@@ -55,7 +55,7 @@ pub(crate) struct Block {
     /// Instructions.
     pub(crate) n: u16,
     /// Offset from `cache` from which on its execution has been counted.
-    pub(crate) bump_end: u16,
+    pub(crate) bump_end: u32,
     /// Index of its module.
     pub(crate) module: u32,
     /// Bytes of guest code.
@@ -65,8 +65,8 @@ pub(crate) struct Block {
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
     /// `Held1` to `Held3`. [`NO_REG`]: no such register.
     pub(crate) held: [u8; 3],
-    pub(crate) held_from: u16,
-    pub(crate) held_to: u16,
+    pub(crate) held_from: u32,
+    pub(crate) held_to: u32,
     /// Its number among [`TransTab::trace_blocks`], if executions are told.
     pub(crate) told: Option<u32>,
     /// Its guest code has gone or changed: not to be entered any more.

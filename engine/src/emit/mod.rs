@@ -3,6 +3,8 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
+#[cfg(test)]
+mod bounds;
 mod calls;
 mod contexts;
 mod control;
@@ -349,7 +351,7 @@ impl<'a> Emitter<'a> {
             flows_in: self.here.entry != flow::Entry::Anywhere,
             shapes,
             n: insns.len() as u16,
-            bump_end: (self.bump_end - start) as u16,
+            bump_end: (self.bump_end - start) as u32,
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,

@@ -214,6 +214,7 @@ impl Hub<'_> {
             return self.deliver(t, signal);
         }
         if !caught(tid, signal) {
+            self.call_again(&t, signal);
             let _ = t.resume(How::Continue, signal);
             return;
         }
