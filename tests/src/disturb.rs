@@ -82,7 +82,8 @@ pub fn end(child: Child) -> u64 {
     let pid = nix::unistd::Pid::from_raw(child.id().try_into().expect("a process id"));
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it still runs");
     let output = child.wait_with_output().expect("its output");
-    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+    // It says nothing if it has not even begun.
+    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
 }
 
 fn program() -> &'static Path {

@@ -54,13 +54,15 @@ pub struct Job<'a> {
     pub limit: Duration,
     /// Whether children that execute other programs are profiled too.
     pub trace_children: bool,
+    /// Whether it is interrupted all the time under a profiler, see [`disturb`].
+    pub disturbed: bool,
 }
 
 impl<'a> Job<'a> {
     /// A job with a limit of one minute that does not follow children.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        Job { words, dir, limit: Duration::from_secs(60), trace_children: false }
+        Job { words, dir, limit: Duration::from_secs(60), trace_children: false, disturbed: disturb::wanted() }
     }
 
     /// Runs it natively.
@@ -90,7 +92,7 @@ impl<'a> Job<'a> {
             words.push("--trace-children=yes".into());
         }
         words.extend(self.words.iter().cloned());
-        let outcome = run(&words, self.dir, self.limit, disturb::wanted());
+        let outcome = run(&words, self.dir, self.limit, self.disturbed);
         let mut profiles = Vec::new();
         let mut log = String::new();
         for entry in fs::read_dir(out.path()).expect("the temporary folder") {

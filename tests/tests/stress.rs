@@ -6,13 +6,19 @@
 //!
 //! `GRIND_STRESS_SECONDS` (60) is how long the threads run, `GRIND_STRESS_FORKS` (5000) how many processes there are. In CI the
 //! same runs with a second and 200 forks.
+//!
+//! All of the semantics and the real commands can be interrupted a thousand times a second, too (`disturb`):
+//!
+//! ```text
+//! GRIND_DISTURB=1 cargo test --release -p grind-tests --test semantics --test commands -- --nocapture --test-threads=1
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grind_tests::build::compile;
+use grind_tests::build::{Source, compile};
 use grind_tests::compare::assert_same;
 use grind_tests::profile::Profile;
 use grind_tests::run::Job;
@@ -345,6 +351,27 @@ fn commands_under_a_timer_do_the_same() {
             "with recursive c(n) as (select 1 union all select n + 1 from c where n < 20000) select sum(n), max(hex(n)) from c",
         ],
     ]);
+}
+
+/// An ignored signal may come at any moment: between a handler's end and the call that restores what it interrupted, too.
+#[test]
+fn ignored_signals_change_nothing() {
+    let mut profiler = tools::under_test().to_vec();
+    // So that each system call takes its time.
+    profiler.extend(["--tool=callgrind".to_owned(), "--collect-systime=yes".into()]);
+    for name in ["signal_altstack", "signal_many_threads_timer", "signal_siglongjmp_out_of_handler", "signal_ppoll"] {
+        if !tools::have(&["gcc"]) {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let program = Source::open("semantics", name).build(dir.path(), false);
+        let job = Job { disturbed: true, ..Job::new([program.display().to_string()], dir.path()) };
+        let native = job.native();
+        for _ in 0..4 {
+            let tested = job.profiled(&profiler);
+            assert_same(name, &native, &tested.outcome, &tested.log);
+        }
+    }
 }
 
 #[test]
