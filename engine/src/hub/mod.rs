@@ -5,6 +5,7 @@
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
 mod affinity;
+mod again;
 mod ask;
 mod calltime;
 mod clientreq;
@@ -591,6 +592,9 @@ impl Hub<'_> {
             if let Some(t) = self.change_over(t) {
                 if state == State::Guest {
                     return self.enter(t, regs.rip);
+                }
+                if state == State::Cache {
+                    self.call_again(&t, 0);
                 }
                 let _ = t.resume(How::Continue, 0);
             }
