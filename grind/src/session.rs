@@ -119,7 +119,7 @@ impl<'a> Runner<'a> {
         let (written, total) = calls.ended(pid);
         let last = written.last().map(|file| file.path.clone());
         self.tell_written(pid, written);
-if let Some(path) = last {
+        if let Some(path) = last {
             self.take_name(pid, path);
         }
         if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
