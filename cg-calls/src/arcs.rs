@@ -5,6 +5,8 @@
 
 use crate::code::SiteId;
 use crate::hash::FastMap;
+use crate::lanes::{Lane, Lanes};
+use crate::thread::StepKind;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -41,7 +43,7 @@ impl Tally {
 pub(crate) struct Table<K> {
     width: usize,
     pub(crate) keys: Vec<K>,
-    counts: Vec<u64>,
+    pub(crate) counts: Vec<u64>,
     index: FastMap<K, u32>,
 }
 
@@ -61,6 +63,11 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
             counts.resize(counts.len() + width, 0);
             row
         })
+    }
+
+    /// The counts of a key, if there is a row.
+    pub(crate) fn find(&self, key: K) -> Option<&[u64]> {
+        self.index.get(&key).map(|row| self.at(*row))
     }
 
     #[inline]
@@ -98,8 +105,8 @@ pub(crate) struct Book {
     tallies: Vec<[Tally; 2]>,
     /// By node and cell; a row is the number of executions.
     pub(crate) cells: Table<(u32, u32)>,
-    /// The extra costs of each row of `cells`; shorter, if the last ones have none.
-    pub(crate) extra: Vec<u64>,
+    /// The extra costs of rows of `cells`, by row: few have any.
+    pub(crate) extra: Table<u32>,
 }
 
 impl Book {
@@ -111,7 +118,7 @@ impl Book {
             skips: Table::new(costs),
             tallies: Vec::new(),
             cells: Table::new(1),
-            extra: Vec::new(),
+            extra: Table::new(costs),
         }
     }
 
@@ -120,18 +127,6 @@ impl Book {
         match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
             Some(tally) if tally.node == node => tally.count += 1,
             _ => self.execute_first(node, cell),
-        }
-    }
-
-    /// The same, if it is ordinary; says whether it was, and changes nothing if not.
-    #[inline]
-    pub(crate) fn execute_again(&mut self, node: u32, cell: u32) -> bool {
-        match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
-            Some(tally) if tally.node == node => {
-                tally.count += 1;
-                true
-            }
-            _ => false,
         }
     }
 
@@ -147,6 +142,42 @@ impl Book {
         // Rows are in the order in which they were first seen.
         self.cells.row((node, cell));
         self.book_tally(cell, before);
+    }
+
+    /// Makes lane number `number` count for `node`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn adopt(&mut self, lanes: &mut Lanes, number: usize, node: u32) {
+        assert!(node < Lane::NOT_A_BLOCK, "fewer than 2^31 nodes");
+        let parity = (node & 1) as usize;
+        self.settle_lane(lanes, parity, number);
+        let ways = &mut lanes.ways[number];
+        ways.last[parity] = NONE;
+        let mark = if ways.kind == StepKind::Block { 0 } else { Lane::NOT_A_BLOCK };
+        // Rows are in the order in which they were first seen.
+        self.cells.row((node, ways.cell));
+        lanes.lanes[parity][number].tag = node | mark;
+    }
+
+    /// Books all executions in lanes.
+    pub(crate) fn settle_lanes(&mut self, lanes: &mut Lanes) {
+        for number in 0..lanes.ways.len() {
+            (0..2).for_each(|parity| self.settle_lane(lanes, parity, number));
+        }
+    }
+
+    /// Books the executions of a cell that are in lanes.
+    pub(crate) fn settle_lanes_of(&mut self, lanes: &mut Lanes, cell: u32) {
+        for number in 0..lanes.ways.len() {
+            if lanes.ways[number].cell == cell {
+                (0..2).for_each(|parity| self.settle_lane(lanes, parity, number));
+            }
+        }
+    }
+
+    fn settle_lane(&mut self, lanes: &mut Lanes, parity: usize, number: usize) {
+        let (node, count) = lanes.empty(parity, number);
+        self.book_tally(lanes.ways[number].cell, Tally { node, count });
     }
 
     fn book_tally(&mut self, cell: u32, tally: Tally) {
@@ -188,11 +219,8 @@ impl Book {
     #[inline]
     pub(crate) fn spend_row(&mut self, row: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
-        let at = row as usize * self.costs + event;
-        if at >= self.extra.len() {
-            self.extra.resize(self.cells.keys.len() * self.costs, 0);
-        }
-        self.extra[at] += n;
+        let extra = self.extra.row(row);
+        self.extra.counts(extra)[event] += n;
     }
 
     /// Sets all counts to zero.
@@ -202,6 +230,6 @@ impl Book {
         self.skips.clear_counts();
         self.settle_cells();
         self.cells.clear_counts();
-        self.extra.clear();
+        self.extra.clear_counts();
     }
 }

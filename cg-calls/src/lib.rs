@@ -31,6 +31,7 @@ mod arcs;
 mod code;
 mod contexts;
 mod hash;
+mod lanes;
 mod meter;
 mod profile;
 mod stack;
@@ -40,5 +41,6 @@ mod ways;
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 pub use profile::{Arc, Cell, CellKey, Jump, Node, NodeIndex, Profile, Skipped};
 pub use thread::{
-    Active, ArcId, Calls, Changes, Config, JumpKind, Request, RootChange, Spot, Standing, Step, StepKind,
+    Active, ArcId, Calls, Changes, Config, JumpKind, Packed, PackedPlaces, Request, RootChange, Spot, Standing, Step,
+    StepKind,
 };

@@ -30,15 +30,15 @@ impl Meter {
         (0..now.len()).map(|i| self.read(now, i)).collect()
     }
 
-    /// Appends all readings.
+    /// Writes all readings.
     #[inline]
-    pub(crate) fn read_onto(&self, now: &[u64], readings: &mut Vec<u64>) {
+    pub(crate) fn read_into(&self, now: &[u64], readings: &mut [u64]) {
         if !self.collecting {
-            readings.extend_from_slice(&self.frozen);
-        } else if let ([now], [ahead]) = (now, &self.ahead[..]) {
-            readings.push(now.wrapping_sub(*ahead));
+            readings.copy_from_slice(&self.frozen);
         } else {
-            readings.extend(now.iter().zip(&self.ahead).map(|(now, ahead)| now.wrapping_sub(*ahead)));
+            for (reading, (now, ahead)) in readings.iter_mut().zip(now.iter().zip(&self.ahead)) {
+                *reading = now.wrapping_sub(*ahead);
+            }
         }
     }
 
@@ -64,6 +64,13 @@ impl Meter {
         match self.ahead[..] {
             [ahead] if self.collecting => Some(ahead),
             _ => None,
+        }
+    }
+
+    /// Sets totals to what they are when they read `reading`, while collecting.
+    pub(crate) fn totals_of(&self, reading: &[u64], now: &mut [u64]) {
+        for (now, (reading, ahead)) in now.iter_mut().zip(reading.iter().zip(&self.ahead)) {
+            *now = reading.wrapping_add(*ahead);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Inclusive costs are differences, so a frame keeps the meter's readings at its entry. Those are apart from the frames, as
 //! many as there are costs for each frame.
 
+use crate::arcs::NONE;
 use crate::contexts::PathId;
 use crate::meter::Meter;
 
@@ -21,15 +22,46 @@ pub(crate) struct Frame {
     pub(crate) path: PathId,
     pub(crate) node: u32,
     pub(crate) skip: u32,
-    /// Nothing is skipped, before or after, and nothing happens when it is left.
-    pub(crate) plain: bool,
+    /// How it is left.
+    pub(crate) way: Leave,
 }
+
+/// How a frame is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Leave {
+    /// Nothing is skipped, before or after, and nothing happens.
+    Plain,
+    /// The same, but the frame below is that of the stub that led to it.
+    Through,
+    /// There is more to it.
+    Other,
+}
+
+impl Frame {
+    const NONE: Frame = Frame {
+        sp: 0,
+        returns_to: 0,
+        arc: NONE,
+        function: NONE,
+        path: PathId::EMPTY,
+        node: NONE,
+        skip: NONE,
+        way: Leave::Other,
+    };
+}
+
+/// Frames that there is room for at least.
+const ROOM: usize = 64;
 
 /// Frames, the innermost last.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     costs: usize,
+    depth: usize,
+    /// The first `depth` count.
     frames: Vec<Frame>,
+    /// At least as many readings as those have, too.
     entered: Vec<u64>,
     /// The fewest frames that there have been since somebody asked.
     lowest: usize,
@@ -37,12 +69,12 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn new(costs: usize) -> Stack {
-        Stack { costs, frames: Vec::new(), entered: Vec::new(), lowest: 0 }
+        Stack { costs, depth: 0, frames: Vec::new(), entered: Vec::new(), lowest: 0 }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.frames.len()
+        self.depth
     }
 
     /// So many of the lowest frames are those that were there when [`Stack::take_lowest`] was called last.
@@ -53,33 +85,32 @@ impl Stack {
 
     /// The same, for the last time.
     pub(crate) fn take_lowest(&mut self) -> usize {
-        std::mem::replace(&mut self.lowest, self.frames.len())
+        std::mem::replace(&mut self.lowest, self.depth)
     }
 
     #[inline]
     pub(crate) fn top(&self) -> Option<&Frame> {
-        self.frames.last()
+        self.depth.checked_sub(1).map(|i| &self.frames[i])
     }
 
-    /// The frame so many below the top.
-    #[inline]
-    pub(crate) fn below(&self, n: usize) -> Option<&Frame> {
-        self.frames.len().checked_sub(n + 1).map(|i| &self.frames[i])
+    /// All frames with room for some more, and a reading for each; and how many of them count, which [`Stack::set_depth`]
+    /// changes.
+    pub(crate) fn all_of(&mut self) -> (&mut [Frame], &mut [u64], usize) {
+        let room = self.depth + ROOM;
+        if self.frames.len() < room {
+            self.frames.resize(room + self.depth, Frame::NONE);
+        }
+        let readings = self.frames.len() * self.costs;
+        if self.entered.len() < readings {
+            self.entered.resize(readings, 0);
+        }
+        (&mut self.frames, &mut self.entered, self.depth)
     }
 
-    /// Pops a frame where there is one cost only; returns the reading at its entry.
-    #[inline]
-    pub(crate) fn drop_top_of_one(&mut self) -> u64 {
-        self.frames.pop();
-        self.lowest = self.lowest.min(self.frames.len());
-        self.entered.pop().unwrap_or_default()
-    }
-
-    /// Pushes a frame where there is one cost only.
-    #[inline]
-    pub(crate) fn push_one(&mut self, frame: Frame, reading: u64) {
-        self.frames.push(frame);
-        self.entered.push(reading);
+    pub(crate) fn set_depth(&mut self, depth: usize) {
+        self.depth = depth.min(self.frames.len());
+        // It may have been lower in between.
+        self.lowest = 0;
     }
 
     pub(crate) fn frame(&self, i: usize) -> &Frame {
@@ -89,17 +120,25 @@ impl Stack {
     /// Pushes a frame, entered at `now`.
     #[inline]
     pub(crate) fn push(&mut self, frame: Frame, meter: &Meter, now: &[u64]) {
-        self.frames.push(frame);
-        meter.read_onto(now, &mut self.entered);
+        match self.frames.get_mut(self.depth) {
+            Some(free) => *free = frame,
+            None => self.frames.push(frame),
+        }
+        let start = self.depth * self.costs;
+        if self.entered.len() < start + self.costs {
+            self.entered.resize(start + self.costs, 0);
+        }
+        meter.read_into(now, &mut self.entered[start..start + self.costs]);
+        self.depth += 1;
     }
 
     /// Pops a frame, with its readings.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Frame, Readings<'_>)> {
-        let frame = self.frames.pop()?;
-        self.lowest = self.lowest.min(self.frames.len());
-        let start = self.entered.len() - self.costs;
-        Some((frame, Readings { all: &mut self.entered, start }))
+        self.depth = self.depth.checked_sub(1)?;
+        self.lowest = self.lowest.min(self.depth);
+        let start = self.depth * self.costs;
+        Some((self.frames[self.depth], Readings { all: &self.entered[start..start + self.costs] }))
     }
 
     /// The same, to look at.
@@ -113,22 +152,14 @@ impl Stack {
     }
 }
 
-/// The readings at entry of a frame that is being popped; they go when this goes.
+/// The readings at entry of a frame that is being popped.
 pub(crate) struct Readings<'a> {
-    all: &'a mut Vec<u64>,
-    start: usize,
+    all: &'a [u64],
 }
 
 impl Readings<'_> {
     #[inline]
     pub(crate) fn get(&self) -> &[u64] {
-        &self.all[self.start..]
-    }
-}
-
-impl Drop for Readings<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.all.truncate(self.start);
+        self.all
     }
 }

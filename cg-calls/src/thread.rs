@@ -17,9 +17,11 @@ mod costs;
 mod express;
 mod frames;
 mod late;
+mod wide;
 
 pub use express::{Step, StepKind};
 pub use late::{ArcId, Changes, RootChange, Spot, Standing};
+pub use wide::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,9 +29,10 @@ use std::ops::Range;
 use crate::arcs::{ArcKey, Book, JumpKey, NONE};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
+use crate::lanes::{LEVELS, Lane, Lanes, Route, RouteKey, RouteKind, Routes};
 use crate::meter::Meter;
 use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
-use crate::stack::{Frame, Stack};
+use crate::stack::{Frame, Leave, Stack};
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
 /// What to collect.
@@ -130,6 +133,8 @@ pub struct Calls {
     places: Places,
     quiet: Quiet,
     sites: Sites,
+    lanes: Lanes,
+    routes: Routes,
     book: Book,
     stack: Stack,
     bottom: usize,
@@ -171,6 +176,8 @@ impl Calls {
             places: Places::new(),
             quiet: Quiet::new(),
             sites: Sites::default(),
+            lanes: Lanes::default(),
+            routes: Routes::default(),
             book: Book::new(n),
             stack: Stack::new(n),
             bottom: 0,
@@ -229,7 +236,7 @@ impl Calls {
         self.check(code, site);
         self.unwind(sp, now);
         let returns_to = self.sites.get(code, site).next;
-        self.push(code, site, target, sp, returns_to, now);
+        self.push(code, site, target, sp, returns_to, Some(RouteKind::Call), now);
         self.wanted()
     }
 
@@ -360,6 +367,7 @@ impl Calls {
     /// The cell was executed `n` times more than [`block`](Calls::block) said (or fewer, if `n` is negative, down to none).
     pub fn correct(&mut self, cell: u32, n: i64) {
         if self.counting {
+            self.book.settle_lanes_of(&mut self.lanes, cell);
             self.book.correct(self.node, cell, n);
         }
     }

@@ -22,8 +22,6 @@ pub(crate) struct Way {
     pub(crate) to_node: u32,
     /// (If it is skipped: the row of what is skipped.)
     pub(crate) arc: u32,
-    /// Where a call from here returns to.
-    pub(crate) next: u64,
     /// Nothing but the level of recursion is left to find out: not skipped, deepens, no hooks.
     pub(crate) plain: bool,
     pub(crate) skip: bool,
@@ -49,7 +47,6 @@ impl Way {
         recursions: 0,
         to_node: 0,
         arc: NONE,
-        next: 0,
         plain: false,
         skip: false,
         deepens: true,
@@ -72,12 +69,6 @@ impl Ways {
     pub(crate) fn find(&self, site: SiteId, fits: impl Fn(&Way) -> bool) -> Option<(usize, usize)> {
         let ways = self.ways.get(site.0 as usize)?;
         ways.iter().position(fits).map(|i| (site.0 as usize, i))
-    }
-
-    /// The ways of `site`.
-    #[inline]
-    pub(crate) fn of(&self, site: SiteId) -> &[Way] {
-        self.ways.get(site.0 as usize).map_or(&[], |ways| &ways[..])
     }
 
     #[inline]

@@ -45,10 +45,20 @@ pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
 /// Offset of the trace buffer.
 pub(crate) const TRACE_BUFFER: u64 = OUTCOMES + 4096;
+/// Bytes of a segment of it.
+pub(crate) const TRACE_SIZE: u64 = 256 << 10;
+/// From one segment to the next: behind each is a page where writing faults, the sign that the segment is full.
+pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
+/// Segments of the trace buffer. While the guest fills one, the sink reads others.
+pub(crate) const TRACE_SEGMENTS: u64 = 6;
 /// Bytes of the trace buffer.
-pub(crate) const TRACE_SIZE: u64 = 512 << 10;
-/// Offset of the page behind it, where writing faults: the sign that the buffer is full.
-pub(crate) const TRACE_GUARD: u64 = TRACE_BUFFER + TRACE_SIZE;
+pub(crate) const TRACE_ALL: u64 = TRACE_STRIDE * TRACE_SEGMENTS;
+
+/// Where the segment begins that the position `pos` is in, or at the end of; and where the next one does.
+pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
+    let number = pos.saturating_sub(TRACE_BUFFER) / TRACE_STRIDE;
+    (TRACE_BUFFER + number * TRACE_STRIDE, TRACE_BUFFER + (number + 1) % TRACE_SEGMENTS * TRACE_STRIDE)
+}
 
 /// Offset of a thread's table of contexts: for the low bits of each, its number and what gs must be in it (0: not known).
 pub(crate) const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
@@ -159,6 +169,6 @@ pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(TRACE_GUARD + 4096 <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
+const _: () = assert!(TRACE_BUFFER + TRACE_ALL <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

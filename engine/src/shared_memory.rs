@@ -62,6 +62,14 @@ impl SharedMemory {
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
+    /// Copies `words.len()` words from `offset`.
+    pub(crate) fn read_words(&self, offset: usize, words: &mut [u32]) {
+        let from = self.check(offset, words.len() * 4);
+        // SAFETY: `from` is valid for so many bytes; `words` is a Rust object, so it is not part of the mapping, and every
+        // bit pattern is a word.
+        unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast::<u8>(), words.len() * 4) };
+    }
+
     /// Copies the first `n` bytes to another mapping.
     pub(crate) fn copy_to(&self, to: &Self, n: usize) {
         let (from, to) = (self.check(0, n), to.check(0, n));
@@ -126,6 +134,12 @@ pub(crate) fn read_words(file: &File, offset: u64, n: usize, words: &mut Vec<u32
         words.clear();
     }
 }
+
+// SAFETY: the mapping belongs to no thread, and nothing here hands out references into it: who reads while another writes
+// gets old or new bytes, as from the guest, which writes whenever it likes.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMemory {}
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {

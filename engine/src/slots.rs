@@ -2,15 +2,17 @@
 //! slots of the same file, so neither threads nor forks need a system call in the guest to get one. A slot is handed out
 //! zeroed; whoever gives it back has read it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
 use crate::level1::Words;
-use crate::shared_memory::read_words;
+use crate::shared_memory::{SharedMemory, read_words};
 use crate::trace::FirstLevel;
 
 /// Number of a slot in its pool.
@@ -27,16 +29,60 @@ pub(crate) struct SlotPool {
     aliases: Vec<u32>,
     next: u32,
     count: u32,
+    /// Trace buffers of slots, as grind sees them, once they have been needed.
+    traces: HashMap<u32, Arc<SharedMemory>>,
+    /// Given back, but somebody still reads their trace buffers.
+    lingering: Vec<u32>,
+}
+
+/// What has been recorded.
+#[derive(Debug)]
+pub(crate) enum Segment {
+    /// In the memory where it was recorded.
+    There { memory: Arc<SharedMemory>, offset: usize, words: usize },
+    /// Taken from there, because that could not be mapped.
+    Copied(Vec<u32>),
+}
+
+impl Segment {
+    /// Copies it over the beginning of `buffer`, which grows if need be; returns how many words there are.
+    pub(crate) fn read(&self, buffer: &mut Vec<u32>) -> usize {
+        match self {
+            Self::There { memory, offset, words } => {
+                if buffer.len() < *words {
+                    buffer.resize(*words, 0);
+                }
+                memory.read_words(*offset, &mut buffer[..*words]);
+                *words
+            }
+            Self::Copied(words) => {
+                buffer.clone_from(words);
+                words.len()
+            }
+        }
+    }
 }
 
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
     pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
-        Self { file, base, free: Vec::new(), aliases: Vec::new(), next: 0, count }
+        Self {
+            file,
+            base,
+            free: Vec::new(),
+            aliases: Vec::new(),
+            next: 0,
+            count,
+            traces: HashMap::new(),
+            lingering: Vec::new(),
+        }
     }
 
     /// A zeroed slot; `None` when all are in use.
     pub(crate) fn take(&mut self) -> Option<SlotId> {
+        for id in std::mem::take(&mut self.lingering) {
+            self.give_back(SlotId(id));
+        }
         if let Some(id) = self.free.pop() {
             return Some(SlotId(id));
         }
@@ -98,6 +144,13 @@ impl SlotPool {
 
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
+        if let Some(memory) = self.traces.remove(&id.0)
+            && Arc::strong_count(&memory) > 1
+        {
+            self.traces.insert(id.0, memory);
+            self.lingering.push(id.0);
+            return;
+        }
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
         if self.punch(id, 0, arena::SLOT_SIZE) {
             self.free.push(id.0);
@@ -153,24 +206,51 @@ impl SlotPool {
         self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
     }
 
-    /// What has been recorded on a slot.
-    pub(crate) fn read_trace(&self, id: SlotId, words: &mut Vec<u32>) {
+    /// What has been recorded on a slot since the last time, which goes on in the next segment. Nothing will be written to it
+    /// before [`arena::TRACE_SEGMENTS`] - 1 more have been taken.
+    pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
         let pos = self.scratch(id, Scratch::TracePos);
-        let bytes = pos.saturating_sub(arena::TRACE_BUFFER).min(arena::TRACE_SIZE);
-        let at = u64::from(id.0) * arena::SLOT_SIZE + arena::TRACE_BUFFER;
-        read_words(&self.file, at, bytes as usize / 4, words);
+        let (start, next) = arena::trace_segment(pos);
+        let words = pos.saturating_sub(start).min(arena::TRACE_SIZE) as usize / 4;
+        if words == 0 {
+            return None;
+        }
+        let slot = u64::from(id.0) * arena::SLOT_SIZE;
+        if !self.traces.contains_key(&id.0)
+            && let Ok(m) = SharedMemory::map(&self.file, slot + arena::TRACE_BUFFER, arena::TRACE_ALL as usize)
+        {
+            self.traces.insert(id.0, Arc::new(m));
+        }
+        let _ = self.set_scratch(id, Scratch::TracePos, next);
+        Some(match self.traces.get(&id.0) {
+            Some(memory) => {
+                Segment::There { memory: memory.clone(), offset: (start - arena::TRACE_BUFFER) as usize, words }
+            }
+            None => {
+                let mut copy = Vec::new();
+                read_words(&self.file, slot + start, words, &mut copy);
+                Segment::Copied(copy)
+            }
+        })
     }
 
-    /// Bytes that the trace buffer has room for.
+    /// Drops what has been recorded on a slot since the last time.
+    pub(crate) fn drop_trace(&self, id: SlotId) {
+        let (start, _) = arena::trace_segment(self.scratch(id, Scratch::TracePos));
+        let _ = self.set_scratch(id, Scratch::TracePos, start);
+    }
+
+    /// Bytes that the present segment of the trace buffer has room for.
     pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
-        arena::TRACE_GUARD.saturating_sub(self.scratch(id, Scratch::TracePos))
+        let pos = self.scratch(id, Scratch::TracePos);
+        (arena::trace_segment(pos).0 + arena::TRACE_SIZE).saturating_sub(pos)
     }
 
     /// The last `n` words of the trace buffer.
     pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
         let end = self.scratch(id, Scratch::TracePos);
         let mut words = Vec::new();
-        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::TRACE_BUFFER) {
+        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::trace_segment(end).0) {
             read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + at, n, &mut words);
         }
         words

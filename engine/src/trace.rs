@@ -15,9 +15,14 @@ use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
+use crate::slots::Segment;
 
 /// Full buffers that may wait for the sink before the guest has to.
-const QUEUE: usize = 8;
+const QUEUE: usize = 3;
+
+// A segment must have been read before the guest gets to it again: when a message has been taken into the queue, `QUEUE` may
+// wait there and one may be under way to it; whatever was sent before those has been dealt with but for the last.
+const _: () = assert!(QUEUE as u64 + 3 <= arena::TRACE_SEGMENTS);
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -413,6 +418,7 @@ enum Message {
     Moved(i32, SpaceId),
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
+    Segment(i32, i32, Segment),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
     Corrected(i32, i32, u32, usize, usize),
@@ -427,7 +433,6 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Feed {
     to: Option<SyncSender<Message>>,
-    empty: Receiver<Vec<u32>>,
     thread: Option<JoinHandle<()>>,
     spaces: u32,
 }
@@ -436,9 +441,8 @@ impl Feed {
     /// Starts the sink's thread.
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
-        let (back, empty) = channel();
-        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from, &back))?;
-        Ok(Self { to: Some(to), empty, thread: Some(thread), spaces: 0 })
+        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from))?;
+        Ok(Self { to: Some(to), thread: Some(thread), spaces: 0 })
     }
 
     fn send(&self, message: Message) {
@@ -451,11 +455,6 @@ impl Feed {
     pub(crate) fn new_space(&mut self) -> SpaceId {
         self.spaces += 1;
         SpaceId(self.spaces - 1)
-    }
-
-    /// An empty buffer, used before if there is one.
-    pub(crate) fn buffer(&self) -> Vec<u32> {
-        self.empty.try_recv().unwrap_or_default()
     }
 
     pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
@@ -510,6 +509,10 @@ impl Feed {
         self.send(Message::Records(pid, tid, words));
     }
 
+    pub(crate) fn segment(&self, pid: i32, tid: i32, segment: Segment) {
+        self.send(Message::Segment(pid, tid, segment));
+    }
+
     /// Returns when the sink has dealt with it.
     pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Ask) {
         let (done, wait) = channel();
@@ -544,7 +547,8 @@ impl Drop for Feed {
     }
 }
 
-fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u32>>) {
+fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
+    let mut buffer = Vec::new();
     for message in from {
         match message {
             Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
@@ -554,10 +558,12 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>, back: &Sender<Vec<u3
             Message::Image(pid, space) => sink.image(pid, space),
             Message::Moved(pid, space) => sink.moved(pid, space),
             Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
-            Message::Records(pid, tid, mut words) => {
-                sink.records(pid, tid, &words);
-                words.clear();
-                let _ = back.send(words);
+            Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
+            Message::Segment(pid, tid, segment) => {
+                let n = segment.read(&mut buffer);
+                // Only now may its slot be used for something else.
+                drop(segment);
+                sink.records(pid, tid, &buffer[..n]);
             }
             Message::Asked(pid, tid, ask, done) => {
                 sink.asked(pid, tid, &ask);

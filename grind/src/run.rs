@@ -119,9 +119,6 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
     let callgrind = options.tool == options::Tool::Callgrind;
-    if callgrind && options.callgrind.simulate_wb {
-        anyhow::bail!("--simulate-wb=yes: writes that hit the first level do not reach the last one yet; leave it out");
-    }
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
     let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;

@@ -103,8 +103,11 @@ impl Simulation {
         if line < register {
             return Err(Impossible::Lines { tool: options.tool, line, register });
         }
-        simulation.every = options.tool == Tool::Callgrind && options.callgrind.cache_use != CacheUse::No;
-        if simulation.every {
+        let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
+        let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
+        // With a last level that is written back, writes reach it that hit the first one.
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb);
+        if uses {
             Usage::new(&found.geometries).map_err(Impossible::Uses)?;
         }
         for (option, cache) in [("--I1", found.geometries.i1), ("--D1", found.geometries.d1)] {

@@ -180,6 +180,9 @@ impl Sink for Simulator {
         if p.contexts.is_some() {
             return contexts::records(p, sites, tid, rest);
         }
+        if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
+            p.seen.insert(tid);
+        }
         let mut last_level =
             |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
         while let Some((&site, operands)) = rest.split_first() {
@@ -187,7 +190,6 @@ impl Sink for Simulator {
                 p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.seen)));
                 return contexts::records(p, sites, tid, rest);
             }
-            p.seen.insert(tid);
             let Some(hot) = sites.hot.get(site as usize) else { return };
             let tally = &mut p.tallies[site as usize].0;
             match hot.kind {

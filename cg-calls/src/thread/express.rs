@@ -1,6 +1,6 @@
 //! The ordinary, fast: blocks, calls that a site has made before in the same context, and returns from them, read straight
 //! from the words of a trace. It does exactly what the events of [`Calls`] do, and stops at whatever is not ordinary, without
-//! having changed anything for it: that is for those events.
+//! having changed anything for it: that is for those events, which remember the routes that calls take here.
 //!
 //! Invariant: nothing is remembered from one word to the next that is not written back before it returns.
 
@@ -8,6 +8,7 @@ use super::*;
 
 /// What the ordinary part of a record means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum StepKind {
     /// The cell is executed. One word.
     Block,
@@ -19,6 +20,8 @@ pub enum StepKind {
     Return,
     /// It is executed, and jumps to what the last two of five words say.
     JumpIndirect,
+    /// It is executed, and jumps to the target, or goes on there. Three words as for `Call`.
+    Jump,
     /// Not ordinary.
     Other,
 }
@@ -39,14 +42,29 @@ pub struct Step {
 }
 
 #[inline]
-fn long(low: u32, high: u32) -> u64 {
+pub(super) fn long(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
+/// Words that are looked at together: the longest ordinary record, twice.
+pub(super) const AHEAD: usize = 10;
+
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
-    /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole records.
+    /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole
+    /// records. `steps` may only ever grow.
     pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
+        if self.lanes.ways.len() < steps.len() {
+            self.lanes.grow(steps);
+        }
+        let mut rest = words;
+        // One round, unless the stack has to grow.
+        while self.express_on(&mut rest, now, executed) {}
+        words.len() - rest.len()
+    }
+
+    /// Says whether it might go on if it began again.
+    fn express_on(&mut self, words: &mut &[u32], now: &mut u64, executed: &mut u64) -> bool {
         let ordinary = self.config.costs == 1
             && self.begun
             && self.counting
@@ -54,161 +72,211 @@ impl Calls {
             && self.requests.is_empty()
             && self.bottom == 0;
         let jumps = self.config.collect_jumps;
-        let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return 0 };
-        let (mut path, mut node, mut total) = (self.path, self.node, *now);
-        let (mut at, mut blocks) = (0, 0);
+        let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return false };
+        let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
+        let (frames, entered, mut depth) = stack.all_of();
+        let (mut path, mut node) = (self.path, self.node);
+        // What the meter reads.
+        let mut reading = now.wrapping_sub(ahead);
         // The stack pointer of the top frame: whatever is above it has left that.
-        let mut top = self.stack.top().map_or(u64::MAX, |f| f.sp);
-        while let Some(&number) = words.get(at) {
-            let Some(step) = steps.get(number as usize) else { break };
-            if step.kind == StepKind::Block {
-                if !self.book.execute_again(node, step.cell) {
-                    break;
+        let mut top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
+        let mut rest = *words;
+        let mut blocks = 0u64;
+        let mut full = false;
+        loop {
+            // Blocks first: most records are.
+            let parity = (node & 1) as usize;
+            let here = &mut lanes.lanes[parity][..];
+            let run = rest.iter().take_while(|&&number| match here.get_mut(number as usize) {
+                Some(lane) if lane.tag == node => {
+                    lane.count += 1;
+                    reading += u64::from(lane.cost);
+                    true
                 }
-                total = total.wrapping_add(step.cost.into());
-                (at, blocks) = (at + 1, blocks + 1);
-                continue;
-            }
-            if step.kind == StepKind::Other {
+                _ => false,
+            });
+            let run = run.count();
+            blocks += run as u64;
+            rest = &rest[run..];
+            let Some(ahead) = rest.first_chunk::<AHEAD>() else { break };
+            let number = ahead[0] as usize;
+            let (Some(lane), Some(ways)) = (here.get_mut(number), lanes.ways.get_mut(number)) else { break };
+            let cost = u64::from(lane.cost);
+            let kind = ways.kind;
+            if kind == StepKind::Other {
                 break;
             }
-            let Some(&[low, high]) = words.get(at + 1..at + 3).and_then(|w| w.first_chunk()) else { break };
-            let sp = long(low, high);
-            if step.kind == StepKind::Return {
-                // One frame, made by an ordinary call, and just that one; or with that of the stub that led to it.
-                let Some(frame) = self.stack.top().filter(|f| f.plain && f.sp < sp) else { break };
-                let through_stub = frame.skip != NONE;
-                let below = self.stack.below(1).map_or(u64::MAX, |f| f.sp);
-                let next = if through_stub { self.stack.below(2).map_or(u64::MAX, |f| f.sp) } else { below };
-                if through_stub && below >= sp || next < sp || at + 5 > words.len() {
-                    break;
-                }
-                if !self.book.execute_again(node, step.cell) {
-                    break;
-                }
-                total = total.wrapping_add(step.cost.into());
-                (path, node) = (frame.path, frame.node);
-                let (arc, function) = (frame.arc, frame.function);
-                let entered = self.stack.drop_top_of_one();
-                if through_stub {
-                    self.stack.drop_top_of_one();
-                }
-                self.book.arcs.counts(arc)[1] += total.wrapping_sub(ahead).wrapping_sub(entered);
-                let active = &mut self.functions[function as usize].active;
-                *active = active.saturating_sub(1);
-                top = next;
-                (at, blocks) = (at + 5, blocks + 1);
+            if lane.tag != node | Lane::NOT_A_BLOCK {
+                book.adopt(lanes, number, node);
                 continue;
             }
-            let (target, length) = match step.kind {
-                StepKind::Call => (step.target, 3),
-                _ => match words.get(at + 3..at + 5).and_then(|w| w.first_chunk()) {
-                    Some(&[low, high]) => (long(low, high), 5),
-                    None => break,
-                },
+            let sp = long(ahead[1], ahead[2]);
+            if kind == StepKind::Return {
+                // Frames that were made by ordinary calls, and at least one.
+                let Some(last) = depth.checked_sub(1).filter(|_| top < sp) else { break };
+                let below = last.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
+                let frame = &frames[last];
+                if frame.way == Leave::Plain && below >= sp {
+                    lane.count += 1;
+                    reading += cost;
+                    (path, node) = (frame.path, frame.node);
+                    book.arcs.counts[frame.arc as usize * 2 + 1] += reading.wrapping_sub(entered[last]);
+                    let active = &mut functions[frame.function as usize].active;
+                    *active = active.saturating_sub(1);
+                    (depth, top) = (last, below);
+                } else {
+                    if !returns(&frames[..depth], sp) {
+                        break;
+                    }
+                    lane.count += 1;
+                    reading += cost;
+                    while top < sp {
+                        let frame = &frames[depth - 1];
+                        depth -= 1;
+                        (path, node) = (frame.path, frame.node);
+                        book.arcs.counts[frame.arc as usize * 2 + 1] += reading.wrapping_sub(entered[depth]);
+                        let active = &mut functions[frame.function as usize].active;
+                        *active = active.saturating_sub(1);
+                        depth -= usize::from(frame.way == Leave::Through);
+                        top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
+                    }
+                }
+                rest = &rest[5..];
+                blocks += 1;
+                continue;
+            }
+            if top < sp {
+                break;
+            }
+            let direct = matches!(kind, StepKind::Call | StepKind::Jump);
+            let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
+            let length = if direct { 3 } else { 5 };
+            let is_jump = matches!(kind, StepKind::Jump | StepKind::JumpIndirect);
+            if is_jump {
+                if jumps {
+                    break;
+                }
+                if quiet.knows(ways.site, target) {
+                    lane.count += 1;
+                    reading += cost;
+                    rest = &rest[length..];
+                    blocks += 1;
+                    continue;
+                }
+            }
+            // Found without the help of the node, so that the processor need not know that yet to go on.
+            let fits = |number: u32| routes.get(number).is_some_and(|r| r.node == node && r.path == path);
+            let number_of_route = if direct && fits(ways.last[0]) {
+                ways.last[0]
+            } else if direct && fits(ways.last[1]) {
+                ways.last[1]
+            } else {
+                let [kind, stub] =
+                    if is_jump { [RouteKind::Jump, RouteKind::JumpToStub] } else { [RouteKind::Call, RouteKind::Stub] };
+                let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
+                let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
+                let Some(found) = found else { break };
+                ways.last[parity] = found;
+                found
             };
-            if step.kind == StepKind::JumpIndirect {
-                if jumps
-                    || top < sp
-                    || !self.quiet.knows(step.site, target)
-                    || !self.book.execute_again(node, step.cell)
-                {
-                    break;
-                }
-                total = total.wrapping_add(step.cost.into());
-                (at, blocks) = (at + length, blocks + 1);
-                continue;
+            let Some(route) = routes.get(number_of_route) else { break };
+            if depth + 2 > frames.len() {
+                full = true;
+                break;
             }
-            let mut ways = self.ways.of(step.site).iter();
-            let found = ways.find_map(|way| {
-                let active = self.functions.get(way.to_function as usize)?.active + 1;
-                let to_node = (way.first_node + active.min(way.recursions)).wrapping_sub(1);
-                (way.plain && way.fits(target, path, node) && to_node == way.to_node).then_some((way, active, to_node))
-            });
-            let Some((way, active, to_node)) = found else {
-                // A stub, and the jump from it?
-                let stub = self
-                    .ways
-                    .of(step.site)
-                    .iter()
-                    .find(|way| way.skip && way.arc != NONE && way.fits(target, path, node));
-                let (Some(stub), Some(&[number, sp_low, sp_high, to_low, to_high])) =
-                    (stub, words.get(at + length..at + length + 5).and_then(|w| w.first_chunk::<5>()))
+            // A jump pushes nothing.
+            let sp = if is_jump && depth > 0 { top } else { sp };
+            if matches!(route.kind, RouteKind::Stub | RouteKind::JumpToStub) {
+                // And the jump from it.
+                let (row, returns_to) = (route.arcs[0], route.returns_to);
+                let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
+                let next = *next as usize;
+                let (site, Some(jump)) = (ways.site, lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect))
                 else {
                     break;
                 };
-                let Some(jump) = steps.get(number as usize).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
-                let to = long(to_low, to_high);
-                let found = self.ways.of(step.site).iter().find_map(|way| {
-                    let active = self.functions.get(way.to_function as usize)?.active + 1;
-                    let to_node = (way.first_node + active.min(way.recursions)).wrapping_sub(1);
-                    (way.plain && way.fits(to, path, node) && to_node == way.to_node).then_some((way, active, to_node))
-                });
-                let Some((way, active, to_node)) = found else { break };
-                // Only from a stub is that jump known to be a call.
-                if self.quiet.knows(jump.site, to)
-                    || long(sp_low, sp_high) != sp
-                    || top < sp
-                    || !self.book.execute_again(node, step.cell)
-                {
+                let added = u64::from(here[next].cost);
+                let key = RouteKey {
+                    kind: RouteKind::Through,
+                    site: site.0,
+                    jump: jump.site.0,
+                    target: long(*to_low, *to_high),
+                    path,
+                    node,
+                };
+                let Some(route) = routes.find(&key).and_then(|n| routes.get(n)) else { break };
+                let active = functions[route.function as usize].active + 1;
+                let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
+                if row == NONE || sp < long(*sp_low, *sp_high) {
                     break;
                 }
-                total = total.wrapping_add(step.cost.into());
-                let skipped = Frame {
-                    sp,
-                    returns_to: stub.next,
-                    arc: NONE,
-                    function: NONE,
-                    path,
-                    node,
-                    skip: NONE,
-                    plain: false,
-                };
-                let called = Frame {
-                    sp,
-                    returns_to: 0,
-                    arc: way.arc,
-                    function: way.to_function,
-                    path,
-                    node,
-                    skip: stub.arc,
-                    plain: true,
-                };
-                self.stack.push_one(skipped, total.wrapping_sub(ahead));
-                total = total.wrapping_add(jump.cost.into());
-                self.stack.push_one(called, total.wrapping_sub(ahead));
-                self.book.skips.counts(stub.arc)[0] += u64::from(jump.cost);
-                self.book.arcs.counts(way.arc)[0] += 1;
-                self.functions[way.to_function as usize].active = active;
-                (path, node) = (way.to_path, to_node);
-                top = sp;
-                (at, blocks) = (at + length + 5, blocks + 2);
+                here[number].count += 1;
+                reading += cost;
+                let (arc_of_stub, way) = (NONE, Leave::Other);
+                frames[depth] = Frame { sp, returns_to, arc: arc_of_stub, function: NONE, path, node, skip: NONE, way };
+                entered[depth] = reading;
+                reading += added;
+                let (function, way) = (route.function, Leave::Through);
+                frames[depth + 1] = Frame { sp, returns_to: 0, arc, function, path, node, skip: row, way };
+                entered[depth + 1] = reading;
+                depth += 2;
+                book.skips.counts[row as usize] += added;
+                book.arcs.counts[arc as usize * 2] += 1;
+                functions[function as usize].active = active;
+                (path, node, top) = (route.to_path, to_node, sp);
+                rest = &rest[length + 5..];
+                blocks += 2;
                 continue;
-            };
-            if top < sp || !self.book.execute_again(node, step.cell) {
-                break;
             }
-            let known = &mut self.functions[way.to_function as usize];
-            total = total.wrapping_add(step.cost.into());
-            known.active = active;
-            self.book.arcs.counts(way.arc)[0] += 1;
-            let frame = Frame {
-                sp,
-                returns_to: way.next,
-                arc: way.arc,
-                function: way.to_function,
-                path,
-                node,
-                skip: NONE,
-                plain: true,
-            };
-            self.stack.push_one(frame, total.wrapping_sub(ahead));
-            (path, node) = (way.to_path, to_node);
-            top = sp;
-            (at, blocks) = (at + length, blocks + 1);
+            let function = route.function;
+            let active = functions[function as usize].active + 1;
+            let level = route.last;
+            if route.level(active) != level {
+                let level = route.level(active);
+                routes.turn(number_of_route, level);
+                continue;
+            }
+            let Some((to_node, arc)) = route.leads_to(level) else { break };
+            lane.count += 1;
+            reading += cost;
+            functions[function as usize].active = active;
+            book.arcs.counts[arc as usize * 2] += 1;
+            let frame = &mut frames[depth];
+            frame.sp = sp;
+            frame.returns_to = route.returns_to;
+            frame.arc = arc;
+            frame.function = function;
+            frame.path = path;
+            frame.node = node;
+            frame.skip = NONE;
+            frame.way = Leave::Plain;
+            entered[depth] = reading;
+            depth += 1;
+            (path, node, top) = (route.to_path, to_node, sp);
+            rest = &rest[length..];
+            blocks += 1;
         }
-        (self.path, self.node, *now) = (path, node, total);
+        stack.set_depth(depth);
+        (self.path, self.node, *now) = (path, node, reading.wrapping_add(ahead));
         *executed += blocks;
-        at
+        *words = rest;
+        full
     }
+}
+
+/// Whether a return to the stack pointer `sp` pops frames of ordinary calls alone.
+#[inline(never)]
+pub(super) fn returns(frames: &[Frame], sp: u64) -> bool {
+    let mut leaving = frames.iter().rev();
+    while let Some(frame) = leaving.next().filter(|f| f.sp < sp) {
+        let fine = match frame.way {
+            Leave::Plain => true,
+            Leave::Through => leaving.next().is_some_and(|stub| stub.sp < sp),
+            Leave::Other => false,
+        };
+        if !fine {
+            return false;
+        }
+    }
+    true
 }

@@ -77,14 +77,16 @@ impl Calls {
                     let site = self.book.arcs.keys[frame.arc as usize].site;
                     self.pop(now);
                     if self.unwind(sp, now) == 0 {
-                        self.push(code, site, target, frame.sp, frame.returns_to, now);
+                        self.push(code, site, target, frame.sp, frame.returns_to, None, now);
                     }
                 }
                 _ => {
                     if self.unwind(sp, now) == 0 {
+                        let always = kind.is_some() && !self.function(code, function).pop_on_jump;
+                        let how = always.then_some(RouteKind::Jump);
                         let above = self.stack.top().filter(|_| self.stack.len() > self.bottom);
                         let sp = above.map_or(sp, |f| f.sp);
-                        self.push(code, site, target, sp, 0, now);
+                        self.push(code, site, target, sp, 0, how, now);
                     }
                 }
             }
@@ -133,7 +135,8 @@ impl Calls {
         left
     }
 
-    #[inline]
+    /// Pushes a call. `how` it came about is remembered, if it comes about like that whenever the site leads there.
+    #[expect(clippy::too_many_arguments, reason = "an event and what was found out about it")]
     pub(super) fn push(
         &mut self,
         code: &mut impl Code,
@@ -141,8 +144,10 @@ impl Calls {
         target: u64,
         sp: u64,
         returns_to: u64,
+        how: Option<RouteKind>,
         now: &[u64],
     ) {
+        let jump = site;
         let site = if self.skip == NONE { site } else { self.book.skips.keys[self.skip as usize].0 };
         let at = match self.ways.find(site, |way| way.fits(target, self.path, self.node)) {
             Some(at) => at,
@@ -157,16 +162,24 @@ impl Calls {
             path: self.path,
             node: self.node,
             skip: self.skip,
-            plain: false,
+            way: Leave::Other,
         };
         if way.skip {
             self.stack.push(frame, &self.meter, now);
             if self.skip == NONE {
                 let row = if way.arc == NONE { self.book.skips.row((site, self.node)) } else { way.arc };
                 self.ways.at(at).arc = row;
+                if let Some(how) = how {
+                    let way = Way { arc: row, ..way };
+                    let kind = if how == RouteKind::Jump { RouteKind::JumpToStub } else { RouteKind::Stub };
+                    self.remember(kind, (site, NONE), &way, returns_to, 0);
+                }
                 self.set_skip(row, now);
             }
             return;
+        }
+        if way.plain && self.skip == NONE {
+            frame.way = Leave::Plain;
         }
         let active = &mut self.functions[way.to_function as usize].active;
         if way.deepens {
@@ -178,6 +191,17 @@ impl Calls {
         let to_node = way.first_node + (*active).min(way.recursions) - 1;
         let arc = if way.to_node == to_node { way.arc } else { self.other_level(at, way, site, to_node) };
         frame.arc = arc;
+        if let Some(how) = how.filter(|_| way.plain) {
+            let level = to_node - way.first_node;
+            let key = match how {
+                _ if self.skip == NONE => Some((how, NONE)),
+                RouteKind::Jump => Some((RouteKind::Through, jump.0)),
+                _ => None,
+            };
+            if let Some((how, jump)) = key {
+                self.remember(how, (site, jump), &Way { arc, ..way }, returns_to, level as usize);
+            }
+        }
         self.book.arcs.counts(arc)[0] += 1;
         self.stack.push(frame, &self.meter, now);
         if self.skip != NONE {
@@ -188,6 +212,26 @@ impl Calls {
         if way.hooks && first {
             self.entered(FunctionId(way.to_function), arc, now);
         }
+    }
+
+    /// Remembers a call for the fast loop.
+    #[cold]
+    #[inline(never)]
+    fn remember(&mut self, kind: RouteKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
+        let key = RouteKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
+        let route = Route {
+            kind,
+            node: self.node,
+            path: self.path,
+            to_path: way.to_path,
+            first_node: way.first_node,
+            recursions: way.recursions,
+            function: way.to_function,
+            arcs: [NONE; LEVELS],
+            returns_to,
+            last: 0,
+        };
+        self.routes.remember(key, route, level, way.arc);
     }
 
     /// Finds out what a call at `site` to `target` in this context is.
@@ -207,7 +251,6 @@ impl Calls {
             recursions: 1,
             to_node: NONE,
             arc: NONE,
-            next: self.sites.get(code, site).next,
             plain: false,
             skip: about.skip,
             deepens: true,
@@ -249,7 +292,6 @@ impl Calls {
         if frame.arc != NONE {
             self.meter.add_since(now, entered.get(), &mut self.book.arcs.counts(frame.arc)[1..]);
         }
-        drop(entered);
         if frame.skip != self.skip {
             self.set_skip(frame.skip, now);
         }

@@ -167,12 +167,17 @@ pub(super) fn is_special(list: &[Access]) -> bool {
 }
 
 impl Plan {
-    /// Plans a block.
-    pub(super) fn of(insns: &[Insn], settings: &TraceSettings, info: &mut InstructionInfoFactory) -> Self {
+    /// Plans a block that is entered from code line `line`.
+    pub(super) fn of(
+        insns: &[Insn],
+        mut line: u64,
+        settings: &TraceSettings,
+        info: &mut InstructionInfoFactory,
+    ) -> Self {
         let mut plan = Self::default();
         let mut known = Known::default();
         let mut segment = (0, 0);
-        let mut line = NO_LINE;
+        let checked = line == NO_LINE;
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
@@ -247,7 +252,7 @@ impl Plan {
         }
         plan.segments.push(segment);
         plan.find_dead(insns, &written);
-        plan.choose_hold(insns, settings);
+        plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
         // The next ones are the last in their lists.
         plan.segments.reverse();
         plan.groups.reverse();
@@ -267,14 +272,15 @@ impl Plan {
     }
 
     /// Whether it pays to keep registers for the checks from the block's start to its end: a save and a restore each.
-    fn choose_hold(&mut self, insns: &[Insn], settings: &TraceSettings) {
+    /// `fetched`: the first instruction's line is checked.
+    fn choose_hold(&mut self, insns: &[Insn], fetched: bool, settings: &TraceSettings) {
         let used = self.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
         self.free = !used;
         let mut needs = vec![0u32; insns.len()];
         for group in &self.groups {
             needs[group.at] = 2;
         }
-        if settings.fetches.is_some() && needs.first() == Some(&0) {
+        if fetched && needs.first() == Some(&0) {
             needs[0] = 1;
         }
         if settings.branches && insns.last().is_some_and(|l| l.class == Class::Jcc) {

@@ -59,9 +59,8 @@ impl Hub<'_> {
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }
-        let guard = regs.gs_base + arena::TRACE_GUARD;
-        let at = super::signal::address_of(info);
-        if !(guard..guard + 4096).contains(&at) {
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::TRACE_BUFFER);
+        if at >= arena::TRACE_ALL || at % arena::TRACE_STRIDE < arena::TRACE_SIZE {
             return false;
         }
         let mut code = [0; 16];
@@ -77,8 +76,9 @@ impl Hub<'_> {
             return false;
         }
         let slot = th.slot;
+        let pool = p.pool.clone();
         self.drain(tid, slot);
-        *recreate::register(regs, base.number() as u8) = arena::TRACE_BUFFER;
+        *recreate::register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
         true
     }
 
@@ -87,16 +87,12 @@ impl Hub<'_> {
         let Some(feed) = &self.feed else { return };
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
-        let pool = p.pool.borrow();
-        if counted_slot(th, p.counting) == Some(slot) {
-            let mut words = feed.buffer();
-            pool.read_trace(slot, &mut words);
-            if !words.is_empty() {
-                announce(feed, &mut p.space.borrow_mut());
-                feed.records(th.pid, tid, words);
-            }
+        if counted_slot(th, p.counting) != Some(slot) {
+            p.pool.borrow().drop_trace(slot);
+        } else if let Some(segment) = p.pool.borrow_mut().take_trace(slot) {
+            announce(feed, &mut p.space.borrow_mut());
+            feed.segment(th.pid, tid, segment);
         }
-        let _ = pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER);
     }
 
     /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
@@ -312,9 +308,12 @@ impl Hub<'_> {
     }
 }
 
-/// Makes the page behind the trace buffer of the slot at `gs` one that cannot be written.
+/// Makes the pages behind the segments of the trace buffer of the slot at `gs` ones that cannot be written.
 pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
-    remote.raw(libc::SYS_mprotect, [gs + arena::TRACE_GUARD, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+    for n in 0..arena::TRACE_SEGMENTS {
+        let page = gs + arena::TRACE_BUFFER + n * arena::TRACE_STRIDE + arena::TRACE_SIZE;
+        remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+    }
 }
 
 /// Tells the sink of everything in `space` that records may name.

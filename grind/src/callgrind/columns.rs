@@ -3,6 +3,7 @@
 //! Callgrind's rules, which are not cachegrind's: a modification is a write; an access that misses the last level counts as a
 //! miss of both levels.
 
+use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
 use cg_sim::writeback::Outcome;
 use grind_engine::StaticEvents;
@@ -22,11 +23,16 @@ pub enum Missed {
     Indirect,
 }
 
+/// Lengths of rows that the fast loop is made for.
+pub const STRIDES: [usize; 3] = [8, 16, 24];
+
 /// The columns of a run. Column 0 is Ir.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     /// How many there are.
     pub width: usize,
+    /// How many a row has in memory: with records of misses there are zeros behind the last one.
+    pub stride: usize,
     /// Dr, which Dw follows.
     pub accesses: Option<usize>,
     /// I1mr, which those of reads, writes, and of the last level follow.
@@ -47,15 +53,20 @@ impl Columns {
     pub fn of(events: EventSet) -> Columns {
         let names = events.names();
         let at = |name: &str| names.iter().position(|n| n == name);
-        Columns {
+        let mut columns = Columns {
             width: names.len(),
+            stride: names.len(),
             accesses: at("Dr"),
             misses: at("I1mr"),
             branches: at("Bc"),
             uses: at("AcCost1"),
             bus: at("Ge"),
             system_calls: at("sysCount"),
+        };
+        if columns.simulated() && columns.uses.is_none() {
+            columns.stride = STRIDES.into_iter().find(|s| *s >= columns.width).unwrap_or(columns.width);
         }
+        columns
     }
 
     /// Whether caches or branches are simulated.
@@ -81,6 +92,23 @@ impl Columns {
             costs[bus] = events.bus.into();
         }
         trimmed(costs)
+    }
+
+    /// Where the costs of executions stand, as [`Columns::packed`] has them.
+    #[must_use]
+    pub fn places(&self) -> PackedPlaces {
+        let (dr, bc) = (self.accesses.unwrap_or(0), self.branches.unwrap_or(0));
+        let dw = self.accesses.map_or(0, |dr| dr + 1);
+        let bi = self.branches.map_or(0, |bc| bc + 2);
+        [0, dr, dw, bc, bi, self.bus.unwrap_or(0)]
+    }
+
+    /// A row that executions cost in one word, if it fits.
+    #[must_use]
+    pub fn packed(&self, row: &[u64]) -> Option<Packed> {
+        let of = |at: Option<usize>| at.and_then(|at| row.get(at)).copied().unwrap_or(0);
+        let (dr, bc) = (self.accesses, self.branches);
+        Packed::new([of(Some(0)), of(dr), of(dr.map(|at| at + 1)), of(bc), of(bc.map(|at| at + 2)), of(self.bus)])
     }
 
     /// What a miss costs that `outcome` answered (anything, for branches). Zeros at the end are left out.

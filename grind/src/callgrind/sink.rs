@@ -6,6 +6,7 @@
 //! engine reports its end, and are written by then.
 
 mod simulated;
+mod through;
 mod used;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
+use cg_sim::writeback::WriteThrough;
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
 use grind_engine::{Ask, Module};
 
@@ -91,6 +93,8 @@ struct Thread {
     executions: HashMap<u32, u64>,
     /// If the use of lines is measured.
     used: Option<Box<ThreadUse>>,
+    /// If every access is told, because the last level is written back.
+    through: Option<Box<WriteThrough>>,
 }
 
 #[derive(Debug)]
@@ -152,7 +156,7 @@ impl Recorder {
         desk: Desk,
     ) -> Self {
         let columns = Columns::of(events);
-        let config = Config { contexts: true, ..settings.config(columns.width) };
+        let config = Config { contexts: true, ..settings.config(columns.stride) };
         let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly).ok()
@@ -193,7 +197,7 @@ impl Process {
             used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.width);
+        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.stride);
         process
     }
 
@@ -239,16 +243,24 @@ impl Process {
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
-            let kind = match hot.kind {
+            let mut kind = match hot.kind {
                 _ if hot.cell == NOTHING => StepKind::Other,
                 Kind::Block => StepKind::Block,
                 Kind::Call => StepKind::Call,
                 Kind::CallIndirect => StepKind::CallIndirect,
                 Kind::Return => StepKind::Return,
                 Kind::JumpIndirect => StepKind::JumpIndirect,
-                Kind::Jump(_) | Kind::Executions | Kind::Other => StepKind::Other,
+                Kind::Jump(_) => StepKind::Jump,
+                Kind::Executions | Kind::Other => StepKind::Other,
             };
-            let Hot { cell, cost, site, target, .. } = hot;
+            let Hot { cell, mut cost, site, target, .. } = hot;
+            if self.simulated.is_some() {
+                let row = &self.costs[cell as usize * width..][..width];
+                match self.columns.packed(row) {
+                    Some(packed) => cost = packed.word(),
+                    None => kind = StepKind::Other,
+                }
+            }
             self.steps.push(Step { kind, cell, cost, site, target });
         }
         self.known_sites = space.sites.len();
@@ -306,6 +318,7 @@ impl Process {
                 in_calls: [0; 2],
                 executions: HashMap::new(),
                 used: None,
+                through: None,
             }
         })
     }
@@ -476,13 +489,17 @@ impl Process {
         let catalogue = lock(&self.catalogue);
         let mut running: Vec<&Thread> = self.threads.values().collect();
         running.sort_by_key(|t| t.number);
+        let counted = |mut costs: Vec<u64>| {
+            costs.truncate(self.columns.width);
+            costs
+        };
         let threads = running.iter().map(|t| {
             let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
                 function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
                 calls: active.calls,
-                cost: active.costs,
+                cost: counted(active.costs),
             });
-            control::Thread { id: t.number, total: t.calls.collected(&t.now), frames: frames.collect() }
+            control::Thread { id: t.number, total: counted(t.calls.collected(&t.now)), frames: frames.collect() }
         });
         let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
         Progress {
@@ -636,7 +653,7 @@ impl Sink for Recorder {
             t.now[event] += n;
         };
         spend(t, first, u64::from(call.begins));
-        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.config.costs - first - 1) {
+        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
             let before = t.in_calls[i];
             t.in_calls[i] += time;
             spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
@@ -695,11 +712,13 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        if let Some(simulated) = p.simulated.as_mut().filter(|_| !on) {
-            simulated.empty_caches();
-        }
-        p.thread(tid, &self.config).recording = on;
+        let t = p.thread(tid, &self.config);
+        t.recording = on;
         if !on {
+            t.through = None;
+            if let Some(simulated) = &mut p.simulated {
+                simulated.empty_caches();
+            }
             p.empty_used(tid);
         }
         let t = p.thread(tid, &self.config);

@@ -19,7 +19,7 @@ const NO_CELL: u32 = u32::MAX;
 
 /// The last level of a process.
 #[derive(Clone, Debug)]
-enum Last {
+pub(super) enum Last {
     /// No caches are simulated.
     Absent,
     Plain(LastLevel),
@@ -57,15 +57,17 @@ enum What {
     Repeated,
     /// What a special one has accessed.
     Special,
+    /// Fetches and accesses, be they misses or not; [`super::through`] has them.
+    Stretch,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+pub(super) struct Known {
     what: What,
-    missed: Missed,
+    pub(super) missed: Missed,
     /// Bytes of the access or of the instruction.
-    size: u16,
-    addr: u64,
+    pub(super) size: u16,
+    pub(super) addr: u64,
     /// Of misses that the last level, memory, and memory after a line was written back have answered.
     cells: [u32; 3],
 }
@@ -73,12 +75,14 @@ struct Known {
 /// What the simulation knows of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Simulated {
-    last: Last,
+    pub(super) last: Last,
     /// What the last level is at the beginning.
     empty: Box<Last>,
     /// Bytes of the widest access.
-    most: u16,
-    known: Vec<Known>,
+    pub(super) most: u16,
+    pub(super) known: Vec<Known>,
+    /// The shapes of first-level caches that are simulated here, and not by the program itself.
+    pub(super) shapes: Option<Geometries>,
 }
 
 impl Simulated {
@@ -92,7 +96,8 @@ impl Simulated {
             Some(caches) => Last::Plain(LastLevel::new(caches)),
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
-        Self { empty: Box::new(last.clone()), last, most, known: Vec::new() }
+        let shapes = caches.filter(|_| settings.simulate_wb).copied();
+        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), shapes }
     }
 
     /// Instrumentation is switched off.
@@ -114,11 +119,12 @@ impl Simulated {
                 SiteKind::Indirect => (What::Branch, Missed::Indirect, 0),
                 SiteKind::Repeated { .. } => (What::Repeated, Missed::Read, 0),
                 SiteKind::Special { .. } => (What::Special, Missed::Read, 0),
-                SiteKind::Block { .. }
-                | SiteKind::Transfer { .. }
-                | SiteKind::Executions { .. }
-                | SiteKind::Stretch { .. }
-                | SiteKind::Member { .. } => (What::Told, Missed::Read, 0),
+                SiteKind::Stretch { .. } => (What::Stretch, Missed::Fetch, site.len.into()),
+                SiteKind::Member { done: Done::Read, size, .. } => (What::Told, Missed::Read, size.min(most)),
+                SiteKind::Member { size, .. } => (What::Told, Missed::Write, size.min(most)),
+                SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
+                    (What::Told, Missed::Read, 0)
+                }
             };
             Known { what, missed, size, addr: site.addr.0, cells: [NO_CELL; 3] }
         }));
@@ -144,21 +150,46 @@ impl Process {
         space: &Space,
         words: &'w [u32],
     ) -> &'w [u32] {
+        // Out of their places, so that nothing has to be looked for at each record.
+        let (Some(mut simulated), Some(mut t)) = (self.simulated.take(), self.threads.remove(&tid)) else { return &[] };
+        let rest = self.go_through(&mut simulated, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.simulated = Some(simulated);
+        rest
+    }
+
+    fn go_through<'w>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        t.calls.learn_steps(&self.steps);
         let mut rest = words;
-        while let Some((&number, operands)) = rest.split_first() {
-            let Some(simulated) = &mut self.simulated else { return rest };
-            let Some(known) = simulated.known.get(number as usize).copied() else { return &[] };
-            let Some(t) = self.threads.get_mut(&tid) else { return &[] };
+        loop {
+            if t.pause == u64::MAX {
+                let done = match self.columns.stride {
+                    8 => self.fast::<8>(simulated, t, catalogue, rest),
+                    16 => self.fast::<16>(simulated, t, catalogue, rest),
+                    24 => self.fast::<24>(simulated, t, catalogue, rest),
+                    _ => 0,
+                };
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { return rest };
+            let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
             if !t.begun {
                 t.begun = true;
                 t.calls.begin(catalogue, known.addr);
             }
             let outcome = match known.what {
                 What::Told => {
-                    if t.blocks >= t.pause && self.hot.get(number as usize).is_some_and(|hot| hot.cell != NOTHING) {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.cell != NOTHING {
                         return rest;
                     }
-                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
                     let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
                         return &[];
                     };
@@ -196,32 +227,91 @@ impl Process {
                             counts[usize::from(touch.done != Done::Read)] += 1;
                         }
                     }
-                    self.accesses(tid, catalogue, known.addr, counts);
+                    self.accesses(t, catalogue, known.addr, counts);
+                    if simulated.shapes.is_some() {
+                        self.through(simulated, t, catalogue, space, record);
+                    }
+                    continue;
+                }
+                What::Stretch => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    if let SiteKind::Stretch { tells: Some(block), .. } = kind {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        spend(t, self.cell_of_block[block as usize], &self.costs);
+                    }
+                    rest = after;
+                    self.through(simulated, t, catalogue, space, record);
                     continue;
                 }
             };
-            let which = (outcome as usize).saturating_sub(1);
-            let mut cell = known.cells[which];
-            if cell == NO_CELL {
-                let width = self.columns.width;
-                let costs = self.columns.miss(known.missed, outcome);
-                cell = self.add_cell(catalogue, vec![(known.addr, costs)], width);
-                if let Some(simulated) = &mut self.simulated {
-                    simulated.known[number as usize].cells[which] = cell;
-                }
-            }
-            if let Some(t) = self.threads.get_mut(&tid) {
-                spend(t, cell, &self.costs);
-            }
+            self.missed(simulated, t, catalogue, number, outcome);
         }
-        rest
+    }
+
+    /// Goes through ordinary records, and through misses among them; returns how many words those are.
+    fn fast<const W: usize>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &[u32],
+    ) -> usize {
+        let places = self.columns.places();
+        let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
+            let known = simulated.known.get(number as usize)?;
+            let (outcome, length) = match (known.what, words) {
+                (What::Branch, _) => (Outcome::LastLevel, 1),
+                (What::Fetch, _) => (simulated.last.missed(known.addr, known.size, false), 1),
+                (What::Access, [_, low, high, ..]) => {
+                    (simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write), 3)
+                }
+                _ => return None,
+            };
+            self.columns.missed(known.missed, outcome, |event| now[event] += 1);
+            Some((self.cell_of_miss(simulated, catalogue, number, outcome), length))
+        };
+        t.calls.express_wide(&places, words, &mut t.now, &mut t.blocks, miss)
+    }
+
+    /// A site has missed its first level (or mispredicted its branch).
+    pub(super) fn missed(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        outcome: Outcome,
+    ) {
+        let cell = self.cell_of_miss(simulated, catalogue, site, outcome);
+        spend(t, cell, &self.costs);
+    }
+
+    /// The cell of a site's miss.
+    #[inline]
+    fn cell_of_miss(
+        &mut self,
+        simulated: &mut Simulated,
+        catalogue: &mut Catalogue,
+        site: u32,
+        outcome: Outcome,
+    ) -> u32 {
+        let known = &mut simulated.known[site as usize];
+        let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
+        if *cell == NO_CELL {
+            let costs = self.columns.miss(known.missed, outcome);
+            *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.stride);
+        }
+        *cell
     }
 
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
-    fn accesses(&mut self, tid: i32, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
+    fn accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.width);
-        let Some(t) = self.threads.get_mut(&tid) else { return };
+        let cell = self.single_cell(catalogue, addr, self.columns.stride);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

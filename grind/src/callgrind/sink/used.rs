@@ -578,7 +578,7 @@ impl Process {
         let at = site as usize;
         let mut loader = used.loaders[at];
         if loader.cell == NO_CELL {
-            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.width);
+            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.stride);
             used.loaders[at].cell = loader.cell;
         }
         let Some(of_thread) = &mut t.used else { return };
@@ -619,7 +619,7 @@ impl Process {
         let which = usize::from(outcome == Outcome::Memory);
         if loader.misses[which] == NO_CELL {
             let costs = self.columns.miss(missed, outcome);
-            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.width);
+            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.stride);
         }
         t.calls.block(loader.misses[which]);
         self.columns.missed(missed, outcome, |event| t.now[event] += 1);
@@ -699,7 +699,7 @@ impl Process {
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.width);
+        let cell = self.single_cell(catalogue, addr, self.columns.stride);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

@@ -1,0 +1,208 @@
+//! What the fast loop needs of each kind of record, side by side: how often it was executed by which node, and the calls that
+//! were made before.
+//!
+//! A lane is what one record means; it has a tally for an even node and one for an odd one, so that levels of recursion next
+//! to each other do not get in each other's way. A route is a call that was made before from the same site in the same
+//! context, with nothing left to find out but the level of recursion. Invariants: executions in a lane belong to the node
+//! that the lane names, and are in no other table; forgetting a route costs time only.
+
+use crate::arcs::NONE;
+use crate::code::SiteId;
+use crate::contexts::PathId;
+use crate::hash::FastMap;
+use crate::thread::{Step, StepKind};
+
+/// What a record means, and how often it was executed by one node.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+pub(crate) struct Lane {
+    /// The node, marked by [`Lane::NOT_A_BLOCK`] if it is a transfer of control.
+    pub(crate) tag: u32,
+    pub(crate) cost: u32,
+    pub(crate) count: u64,
+}
+
+const _: () = assert!(size_of::<Lane>() == 16);
+
+impl Lane {
+    /// So that one comparison tells that a record is a block, and that of the right node.
+    pub(crate) const NOT_A_BLOCK: u32 = 1 << 31;
+}
+
+/// How a route begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RouteKind {
+    /// A call.
+    Call,
+    /// A call of a skipped stub.
+    Stub,
+    /// A jump to a skipped stub.
+    JumpToStub,
+    /// The jump out of that stub; the site is the one of the call.
+    Through,
+    /// A jump that is a call.
+    Jump,
+}
+
+/// What a route is known by: the kind, the site (of a jump out of a stub, too), where it leads, and the caller's context and
+/// node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RouteKey {
+    pub(crate) kind: RouteKind,
+    pub(crate) site: u32,
+    pub(crate) jump: u32,
+    pub(crate) target: u64,
+    pub(crate) path: PathId,
+    pub(crate) node: u32,
+}
+
+/// Levels of recursion that a route can lead to.
+pub(crate) const LEVELS: usize = 2;
+
+/// A call that was made before.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Route {
+    pub(crate) kind: RouteKind,
+    /// The caller's.
+    pub(crate) node: u32,
+    pub(crate) path: PathId,
+    /// The callee's.
+    pub(crate) to_path: PathId,
+    pub(crate) first_node: u32,
+    pub(crate) recursions: u32,
+    pub(crate) function: u32,
+    /// The arc to each level, if it is known. (To a stub: the row of what is skipped.)
+    pub(crate) arcs: [u32; LEVELS],
+    pub(crate) returns_to: u64,
+    /// The level that it led to the last time.
+    pub(crate) last: u32,
+}
+
+impl Route {
+    /// The callee's level of recursion, counted from 0, if it is its `active`th call that is going on.
+    #[inline]
+    pub(crate) fn level(&self, active: u32) -> u32 {
+        active.min(self.recursions).wrapping_sub(1)
+    }
+
+    /// The node of the callee and the arc to it on a level, if that is known.
+    #[inline]
+    pub(crate) fn leads_to(&self, level: u32) -> Option<(u32, u32)> {
+        let arc = *self.arcs.get(level as usize)?;
+        (arc != NONE).then_some((self.first_node + level, arc))
+    }
+}
+
+/// Entries of the table in front of the map.
+const NEAR: usize = 4096;
+
+/// All routes of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Routes {
+    all: Vec<Route>,
+    keys: Vec<RouteKey>,
+    by_key: FastMap<RouteKey, u32>,
+    /// Routes that were looked for lately, by some bits of their keys; empty before there is any.
+    near: Vec<u32>,
+}
+
+impl Routes {
+    #[inline]
+    fn bits(key: &RouteKey) -> usize {
+        let mixed =
+            (u64::from(key.site) << 32 ^ key.target).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(key.node) << 52;
+        (mixed >> 52) as usize % NEAR
+    }
+
+    /// The number of a route, if there is one.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &RouteKey) -> Option<u32> {
+        let at = Self::bits(key);
+        let &number = self.near.get(at)?;
+        if self.keys.get(number as usize) == Some(key) {
+            return Some(number);
+        }
+        self.find_far(key, at)
+    }
+
+    #[cold]
+    fn find_far(&mut self, key: &RouteKey, at: usize) -> Option<u32> {
+        let number = *self.by_key.get(key)?;
+        self.near[at] = number;
+        Some(number)
+    }
+
+    /// The route `number` leads to this level now.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn turn(&mut self, number: u32, level: u32) {
+        if let Some(route) = self.all.get_mut(number as usize) {
+            route.last = level;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Option<&Route> {
+        self.all.get(number as usize)
+    }
+
+    /// Remembers that `route` leads to its level `level` by `arc`.
+    pub(crate) fn remember(&mut self, key: RouteKey, route: Route, level: usize, arc: u32) {
+        if level >= LEVELS {
+            return;
+        }
+        if self.near.is_empty() {
+            self.near.resize(NEAR, NONE);
+        }
+        let next = self.all.len() as u32;
+        let number = *self.by_key.entry(key).or_insert(next);
+        if number == next {
+            self.all.push(route);
+            self.keys.push(key);
+        }
+        self.near[Self::bits(&key)] = number;
+        self.all[number as usize].arcs[level] = arc;
+    }
+}
+
+/// Where a lane leads.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+pub(crate) struct LaneWays {
+    pub(crate) kind: StepKind,
+    pub(crate) site: SiteId,
+    /// By parity of the node: the route the last time.
+    pub(crate) last: [u32; 2],
+    /// If it is direct.
+    pub(crate) target: u64,
+    pub(crate) cell: u32,
+}
+
+/// All lanes of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lanes {
+    /// For even nodes and for odd ones.
+    pub(crate) lanes: [Vec<Lane>; 2],
+    pub(crate) ways: Vec<LaneWays>,
+}
+
+impl Lanes {
+    /// Learns of more steps.
+    pub(crate) fn grow(&mut self, steps: &[Step]) {
+        let Some(new) = steps.get(self.ways.len()..) else { return };
+        for step in new {
+            let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
+            self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
+            let Step { kind, site, target, cell, .. } = *step;
+            self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, cell });
+        }
+    }
+
+    /// The node that executions in lane `number` belong to, and how many those are; there are none then.
+    pub(crate) fn empty(&mut self, parity: usize, number: usize) -> (u32, u64) {
+        let lane = &mut self.lanes[parity][number];
+        let node = if self.ways[number].kind == StepKind::Block { lane.tag } else { lane.tag & !Lane::NOT_A_BLOCK };
+        (node, std::mem::take(&mut lane.count))
+    }
+}
