@@ -18,7 +18,8 @@ use crate::thread::{Step, StepKind};
 pub(crate) struct Lane {
     /// The node, marked by [`Lane::NOT_A_BLOCK`] if it is a transfer of control.
     pub(crate) tag: u32,
-    pub(crate) cost: u32,
+    pub(crate) kind: StepKind,
+    pub(crate) cost: u16,
     pub(crate) count: u64,
 }
 
@@ -192,9 +193,11 @@ impl Lanes {
     pub(crate) fn grow(&mut self, steps: &[Step]) {
         let Some(new) = steps.get(self.ways.len()..) else { return };
         for step in new {
-            let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
+            // What is more is not ordinary.
+            let (kind, cost) = u16::try_from(step.cost).map_or((StepKind::Other, 0), |cost| (step.kind, cost));
+            let lane = Lane { tag: NONE, kind, cost, count: 0 };
             self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
-            let Step { kind, site, target, cell, .. } = *step;
+            let Step { site, target, cell, .. } = *step;
             self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, cell });
         }
     }

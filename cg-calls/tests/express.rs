@@ -279,11 +279,11 @@ fn several_costs_and_misses_agree_with_events() {
             event_at(calls, &mut program, &walk, at, now)
         };
         let (mut done, mut executed, mut misses) = (0, 0, 0);
-        records.0.learn_steps(&steps);
         while done < walk.words.len() {
             let places = std::array::from_fn(|i| i);
             let n = records.0.express_wide::<COSTS>(
                 &places,
+                &steps,
                 &walk.words[done..],
                 &mut records.1,
                 &mut executed,

@@ -8,7 +8,7 @@ use super::*;
 
 /// What the ordinary part of a record means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum StepKind {
     /// The cell is executed. One word.
     Block,
@@ -47,7 +47,7 @@ pub(super) fn long(low: u32, high: u32) -> u64 {
 }
 
 /// Words that are looked at together: the longest ordinary record, twice.
-pub(super) const AHEAD: usize = 10;
+const AHEAD: usize = 10;
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
@@ -100,32 +100,37 @@ impl Calls {
             rest = &rest[run..];
             let Some(ahead) = rest.first_chunk::<AHEAD>() else { break };
             let number = ahead[0] as usize;
-            let (Some(lane), Some(ways)) = (here.get_mut(number), lanes.ways.get_mut(number)) else { break };
+            let Some(lane) = here.get_mut(number) else { break };
             let cost = u64::from(lane.cost);
-            let kind = ways.kind;
-            if kind == StepKind::Other {
-                break;
-            }
+            let kind = lane.kind;
             if lane.tag != node | Lane::NOT_A_BLOCK {
+                if kind == StepKind::Other {
+                    break;
+                }
                 book.adopt(lanes, number, node);
                 continue;
             }
             let sp = long(ahead[1], ahead[2]);
             if kind == StepKind::Return {
-                // Frames that were made by ordinary calls, and at least one.
-                let Some(last) = depth.checked_sub(1).filter(|_| top < sp) else { break };
-                let below = last.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
-                let frame = &frames[last];
-                if frame.way == Leave::Plain && below >= sp {
+                // Of an ordinary call alone, as a rule.
+                if let Some([.., below, frame]) = frames.get(..depth)
+                    && frame.way == Leave::Plain
+                    && frame.sp < sp
+                    && below.sp >= sp
+                    && let Some(sums) = book.arcs.counts.get_mut(frame.arc as usize * 2..)
+                    && let Some(sum) = sums.get_mut(1)
+                    && let Some(function) = functions.get_mut(frame.function as usize)
+                    && let Some(entered) = entered.get(depth - 1)
+                {
                     lane.count += 1;
                     reading += cost;
                     (path, node) = (frame.path, frame.node);
-                    book.arcs.counts[frame.arc as usize * 2 + 1] += reading.wrapping_sub(entered[last]);
-                    let active = &mut functions[frame.function as usize].active;
-                    *active = active.saturating_sub(1);
-                    (depth, top) = (last, below);
+                    *sum += reading.wrapping_sub(*entered);
+                    function.active = function.active.wrapping_sub(1);
+                    (depth, top) = (depth - 1, below.sp);
                 } else {
-                    if !returns(&frames[..depth], sp) {
+                    // Frames that were made by ordinary calls, and at least one.
+                    if top >= sp || depth == 0 || !returns(&frames[..depth], sp) {
                         break;
                     }
                     lane.count += 1;
@@ -145,8 +150,37 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
-            if top < sp {
-                break;
+            let Some(ways) = lanes.ways.get_mut(number).filter(|_| top >= sp) else { break };
+            if kind == StepKind::Call
+                && let Some(route) = routes.get(ways.last[0]).filter(|r| r.node == node).or(routes.get(ways.last[1]))
+                && route.node == node
+                && route.path == path
+                && route.kind == RouteKind::Call
+                && let Some(known) = functions.get_mut(route.function as usize)
+                && route.level(known.active + 1) == route.last
+                && let Some((to_node, arc)) = route.leads_to(route.last)
+                && let Some(calls) = book.arcs.counts.get_mut(arc as usize * 2)
+                && let Some(frame) = frames.get_mut(depth)
+                && let Some(entered) = entered.get_mut(depth)
+            {
+                lane.count += 1;
+                reading += cost;
+                known.active += 1;
+                *calls += 1;
+                frame.sp = sp;
+                frame.returns_to = route.returns_to;
+                frame.arc = arc;
+                frame.function = route.function;
+                frame.path = path;
+                frame.node = node;
+                frame.skip = NONE;
+                frame.way = Leave::Plain;
+                *entered = reading;
+                depth += 1;
+                (path, node, top) = (route.to_path, to_node, sp);
+                rest = &rest[3..];
+                blocks += 1;
+                continue;
             }
             let direct = matches!(kind, StepKind::Call | StepKind::Jump);
             let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
