@@ -578,9 +578,9 @@ mod tests {
         };
         let mut t = TransTab::default();
         let code = |t: &mut TransTab| {
-            let kinds = [SiteKind::Fetch, SiteKind::Read(8), repeated, SiteKind::Sized { write: false }];
+            let kinds = [SiteKind::Fetch, SiteKind::Read(8), repeated, SiteKind::Sized { done: trace::Done::Read }];
             let mut numbers: Vec<u32> = kinds.iter().map(|&k| t.new_trace_site(site(0x1000, k))).collect();
-            numbers.push(t.new_trace_site(site(0x1000, SiteKind::Sized { write: true })));
+            numbers.push(t.new_trace_site(site(0x1000, SiteKind::Sized { done: trace::Done::Write })));
             numbers.push(t.new_trace_site(site(0x2000, SiteKind::Fetch)));
             numbers
         };
