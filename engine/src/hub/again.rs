@@ -2,6 +2,8 @@
 //! more by the kernel itself when a stop has interrupted them; some are not, whatever the reason (`signal(7)`). Natively, a
 //! signal that is ignored is not even queued, and the engine's own stops do not exist: so such a call is made again here.
 //!
+//! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
+//!
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
 //! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
 
@@ -49,8 +51,12 @@ fn ignored(tid: i32, signal: i32) -> bool {
 impl Hub<'_> {
     /// `t`, which runs translated code, is about to go on after `signal` (0: a stop of the engine's own), which has no handler:
     /// if its system call was interrupted for nothing, it will be made again.
-    pub(super) fn call_again(&self, t: &Stopped, signal: i32) {
+    pub(super) fn call_again(&mut self, t: &Stopped, signal: i32) {
         let Ok(mut regs) = t.regs() else { return };
+        if self.was_again == Some(regs.rip) {
+            self.again.insert(t.tid(), regs.rip);
+            return;
+        }
         if !interrupted(&regs, signal == 0) || signal != 0 && !ignored(t.tid(), signal) {
             return;
         }
@@ -65,7 +71,17 @@ impl Hub<'_> {
         regs.rax = regs.orig_rax;
         // In no system call any more, as far as restarting is concerned.
         regs.orig_rax = u64::MAX;
-        let _ = t.set_regs(&regs);
+        if t.set_regs(&regs).is_ok() {
+            self.again.insert(t.tid(), call);
+        }
+    }
+
+    /// A signal with a handler has come. If `t` has not got to making its call again, it is this signal that interrupts it.
+    pub(super) fn interrupted_after_all(&self, regs: &mut Regs) {
+        if self.was_again == Some(regs.rip) {
+            regs.rip += SYSCALL_LEN;
+            regs.rax = -i64::from(libc::EINTR) as u64;
+        }
     }
 }
 

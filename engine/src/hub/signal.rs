@@ -222,6 +222,7 @@ impl Hub<'_> {
             let _ = t.resume(How::Continue, signal);
             return;
         }
+        self.interrupted_after_all(&mut regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
         if !between {
