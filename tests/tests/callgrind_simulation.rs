@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use cg_format::callgrind::{Entry, FunctionId, Names, Part, Site, read_profile};
 use grind_tests::build::Source;
 use grind_tests::compare::assert_none;
+use grind_tests::costs::Costs;
 use grind_tests::run::Job;
 use grind_tests::simulation::{self, GEOMETRIES, Geometry};
 use grind_tests::{run, tools};
@@ -419,4 +420,59 @@ fn dynamic_program() {
     let of_main = got.keys().filter(|(from, _)| from == "main").count();
     assert_eq!(of_main, main, "calls of main");
     assert_none("dynamic program", &found);
+}
+
+/// Forked processes go on with copies of caches and predictors; signals and code that changes disturb nothing: the same
+/// sums for each process with either tool, and with every access told.
+#[test]
+fn processes_count_the_same_with_the_other_tool() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    const KINDS: [&[&str]; 9] = [
+        &["Ir"],
+        &["I1mr"],
+        &["ILmr"],
+        &["Dr", "Dw"],
+        &["D1mr", "D1mw"],
+        &["DLmr", "DLmw"],
+        &["Bc", "Bcm"],
+        &["Bi"],
+        &["Bim"],
+    ];
+    for name in ["c_fork", "c_signals", "c_mapped_code"] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = Source::open("programs", name).build(dir.path(), true);
+        let sums = |tool: &[&str], prefix: &str| -> Vec<Vec<i128>> {
+            let mut words = tools::under_test().to_vec();
+            words.extend(["-q"].iter().chain(tool).map(|w| (*w).to_owned()));
+            words.extend(BOTH.map(str::to_owned).into_iter().chain(GEOMETRIES[1].options()));
+            words.push(program.display().to_string());
+            assert!(run::command(&words, dir.path()).output().expect("grind runs").status.success());
+            let mut found = Vec::new();
+            for file in std::fs::read_dir(dir.path()).expect("a folder").map(|e| e.expect("an entry").path()) {
+                if !file.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)) {
+                    continue;
+                }
+                let text = std::fs::read(&file).expect("a profile");
+                let sums: BTreeMap<String, i128> = match Costs::parse(&text) {
+                    Ok(costs) => costs.events.iter().cloned().zip(costs.sums().into_iter().map(i128::from)).collect(),
+                    Err(_) => {
+                        let profile = read_profile(&text[..], "profile").expect("a profile");
+                        let part = &profile.parts[0];
+                        part.header.events.iter().cloned().zip(part.total()).collect()
+                    }
+                };
+                found.push(KINDS.iter().map(|events| events.iter().map(|e| sums[*e]).sum()).collect());
+            }
+            found.sort();
+            found
+        };
+        let cachegrind = sums(&["--cachegrind-out-file=a.%p"], "a.");
+        assert_eq!(cachegrind.len(), if name == "c_fork" { 4 } else { 1 }, "{name}");
+        assert_eq!(sums(&["--tool=callgrind", "--callgrind-out-file=b.%p"], "b."), cachegrind, "{name}");
+        // In the caches of this program it makes no difference that writes reach the last level.
+        let through = sums(&["--tool=callgrind", "--callgrind-out-file=c.%p", "--simulate-wb=yes"], "c.");
+        assert_eq!(through, cachegrind, "{name}, every access told");
+    }
 }
