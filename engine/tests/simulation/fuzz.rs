@@ -41,6 +41,11 @@ fn tame(seed: u64) -> String {
         if unlike {
             continue;
         }
+        if line.starts_with(".section .entries") {
+            // The reference knows the lines of one section.
+            text.push_str(".text 1\n");
+            continue;
+        }
         if line == "_start:" {
             text.push_str(SET_STACK);
             continue;
