@@ -5,6 +5,7 @@
 //! that counts are right is for the tests.
 #![forbid(unsafe_code)]
 
+mod cacheuse;
 mod growth;
 mod measure;
 mod set;
@@ -32,6 +33,9 @@ struct Options {
     /// Only the tables of simulation.
     #[arg(long, conflicts_with_all = ["table_only", "no_simulation"])]
     only_simulation: bool,
+    /// Only the table of cache use.
+    #[arg(long, conflicts_with_all = ["table_only", "only_simulation"])]
+    only_cacheuse: bool,
     /// No tables of simulation.
     #[arg(long)]
     no_simulation: bool,
@@ -114,6 +118,11 @@ fn main() -> Result<()> {
     let set = set::prepare(&dir, wanted)?;
     ensure!(!set.is_empty(), "no program of the set is called {:?}", options.names);
 
+    if options.only_cacheuse {
+        let failed = cacheuse::table(&ways, &set, options.repeats, options.valgrind)?;
+        ensure!(failed == 0, "{failed} programs failed");
+        return Ok(());
+    }
     if options.only_simulation {
         let failed = simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
         ensure!(failed == 0, "{failed} programs failed");
@@ -122,6 +131,7 @@ fn main() -> Result<()> {
     let mut failed = counting(&ways, &set, &options);
     if !options.table_only && !options.no_simulation {
         failed += simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
+        failed += cacheuse::table(&ways, &set, options.repeats, options.valgrind)?;
     }
     if !options.table_only {
         growth::start_up(&ways, options.repeats, options.valgrind)?;

@@ -88,6 +88,9 @@ pub(crate) fn prepare(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<P
     if wanted("chase") {
         add("chase", true, vec![compile(dir, "chase", &["-O2"])?]);
     }
+    if wanted("hydro") {
+        add("hydro", false, vec![compile(dir, "hydro", &["-O2", "-lm"])?]);
+    }
     if wanted("node") {
         add("node", false, words(["node", &source("mixed.js")]));
     }

@@ -65,6 +65,11 @@ impl<K: Copy + Eq + std::hash::Hash> Table<K> {
         })
     }
 
+    /// The counts of a key, if there is a row.
+    pub(crate) fn find(&self, key: K) -> Option<&[u64]> {
+        self.index.get(&key).map(|row| self.at(*row))
+    }
+
     #[inline]
     pub(crate) fn counts(&mut self, row: u32) -> &mut [u64] {
         let start = row as usize * self.width;
@@ -100,8 +105,8 @@ pub(crate) struct Book {
     tallies: Vec<[Tally; 2]>,
     /// By node and cell; a row is the number of executions.
     pub(crate) cells: Table<(u32, u32)>,
-    /// The extra costs of each row of `cells`; shorter, if the last ones have none.
-    pub(crate) extra: Vec<u64>,
+    /// The extra costs of rows of `cells`, by row: few have any.
+    pub(crate) extra: Table<u32>,
 }
 
 impl Book {
@@ -113,7 +118,7 @@ impl Book {
             skips: Table::new(costs),
             tallies: Vec::new(),
             cells: Table::new(1),
-            extra: Vec::new(),
+            extra: Table::new(costs),
         }
     }
 
@@ -206,12 +211,16 @@ impl Book {
 
     #[inline]
     pub(crate) fn spend(&mut self, node: u32, cell: u32, event: usize, n: u64) {
+        let row = self.cells.row((node, cell));
+        self.spend_row(row, event, n);
+    }
+
+    /// The same for a row of `cells`.
+    #[inline]
+    pub(crate) fn spend_row(&mut self, row: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
-        let at = self.cells.row((node, cell)) as usize * self.costs + event;
-        if at >= self.extra.len() {
-            self.extra.resize(self.cells.keys.len() * self.costs, 0);
-        }
-        self.extra[at] += n;
+        let extra = self.extra.row(row);
+        self.extra.counts(extra)[event] += n;
     }
 
     /// Sets all counts to zero.
@@ -221,6 +230,6 @@ impl Book {
         self.skips.clear_counts();
         self.settle_cells();
         self.cells.clear_counts();
-        self.extra.clear();
+        self.extra.clear_counts();
     }
 }

@@ -39,5 +39,8 @@ mod thread;
 mod ways;
 
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
-pub use profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
-pub use thread::{Active, Calls, Config, JumpKind, Request, Step, StepKind};
+pub use profile::{Arc, Cell, CellKey, Jump, Node, NodeIndex, Profile, Skipped};
+pub use thread::{
+    Active, ArcId, Calls, Changes, Config, JumpKind, Packed, PackedPlaces, Request, RootChange, Spot, Standing, Step,
+    StepKind,
+};

@@ -67,6 +67,13 @@ impl Meter {
         }
     }
 
+    /// Sets totals to what they are when they read `reading`, while collecting.
+    pub(crate) fn totals_of(&self, reading: &[u64], now: &mut [u64]) {
+        for (now, (reading, ahead)) in now.iter_mut().zip(reading.iter().zip(&self.ahead)) {
+            *now = reading.wrapping_add(*ahead);
+        }
+    }
+
     pub(crate) fn collecting(&self) -> bool {
         self.collecting
     }

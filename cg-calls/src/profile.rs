@@ -37,6 +37,15 @@ pub struct Arc {
     pub costs: Vec<u64>,
 }
 
+/// What costs are booked on, within a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CellKey {
+    /// A cell.
+    Cell(u32),
+    /// A call of what is skipped.
+    Skipped(SiteId),
+}
+
 /// Jumps from one site to one target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Jump {
@@ -125,6 +134,31 @@ fn merge_rows<R, K: Eq + std::hash::Hash>(
 }
 
 impl Profile {
+    fn node(&mut self, node: Node) -> NodeIndex {
+        let known = self.nodes.iter().position(|n| *n == node);
+        let at = known.unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        });
+        NodeIndex(u32::try_from(at).expect("fewer than 2^32 nodes"))
+    }
+
+    /// Adds costs that became known after their thread was gone, and counts them as collected.
+    pub fn add_late(&mut self, node: Node, key: CellKey, costs: Vec<u64>) {
+        let node = self.node(node);
+        add(&mut self.collected, &costs);
+        match key {
+            CellKey::Cell(cell) => self.cells.push(Cell { node, cell, executions: 0, costs }),
+            CellKey::Skipped(site) => self.skipped.push(Skipped { node, site, costs }),
+        }
+    }
+
+    /// Adds what a call cost besides, with all that it called, of the same kind.
+    pub fn add_late_arc(&mut self, (from, site, target, to): (Node, SiteId, u64, Node), costs: Vec<u64>) {
+        let (from, to) = (self.node(from), self.node(to));
+        self.arcs.push(Arc { from, site, target, to, calls: 0, costs });
+    }
+
     /// Adds the rows of `other`, whose costs must be the same.
     pub fn merge(&mut self, other: Profile) {
         let mut index: HashMap<Node, u32> =

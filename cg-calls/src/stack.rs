@@ -63,11 +63,13 @@ pub(crate) struct Stack {
     frames: Vec<Frame>,
     /// At least as many readings as those have, too.
     entered: Vec<u64>,
+    /// The fewest frames that there have been since somebody asked.
+    lowest: usize,
 }
 
 impl Stack {
     pub(crate) fn new(costs: usize) -> Stack {
-        Stack { costs, depth: 0, frames: Vec::new(), entered: Vec::new() }
+        Stack { costs, depth: 0, frames: Vec::new(), entered: Vec::new(), lowest: 0 }
     }
 
     #[inline]
@@ -75,26 +77,40 @@ impl Stack {
         self.depth
     }
 
+    /// So many of the lowest frames are those that were there when [`Stack::take_lowest`] was called last.
+    #[inline]
+    pub(crate) fn lowest(&self) -> usize {
+        self.lowest
+    }
+
+    /// The same, for the last time.
+    pub(crate) fn take_lowest(&mut self) -> usize {
+        std::mem::replace(&mut self.lowest, self.depth)
+    }
+
     #[inline]
     pub(crate) fn top(&self) -> Option<&Frame> {
         self.depth.checked_sub(1).map(|i| &self.frames[i])
     }
 
-    /// All frames with room for some more, and a reading for each, where there is one cost only; and how many of them count,
-    /// which [`Stack::set_depth`] changes.
-    pub(crate) fn all_of_one(&mut self) -> (&mut [Frame], &mut [u64], usize) {
+    /// All frames with room for some more, and a reading for each; and how many of them count, which [`Stack::set_depth`]
+    /// changes.
+    pub(crate) fn all_of(&mut self) -> (&mut [Frame], &mut [u64], usize) {
         let room = self.depth + ROOM;
         if self.frames.len() < room {
             self.frames.resize(room + self.depth, Frame::NONE);
         }
-        if self.entered.len() < self.frames.len() {
-            self.entered.resize(self.frames.len(), 0);
+        let readings = self.frames.len() * self.costs;
+        if self.entered.len() < readings {
+            self.entered.resize(readings, 0);
         }
         (&mut self.frames, &mut self.entered, self.depth)
     }
 
     pub(crate) fn set_depth(&mut self, depth: usize) {
         self.depth = depth.min(self.frames.len());
+        // It may have been lower in between.
+        self.lowest = 0;
     }
 
     pub(crate) fn frame(&self, i: usize) -> &Frame {
@@ -120,6 +136,7 @@ impl Stack {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Frame, Readings<'_>)> {
         self.depth = self.depth.checked_sub(1)?;
+        self.lowest = self.lowest.min(self.depth);
         let start = self.depth * self.costs;
         Some((self.frames[self.depth], Readings { all: &self.entered[start..start + self.costs] }))
     }

@@ -16,8 +16,12 @@
 mod costs;
 mod express;
 mod frames;
+mod late;
+mod wide;
 
 pub use express::{Step, StepKind};
+pub use late::{ArcId, Changes, RootChange, Spot, Standing};
+pub use wide::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -151,6 +155,8 @@ pub struct Calls {
     requests: VecDeque<Request>,
     /// The arc of the call that the last dump request belongs to: it counts in the part after the dump.
     carried: u32,
+    /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
+    roots: Option<Vec<RootChange>>,
 }
 
 impl Calls {
@@ -187,6 +193,7 @@ impl Calls {
             outer: Vec::new(),
             requests: VecDeque::new(),
             carried: NONE,
+            roots: None,
             config,
         };
         calls.update_counting();
@@ -213,6 +220,7 @@ impl Calls {
             self.pop(now);
         }
         self.end_root();
+        self.root_changed(RootChange::Ended);
         self.begun = false;
         for i in 0..self.config.costs {
             let reading = self.meter.read(now, i);

@@ -144,6 +144,15 @@ impl Tree {
     /// Moves all costs to where they belong, as if every node were pruned; the nodes stay. To be called before
     /// [`Tree::arc`] or [`Tree::root_costs`] are looked at, at a dump or at the end.
     pub fn settle(&mut self) {
+        self.settle_nodes(true);
+    }
+
+    /// The same, but roots keep what they have, for a caller that may be [found out](Stack::underflow) later: not before a dump.
+    pub fn settle_calls(&mut self) {
+        self.settle_nodes(false);
+    }
+
+    fn settle_nodes(&mut self, roots: bool) {
         // Children before parents: by depth, the deepest first.
         let mut depths: Vec<(u32, u32)> = Vec::new();
         let mut depth_of: Vec<u32> = vec![NONE; self.entries.len()];
@@ -169,7 +178,9 @@ impl Tree {
         }
         depths.sort_unstable_by(|a, b| b.cmp(a));
         for (_, node) in depths {
-            self.pass_on(node);
+            if roots || self.entries[node as usize].parent != NONE {
+                self.pass_on(node);
+            }
         }
     }
 
@@ -177,6 +188,19 @@ impl Tree {
     #[must_use]
     pub fn arc(&self, arc: u32) -> Costs {
         self.arcs.get(arc as usize).copied().unwrap_or_default()
+    }
+
+    /// The same; from now on the arc has none.
+    pub fn take_arc(&mut self, arc: u32) -> Costs {
+        self.arcs.get_mut(arc as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The arcs of all nodes.
+    #[must_use]
+    pub fn arcs_of_nodes(&self) -> std::collections::HashSet<u32> {
+        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
+        let used = self.entries.iter().enumerate().filter(|(at, e)| e.parent != NONE && !free.contains(&(*at as u32)));
+        used.map(|(_, e)| e.arc).collect()
     }
 
     /// Costs of all chains together, as far as they are settled or their roots are gone.

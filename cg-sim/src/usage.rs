@@ -60,7 +60,7 @@ impl std::fmt::Display for LinesDiffer {
 
 impl std::error::Error for LinesDiffer {}
 
-/// The use of a resident line. Eight bytes: with those of a whole first level, it is looked at by every access.
+/// The use of a resident line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     /// Accesses; stays at the largest number, whose costs are those of any large one.
@@ -95,31 +95,105 @@ impl Use {
 
 /// The parts that bytes `first` to `last` of a line of `1 << line_bits` bytes touch, one bit each.
 #[inline]
-fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
+#[must_use]
+pub fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
     // Lines below 32 bytes have more parts than bytes.
     let low = (first << 5) >> line_bits;
     let high = ((((last + 1) << 5) + (1 << line_bits) - 1) >> line_bits) - 1;
     (u32::MAX >> (31 - (high - low))) << low
 }
 
-#[derive(Clone, Debug)]
-struct Cache {
-    lru: SlotLru,
-    /// By slot.
-    uses: Box<[Use]>,
-    origins: Box<[Origin]>,
+/// A slot of a first level: 16 bytes, which each access to the line changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    /// When the line was used last.
+    time: u64,
+    used: Use,
 }
 
-impl Cache {
+/// Where a line is, probably: the line's number and its slot.
+#[derive(Clone, Copy, Debug)]
+struct Hint {
+    line: u64,
+    slot: u32,
+}
+
+/// Entries of the table of hints, which is looked up by the low bits of line numbers.
+const HINTS: usize = 1024;
+
+/// A first-level cache. A line that is used at a known time is in its set if it is among the last ones used, so a hit only
+/// stores the time; and a table mostly knows where the line is. Its entries are about lines that are resident, or about none.
+#[derive(Clone, Debug)]
+struct First {
+    hints: Box<[Hint; HINTS]>,
+    slots: Box<[Slot]>,
+    /// Line numbers by slot; all start as line 0.
+    lines: Box<[u64]>,
+    origins: Box<[Origin]>,
+    clock: u64,
+    set_mask: u64,
+    assoc: usize,
+    line_bits: u32,
+}
+
+impl First {
     fn new(geometry: Geometry) -> Self {
-        let lru = SlotLru::new(geometry);
-        let (uses, origins) = (vec![Use::default(); lru.len()].into(), vec![Origin::default(); lru.len()].into());
-        Self { lru, uses, origins }
+        let count = (geometry.sets() * geometry.assoc()) as usize;
+        Self {
+            // No line has this number.
+            hints: Box::new([Hint { line: u64::MAX, slot: 0 }; HINTS]),
+            slots: vec![Slot::default(); count].into(),
+            lines: vec![0; count].into(),
+            origins: vec![Origin::default(); count].into(),
+            clock: 0,
+            set_mask: u64::from(geometry.sets()) - 1,
+            assoc: geometry.assoc() as usize,
+            line_bits: geometry.line_bits(),
+        }
     }
 
-    /// Puts another line in a slot, and returns what was there, if anything.
+    /// Uses `line` if the table of hints knows it to be resident; says whether it was.
+    #[inline]
+    fn hit(&mut self, line: u64, used: Use) -> bool {
+        let hint = self.hints[line as usize % HINTS];
+        if hint.line != line {
+            return false;
+        }
+        self.clock += 1;
+        let slot = &mut self.slots[hint.slot as usize];
+        slot.time = self.clock;
+        slot.used.add(used);
+        true
+    }
+
+    /// Where `line` is; or, if it is not resident, where the line of its set is that was used longest ago.
+    fn find(&self, line: u64) -> (usize, bool) {
+        let start = (line & self.set_mask) as usize * self.assoc;
+        let lines = &self.lines[start..start + self.assoc];
+        if let Some(at) = lines.iter().position(|l| *l == line) {
+            return (start + at, true);
+        }
+        let times = self.slots[start..start + self.assoc].iter().map(|s| s.time);
+        let oldest = times.enumerate().min_by_key(|(_, time)| *time).map_or(0, |(at, _)| at);
+        (start + oldest, false)
+    }
+
+    /// `line` is used, in `slot`: from now on it is there.
+    fn take_place(&mut self, slot: usize, line: u64) {
+        let old = self.lines[slot];
+        let hint = &mut self.hints[old as usize % HINTS];
+        if hint.line == old {
+            hint.line = u64::MAX;
+        }
+        self.lines[slot] = line;
+        self.hints[line as usize % HINTS] = Hint { line, slot: slot as u32 };
+        self.clock += 1;
+        self.slots[slot].time = self.clock;
+    }
+
+    /// Puts another use in a slot, and returns what was there, if anything.
     fn replace(&mut self, slot: usize, new: Use, owner: Option<Owner>) -> Option<(Use, Origin, Owner)> {
-        let used = std::mem::replace(&mut self.uses[slot], new);
+        let used = std::mem::replace(&mut self.slots[slot].used, new);
         let origin = std::mem::replace(&mut self.origins[slot], Origin { owner, below: 0 });
         origin.owner.map(|owner| (used, origin, owner))
     }
@@ -128,7 +202,14 @@ impl Cache {
 /// The last-level cache of one process.
 #[derive(Clone, Debug)]
 pub struct UsageLastLevel {
-    cache: Cache,
+    /// Line numbers by slot, and when each was used last; all start as line 0.
+    lines: Box<[u64]>,
+    times: Box<[u64]>,
+    uses: Box<[Use]>,
+    owners: Box<[Option<Owner>]>,
+    clock: u64,
+    set_mask: u64,
+    assoc: usize,
     line: u32,
 }
 
@@ -136,21 +217,40 @@ impl UsageLastLevel {
     /// An empty one.
     #[must_use]
     pub fn new(geometries: &Geometries) -> Self {
-        Self { cache: Cache::new(geometries.ll), line: geometries.ll.line() }
+        let ll = geometries.ll;
+        let count = (ll.sets() * ll.assoc()) as usize;
+        Self {
+            lines: vec![0; count].into(),
+            times: vec![0; count].into(),
+            uses: vec![Use::default(); count].into(),
+            owners: vec![None; count].into(),
+            clock: 0,
+            set_mask: u64::from(ll.sets()) - 1,
+            assoc: ll.assoc() as usize,
+            line: ll.line(),
+        }
     }
 
     /// A line that missed its first level. Returns its slot, and whether it was there.
     fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
-        let (slot, hit) = self.cache.lru.touch(line);
-        if !hit {
-            let owner = residents.loaded(Level::LastLevel);
-            self.replace(slot, Some(owner), collecting, residents);
+        let start = (line & self.set_mask) as usize * self.assoc;
+        let of_set = start..start + self.assoc;
+        self.clock += 1;
+        if let Some(at) = self.lines[of_set.clone()].iter().position(|l| *l == line) {
+            self.times[start + at] = self.clock;
+            return ((start + at) as u32, true);
         }
-        (slot as u32, hit)
+        let times = self.times[of_set].iter().enumerate();
+        let slot = start + times.min_by_key(|(_, time)| **time).map_or(0, |(at, _)| at);
+        (self.lines[slot], self.times[slot]) = (line, self.clock);
+        let owner = residents.loaded(Level::LastLevel);
+        self.replace(slot, Some(owner), collecting, residents);
+        (slot as u32, false)
     }
 
     fn replace(&mut self, slot: usize, owner: Option<Owner>, collecting: bool, residents: &mut impl Residents) {
-        if let Some((used, _, owner)) = self.cache.replace(slot, Use::default(), owner) {
+        let used = std::mem::take(&mut self.uses[slot]);
+        if let Some(owner) = std::mem::replace(&mut self.owners[slot], owner) {
             let cost = if collecting { used.cost(self.line) } else { Cost::default() };
             residents.evicted(Level::LastLevel, owner, cost);
         }
@@ -158,7 +258,7 @@ impl UsageLastLevel {
 
     /// Evicts everything, after the first levels of all threads were flushed.
     pub fn flush(&mut self, collecting: bool, residents: &mut impl Residents) {
-        for slot in 0..self.cache.uses.len() {
+        for slot in 0..self.uses.len() {
             self.replace(slot, None, collecting, residents);
         }
     }
@@ -168,7 +268,7 @@ impl UsageLastLevel {
 #[derive(Clone, Debug)]
 pub struct Usage {
     /// By port.
-    caches: [Cache; 2],
+    caches: [First; 2],
 }
 
 impl Usage {
@@ -181,13 +281,20 @@ impl Usage {
         if i1.line() != ll.line() || d1.line() != ll.line() {
             return Err(LinesDiffer);
         }
-        Ok(Self { caches: [Cache::new(*d1), Cache::new(*i1)] })
+        Ok(Self { caches: [First::new(*d1), First::new(*i1)] })
+    }
+
+    /// `count` accesses in a row of the same port (at least one), which all hit, and together touch `parts` of the line
+    /// with this number. Does nothing and says no if the line is not resident; it may say so of one that is. Then
+    /// [`Usage::access`] it is.
+    #[inline]
+    pub fn hit(&mut self, port: Port, line: u64, count: u32, parts: u32) -> bool {
+        self.caches[port as usize].hit(line, Use { count, parts })
     }
 
     /// Accesses `size` bytes at `addr` (at least one).
     ///
     /// While `collecting` is false, lines that are evicted cost nothing, and their use is forgotten.
-    #[inline]
     pub fn access(
         &mut self,
         ll: &mut UsageLastLevel,
@@ -203,7 +310,6 @@ impl Usage {
     /// `count` accesses in a row of the same port (at least one) to the same line, which together touch all of `size` bytes
     /// at `addr`: the instructions of a block that are in one line, say. What the first of them answers is returned; the
     /// others hit.
-    #[inline]
     #[expect(clippy::too_many_arguments, reason = "the state of two levels, an access, and whom to tell")]
     pub fn access_run(
         &mut self,
@@ -216,15 +322,19 @@ impl Usage {
         residents: &mut impl Residents,
     ) -> Served {
         let cache = &mut self.caches[port as usize];
-        let line_bits = cache.lru.line_bits();
+        let line_bits = cache.line_bits;
         let mut served = Served::L1;
         SlotLru::each_line(line_bits, addr, size, |line, first, last| {
-            let parts = parts(line_bits, first, last);
-            let (slot, hit) = cache.lru.touch(line);
+            let used = Use { count, parts: parts(line_bits, first, last) };
+            if cache.hit(line, used) {
+                return;
+            }
+            let (slot, hit) = cache.find(line);
+            cache.take_place(slot, line);
             if hit {
-                cache.uses[slot].add(Use { count, parts });
+                cache.slots[slot].used.add(used);
             } else {
-                let by = load(cache, slot, line, Use { count, parts }, ll, collecting, residents);
+                let by = load(cache, slot, line, used, ll, collecting, residents);
                 served = served.max(by);
             }
         });
@@ -235,7 +345,7 @@ impl Usage {
     pub fn flush(&mut self, ll: &mut UsageLastLevel, collecting: bool, residents: &mut impl Residents) {
         for port in [Port::Fetch, Port::Data] {
             let cache = &mut self.caches[port as usize];
-            for slot in 0..cache.uses.len() {
+            for slot in 0..cache.slots.len() {
                 evict(cache, slot, Use::default(), None, ll, collecting, residents);
             }
         }
@@ -244,7 +354,7 @@ impl Usage {
 
 /// Loads `line`, of which `first` is the first use, into a slot of a first level.
 fn load(
-    cache: &mut Cache,
+    cache: &mut First,
     slot: usize,
     line: u64,
     first: Use,
@@ -259,9 +369,9 @@ fn load(
     if hit { Served::LastLevel } else { Served::Memory }
 }
 
-/// Puts another line in a slot of a first level; what was there is evicted, its use added to the last level's.
+/// Puts another use in a slot of a first level; what was there is evicted, its use added to the last level's.
 fn evict(
-    cache: &mut Cache,
+    cache: &mut First,
     slot: usize,
     new: Use,
     owner: Option<Owner>,
@@ -272,7 +382,7 @@ fn evict(
     let Some((used, origin, owner)) = cache.replace(slot, new, owner) else { return };
     let cost = if collecting {
         // The slot's line may be another one by now; as in the reference, it is taken for the same.
-        ll.cache.uses[origin.below as usize].add(used);
+        ll.uses[origin.below as usize].add(used);
         used.cost(ll.line)
     } else {
         Cost::default()

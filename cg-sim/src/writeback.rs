@@ -115,6 +115,13 @@ impl WriteBackLastLevel {
         }
     }
 
+    /// An access of `size` bytes at `addr` that is known to have missed its first level; or a write that may have hit it, of
+    /// which nothing counts. Never [`Outcome::L1`].
+    pub fn reached(&mut self, addr: u64, size: u32, write: bool) -> Outcome {
+        self.prefetch(addr);
+        self.access(addr, size, write)
+    }
+
     fn access(&mut self, addr: u64, size: u32, write: bool) -> Outcome {
         let mut outcome = Outcome::LastLevel;
         SlotLru::each_line(self.lru.line_bits(), addr, size, |line, _, _| {
@@ -153,8 +160,7 @@ impl WriteThrough {
         if !reaches {
             return Outcome::L1;
         }
-        ll.prefetch(addr);
-        let outcome = ll.access(addr, size, write);
+        let outcome = ll.reached(addr, size, write);
         if missed { outcome } else { Outcome::L1 }
     }
 }

@@ -2,8 +2,8 @@
 //! slots of the same file, so neither threads nor forks need a system call in the guest to get one. A slot is handed out
 //! zeroed; whoever gives it back has read it.
 
-use std::fs::File;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -66,7 +66,16 @@ impl Segment {
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
     pub(crate) fn new(file: File, base: u64, count: u32) -> Self {
-        Self { file, base, free: Vec::new(), aliases: Vec::new(), next: 0, count, traces: HashMap::new(), lingering: Vec::new() }
+        Self {
+            file,
+            base,
+            free: Vec::new(),
+            aliases: Vec::new(),
+            next: 0,
+            count,
+            traces: HashMap::new(),
+            lingering: Vec::new(),
+        }
     }
 
     /// A zeroed slot; `None` when all are in use.

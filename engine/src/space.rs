@@ -323,8 +323,18 @@ impl Space {
 
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.
     pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
+        let mut parts = self.simulated_caches();
+        if self.trace.settings.branches {
+            parts.push((Scratch::History as u64, 8));
+            parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
+        }
+        parts
+    }
+
+    /// The same of the caches alone.
+    pub(crate) fn simulated_caches(&self) -> Vec<(u64, u64)> {
         let settings = self.trace.settings;
-        let mut parts = vec![(Scratch::Clock as u64, 16)];
+        let mut parts = vec![(Scratch::Clock as u64, 8)];
         if let Some(c) = settings.fetches {
             parts.push((arena::LINES, 8 * u64::from(self.trans.lines() + 1)));
             parts.push((arena::CODE_WAYS, 8 * u64::from(c.sets) * u64::from(c.ways)));
@@ -333,9 +343,6 @@ impl Space {
             parts.push((Scratch::ContextTime as u64, 8));
             parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
             parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
-        }
-        if settings.branches {
-            parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
         }
         parts
     }
@@ -573,7 +580,7 @@ impl Space {
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
         let settings = self.trace.settings;
-        let simulated = settings.fetches.is_some() || settings.accesses.is_some() || settings.branches;
+        let simulated = settings.fetches.is_some() || settings.data() || settings.branches;
         let outside = Outside {
             trans: &self.trans,
             ranges: &self.ranges,

@@ -119,11 +119,6 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 
 fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
     let callgrind = options.tool == options::Tool::Callgrind;
-    if callgrind && (options.cache_sim || options.branch_sim) {
-        anyhow::bail!(
-            "--tool=callgrind: simulations are not attributed to calls yet; leave out --cache-sim and --branch-sim"
-        );
-    }
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
     let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
@@ -154,22 +149,23 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
         Side::Tracer(reporter) => runner.report_to(reporter),
     }
     // From here on, there may be threads.
-    let simulator = simulation.trace().any().then(|| Simulator::new(simulation.caches));
+    let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));
     let (simulator, findings) = simulator.unzip();
+    let (caches, descriptions) = (simulation.caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());
     let exit = match simulator {
         _ if callgrind => {
-            let events = options.callgrind.events(false, false);
+            let events = options.callgrind.events(caches.is_some(), options.branch_sim);
             let about = About {
                 creator: called.creator(),
                 events,
-                caches: Vec::new(),
+                caches: descriptions,
                 settings: options.callgrind.clone(),
                 spare: std::env::temp_dir(),
             };
             let desk = Desk::new(about);
-            let width = events.names().len();
-            let recorder = Recorder::new(options.callgrind.clone(), options.names(), width, desk.clone());
+            let wishes = options.callgrind.clone();
+            let recorder = Recorder::new(wishes, options.names(), events, caches.as_ref(), desk.clone());
             runner.record_calls(desk, events.names());
             grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
         }

@@ -112,8 +112,12 @@ impl<'a> Runner<'a> {
     /// The process has ended: the last files, and a summary.
     fn end_calls(&mut self, pid: i32) {
         let Some(calls) = &mut self.calls else { return };
+        let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
         self.tell_written(pid, written);
+        if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
+            self.log.say(pid, Voice::Detail, &tree);
+        }
         if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
             let settings = &self.options.callgrind;
             let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);

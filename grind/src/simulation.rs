@@ -6,12 +6,14 @@
 use std::fmt;
 
 use cg_sim::host::{self, Unsupported};
+use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry};
 
-use grind_engine::trace::{FirstLevel, TraceSettings};
+use grind_engine::trace::{EveryAccess, FirstLevel, TraceSettings};
 
+use crate::callgrind::settings::CacheUse;
 use crate::counts::Events;
-use crate::options::Options;
+use crate::options::{Options, Tool};
 
 /// The simulations of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,10 @@ pub struct Simulation {
     pub caches: Option<Geometries>,
     /// Whether branch prediction is simulated.
     pub branches: bool,
+    /// Every access is told, and simulated by whoever follows the calls.
+    pub every: bool,
+    /// Whose words are used.
+    tool: Tool,
     /// What is to be told in the log about how the caches were found.
     notes: Vec<String>,
     /// The same, for the user rather than as detail.
@@ -33,11 +39,15 @@ pub enum Impossible {
     Host(Unsupported),
     /// A register may touch more than two lines.
     Lines {
+        /// The tool that is asked to.
+        tool: Tool,
         /// The smallest line, in bytes.
         line: u32,
         /// The largest register, in bytes.
         register: u32,
     },
+    /// The use of lines cannot be added up over lines of different sizes.
+    Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
     Large {
         /// The option that gives it.
@@ -51,12 +61,14 @@ impl fmt::Display for Impossible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(unsupported) => unsupported.fmt(f),
-            Self::Lines { line, register } => write!(
+            Self::Lines { tool, line, register } => write!(
                 f,
-                "Cachegrind: cannot continue: the minimum line size ({line})\n  \
+                "{}: cannot continue: the minimum line size ({line})\n  \
                  must be equal to or larger than the maximum register size ({register})\n  \
-                 but it is not.  Exiting now."
+                 but it is not.  Exiting now.",
+                if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
+            Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
                 "{option}: a cache of {lines} lines cannot be simulated, only one of at most {} (give it larger lines, or make \
@@ -80,7 +92,7 @@ impl Simulation {
     }
 
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
-        let mut simulation = Self { branches: options.branch_sim, ..Self::default() };
+        let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
         if !options.cache_sim {
             return Ok(simulation);
         }
@@ -89,7 +101,14 @@ impl Simulation {
         let register = if avx { 32 } else { 16 };
         let line = found.geometries.min_line();
         if line < register {
-            return Err(Impossible::Lines { line, register });
+            return Err(Impossible::Lines { tool: options.tool, line, register });
+        }
+        let callgrind = (options.tool == Tool::Callgrind).then_some(&options.callgrind);
+        let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
+        // With a last level that is written back, writes reach it that hit the first one.
+        simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb);
+        if uses {
+            Usage::new(&found.geometries).map_err(Impossible::Uses)?;
         }
         for (option, cache) in [("--I1", found.geometries.i1), ("--D1", found.geometries.d1)] {
             let lines = u64::from(cache.sets()) * u64::from(cache.assoc());
@@ -113,9 +132,13 @@ impl Simulation {
     #[must_use]
     pub fn trace(&self) -> TraceSettings {
         let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
+        let every =
+            |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
+        let missing = self.caches.filter(|_| !self.every);
         TraceSettings {
-            fetches: self.caches.map(|g| level(g.i1, g.min_line())),
-            accesses: self.caches.map(|g| level(g.d1, g.min_line())),
+            fetches: missing.map(|g| level(g.i1, g.min_line())),
+            accesses: missing.map(|g| level(g.d1, g.min_line())),
+            every: self.caches.filter(|_| self.every).map(every),
             branches: self.branches,
             calls: None,
             system_calls: false,
@@ -126,8 +149,12 @@ impl Simulation {
     #[must_use]
     pub fn descriptions(&self) -> Vec<Vec<u8>> {
         let Some(Geometries { i1, d1, ll }) = self.caches else { return Vec::new() };
+        let blanks = match self.tool {
+            Tool::Cachegrind => "        ",
+            Tool::Callgrind => "",
+        };
         [("I1", i1), ("D1", d1), ("LL", ll)]
-            .map(|(name, cache)| format!("{name} cache:         {cache}").into_bytes())
+            .map(|(name, cache)| format!("{name} cache: {blanks}{cache}").into_bytes())
             .to_vec()
     }
 

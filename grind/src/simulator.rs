@@ -180,6 +180,9 @@ impl Sink for Simulator {
         if p.contexts.is_some() {
             return contexts::records(p, sites, tid, rest);
         }
+        if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
+            p.seen.insert(tid);
+        }
         let mut last_level =
             |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
         while let Some((&site, operands)) = rest.split_first() {
@@ -187,7 +190,6 @@ impl Sink for Simulator {
                 p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.seen)));
                 return contexts::records(p, sites, tid, rest);
             }
-            p.seen.insert(tid);
             let Some(hot) = sites.hot.get(site as usize) else { return };
             let tally = &mut p.tallies[site as usize].0;
             match hot.kind {
@@ -259,8 +261,8 @@ fn misses(kind: SiteKind, l1: u64, ll: u64) -> EventCounts {
     match kind {
         SiteKind::Fetch => (c.i1mr, c.ilmr) = (l1, ll),
         // Cachegrind books a modification as a read.
-        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { write: false } => (c.d1mr, c.dlmr) = (l1, ll),
-        SiteKind::Write(_) | SiteKind::Sized { write: true } => (c.d1mw, c.dlmw) = (l1, ll),
+        SiteKind::Write(_) | SiteKind::Sized { done: Done::Write } => (c.d1mw, c.dlmw) = (l1, ll),
+        SiteKind::Read(_) | SiteKind::Modify(_) | SiteKind::Sized { .. } => (c.d1mr, c.dlmr) = (l1, ll),
         SiteKind::Conditional => c.bcm = l1,
         SiteKind::Indirect => c.bim = l1,
         _ => {}

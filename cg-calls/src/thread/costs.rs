@@ -134,9 +134,8 @@ impl Calls {
             profile.skipped.push(Skipped { node: number(node), site, costs: counts.to_vec() });
         }
         let extra = &self.book.extra;
-        let n = self.config.costs;
-        for (i, ((node, cell), counts)) in self.book.cells.rows().enumerate() {
-            let costs = extra.get(i * n..(i + 1) * n).filter(|c| counted(c)).map(<[_]>::to_vec).unwrap_or_default();
+        for (row, ((node, cell), counts)) in (0..).zip(self.book.cells.rows()) {
+            let costs = extra.find(row).filter(|c| counted(c)).map(<[_]>::to_vec).unwrap_or_default();
             if counts[0] != 0 || !costs.is_empty() {
                 profile.cells.push(Cell { node: number(node), cell, executions: counts[0], costs });
             }

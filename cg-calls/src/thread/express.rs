@@ -42,12 +42,12 @@ pub struct Step {
 }
 
 #[inline]
-fn long(low: u32, high: u32) -> u64 {
+pub(super) fn long(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
 /// Words that are looked at together: the longest ordinary record, twice.
-const AHEAD: usize = 10;
+pub(super) const AHEAD: usize = 10;
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
@@ -74,7 +74,7 @@ impl Calls {
         let jumps = self.config.collect_jumps;
         let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return false };
         let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
-        let (frames, entered, mut depth) = stack.all_of_one();
+        let (frames, entered, mut depth) = stack.all_of();
         let (mut path, mut node) = (self.path, self.node);
         // What the meter reads.
         let mut reading = now.wrapping_sub(ahead);
@@ -300,7 +300,7 @@ impl Calls {
 
 /// Whether a return to the stack pointer `sp` pops frames of ordinary calls alone.
 #[inline(never)]
-fn returns(frames: &[Frame], sp: u64) -> bool {
+pub(super) fn returns(frames: &[Frame], sp: u64) -> bool {
     let mut leaving = frames.iter().rev();
     while let Some(frame) = leaving.next().filter(|f| f.sp < sp) {
         let fine = match frame.way {

@@ -326,6 +326,7 @@ impl Calls {
         for (i, count) in counts[1..].iter_mut().enumerate() {
             *count += self.meter.read(now, i) - self.base[i];
         }
+        self.root_changed(RootChange::Called(ArcId(row)));
         if self.functions[callee.0 as usize].active == 0 && self.function(code, callee).dump_after {
             self.requests.push_back(Request::DumpAfter(callee));
         }

@@ -34,6 +34,8 @@ pub(super) struct Teller {
     settings: Option<CallTrace>,
     /// No code changes without a system call.
     pub(super) steady: bool,
+    /// Blocks are told where they begin, by the record of their accesses.
+    early: bool,
     taken: Vec<Taken>,
     /// The number of the block at hand.
     block: u32,
@@ -45,8 +47,9 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn new(settings: Option<CallTrace>) -> Self {
-        Self { settings, ..Self::default() }
+    /// `early`: blocks are told where they begin, by the record of their accesses, and nothing is left to tell at their ends.
+    pub(super) fn new(settings: Option<CallTrace>, early: bool) -> Self {
+        Self { settings, early, ..Self::default() }
     }
 
     /// Whether anything is told.
@@ -85,6 +88,20 @@ impl Emitter<'_> {
         self.bump_end = usize::MAX;
     }
 
+    /// What has been executed of the block is told where the code goes on, unless it was told before.
+    fn block_told(&mut self) {
+        if !self.teller.early {
+            self.bump_end = self.out.code.pos();
+        }
+    }
+
+    /// The first record of a block has been emitted: it tells of the block, too.
+    pub(super) fn block_told_early(&mut self) {
+        if self.teller.active() && self.bump_end == usize::MAX {
+            self.bump_end = self.out.code.pos();
+        }
+    }
+
     /// How an instruction transfers control, if that is recorded. (A conditional branch: when it is taken.)
     fn recorded(&self, insn: &Insn) -> Option<Transfer> {
         let settings = self.teller.settings?;
@@ -111,7 +128,7 @@ impl Emitter<'_> {
     fn exit_site(&mut self, insn: &Insn, how: Option<Transfer>) -> u32 {
         let block = self.teller.so_far();
         let kind = match how {
-            Some(how) => SiteKind::Transfer { how, block, tells: true },
+            Some(how) => SiteKind::Transfer { how, block, tells: !self.teller.early },
             None => SiteKind::Block { block },
         };
         self.call_site(insn, kind)
@@ -137,7 +154,7 @@ impl Emitter<'_> {
                 | Class::Jcc
                 | Class::Loop
         );
-        if self.teller.active() && insn.class.ends_block() && !goes {
+        if self.teller.active() && !self.teller.early && insn.class.ends_block() && !goes {
             let site = self.exit_site(insn, None);
             self.out.code.record(site, false, None);
             self.bump_end = self.out.code.pos();
@@ -151,6 +168,9 @@ impl Emitter<'_> {
             return;
         }
         let how = self.recorded(insn);
+        if self.teller.early && how.is_none() {
+            return;
+        }
         let site = self.exit_site(insn, how);
         match how {
             Some(Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect) => {
@@ -165,7 +185,7 @@ impl Emitter<'_> {
                 self.out.code.record(site, how.is_some(), free);
             }
         }
-        self.bump_end = self.out.code.pos();
+        self.block_told();
     }
 
     /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
@@ -174,6 +194,9 @@ impl Emitter<'_> {
             return false;
         }
         let how = self.recorded(insn);
+        if self.teller.early && how.is_none() {
+            return false;
+        }
         let site = self.exit_site(insn, how);
         self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some() });
         true
@@ -183,6 +206,9 @@ impl Emitter<'_> {
     pub(super) fn tell_loop(&mut self, insn: &Insn) {
         if self.teller.active() {
             let how = self.recorded(insn);
+            if self.teller.early && how.is_none() {
+                return;
+            }
             let site = self.exit_site(insn, how);
             self.out.code.record(site, how.is_some(), None);
         }
@@ -197,7 +223,7 @@ impl Emitter<'_> {
         if !self.teller.active() || goes_away {
             return;
         }
-        let told = insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
+        let told = self.teller.early || insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
         let crosses = insn.class.goes_on() && (self.crosses)(insn.pc(), insn.next());
         let onward = Transfer::Onward(GuestAddr(insn.next()));
         if told {

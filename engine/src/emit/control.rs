@@ -196,4 +196,13 @@ impl Emitter<'_> {
         let pos = self.out.code.jmp();
         self.out.fixups.push(Fixup { pos, target, to });
     }
+
+    /// The same, straight from `insn`.
+    pub(super) fn go_from(&mut self, insn: &Insn, target: u64, next_in_order: Option<u64>, to: Option<Goal>) {
+        let n = self.out.fixups.len();
+        self.go(target, next_in_order, to);
+        if let Some(pos) = self.out.fixups.get(n).map(|f| f.pos) {
+            self.note_branch(insn, target, pos);
+        }
+    }
 }

@@ -331,6 +331,12 @@ impl Asm {
         self.pos() - 4
     }
 
+    /// `jmp` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
+    pub(super) fn jmp_away(&mut self) -> usize {
+        self.bytes(&[0xe9, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
     /// Lets the 32-bit distance at `field` lead here.
     pub(super) fn patch_here(&mut self, field: usize) {
         let here = self.here();

@@ -4,15 +4,19 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod calls;
+mod cold;
 mod contexts;
 mod control;
+mod every;
 mod flow;
 mod instructions;
 mod landing;
+mod lines;
 mod operand;
 mod plan;
 mod rep;
 mod simulate;
+mod special;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;
@@ -142,6 +146,10 @@ pub(crate) struct Emitter<'a> {
     with_flows: bool,
     with_contexts: bool,
     loops: Vec<flow::Loop>,
+    /// Which blocks begin without a check of their line, in the order of emission.
+    fronts: Vec<lines::Front>,
+    /// Fields of branches that may lead past such checks, in order.
+    within_line: Vec<usize>,
 }
 
 impl<'a> Emitter<'a> {
@@ -174,6 +182,8 @@ impl<'a> Emitter<'a> {
             with_flows: true,
             with_contexts: false,
             loops: Vec::new(),
+            fronts: Vec::new(),
+            within_line: Vec::new(),
         }
     }
 
@@ -182,7 +192,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
-        self.teller = calls::Teller::new(settings.calls);
+        self.teller = calls::Teller::new(settings.calls, settings.every.is_some());
         self
     }
 
@@ -206,13 +216,15 @@ impl<'a> Emitter<'a> {
         let order = self.unroll(order);
         let first = self.trans.next_block();
         self.plan_flows(&order);
+        self.plan_fronts(&order);
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
             self.here = self.plan[k];
             // Only a block without a landing can be run into.
-            let next = order.get(k + 1).map(|&j| self.batch.blocks[j]).filter(|n| !n.return_site).map(|n| n.pc);
-            self.block(&b, next);
+            let next = order.get(k + 1).filter(|_| self.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
+            self.block(&b, next.filter(|n| !n.return_site).map(|n| n.pc), self.fronts[k].unchecked);
         }
+        self.checked_entries(first, &order);
         self.cold_parts();
         self.cold_transfers();
         self.entries(first);
@@ -249,7 +261,7 @@ impl<'a> Emitter<'a> {
         order
     }
 
-    fn block(&mut self, b: &Found, next_in_order: Option<u64>) {
+    fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
         let insns = self.batch.insns_of(b);
         if b.return_site {
             self.out.landing(b.pc, Way::Return);
@@ -293,7 +305,7 @@ impl<'a> Emitter<'a> {
             }
             if traced {
                 if i == 0 {
-                    self.begin_traced_block(insns);
+                    self.begin_traced_block(insns, unchecked);
                 }
                 self.check(insns, i);
                 if insn.class.ends_block() {
@@ -333,8 +345,8 @@ impl<'a> Emitter<'a> {
         {
             match last.class {
                 Class::Jcc if self.here.inverted => self.go(last.target(), next_in_order, None),
-                c if c.ends_block() => self.go(last.next(), next_in_order, None),
-                _ => self.go(last.next(), next_in_order, self.here.goal),
+                c if c.ends_block() => self.go_from(last, last.next(), next_in_order, None),
+                _ => self.go_from(last, last.next(), next_in_order, self.here.goal),
             }
         }
         let base = self.out.code.base;
@@ -436,13 +448,14 @@ impl<'a> Emitter<'a> {
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
                 if !self.tell_taken(insn, pos) {
+                    self.note_branch(insn, target, pos);
                     self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
                 }
             }
             Class::Loop => self.short_branch(insn),
             Class::Jmp => {
                 self.tell_transfer(insn);
-                self.go(insn.target(), next_in_order, self.here.goal);
+                self.go_from(insn, insn.target(), next_in_order, self.here.goal);
             }
             Class::Call => {
                 self.push_return(insn.next());
@@ -493,7 +506,12 @@ impl<'a> Emitter<'a> {
             if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target)) {
                 let b = self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
-                let body = if free { b.cache + u64::from(b.bump_end) } else { b.entry };
+                let within = self.within_line.binary_search(&f.pos).is_ok();
+                let body = match () {
+                    () if free => b.cache + u64::from(b.bump_end),
+                    () if within => b.cache,
+                    () => b.entry,
+                };
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);

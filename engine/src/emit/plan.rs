@@ -68,7 +68,7 @@ pub(super) struct Plan {
 
 /// What an address is made of, but for the displacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Key {
+pub(super) struct Key {
     base: Register,
     index: Register,
     scale: u8,
@@ -78,7 +78,7 @@ struct Key {
 
 /// What is known about general registers from one instruction to the next.
 #[derive(Clone, Copy, Default)]
-struct Known {
+pub(super) struct Known {
     versions: [u32; 16],
     /// How far the stack pointer has been moved since its version began.
     stack: i64,
@@ -86,7 +86,7 @@ struct Known {
 
 impl Known {
     /// The key of an access and its displacement, if others can be at a known distance from it.
-    fn key(&self, a: &Access) -> Option<(Key, i64)> {
+    pub(super) fn key(&self, a: &Access) -> Option<(Key, i64)> {
         let (When::Always, Place::At(at)) = (a.when, a.place) else { return None };
         // Far from where a displacement would not fit any more.
         let far = at.base != Register::None && at.displacement.unsigned_abs() > 1 << 30;
@@ -101,7 +101,7 @@ impl Known {
     }
 
     /// Whether an address of this kind is the same here as later, but for how far the stack pointer has been moved.
-    fn same(&self, later: &Self, key: Key) -> bool {
+    pub(super) fn same(&self, later: &Self, key: Key) -> bool {
         [key.base, key.index]
             .into_iter()
             .filter(|r| r.is_gpr())
@@ -109,12 +109,12 @@ impl Known {
     }
 
     /// How far it is from here to later.
-    fn distance(&self, later: &Self, key: Key) -> i64 {
+    pub(super) fn distance(&self, later: &Self, key: Key) -> i64 {
         if key.base == Register::RSP { later.stack - self.stack } else { 0 }
     }
 
     /// `insn`, which writes these registers, has been executed.
-    fn after(&mut self, insn: &Insn, written: u16) {
+    pub(super) fn after(&mut self, insn: &Insn, written: u16) {
         for (r, version) in self.versions.iter_mut().enumerate() {
             if written >> r & 1 == 0 {
                 continue;
@@ -167,12 +167,17 @@ pub(super) fn is_special(list: &[Access]) -> bool {
 }
 
 impl Plan {
-    /// Plans a block.
-    pub(super) fn of(insns: &[Insn], settings: &TraceSettings, info: &mut InstructionInfoFactory) -> Self {
+    /// Plans a block that is entered from code line `line`.
+    pub(super) fn of(
+        insns: &[Insn],
+        mut line: u64,
+        settings: &TraceSettings,
+        info: &mut InstructionInfoFactory,
+    ) -> Self {
         let mut plan = Self::default();
         let mut known = Known::default();
         let mut segment = (0, 0);
-        let mut line = NO_LINE;
+        let checked = line == NO_LINE;
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
@@ -247,7 +252,7 @@ impl Plan {
         }
         plan.segments.push(segment);
         plan.find_dead(insns, &written);
-        plan.choose_hold(insns, settings);
+        plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
         // The next ones are the last in their lists.
         plan.segments.reverse();
         plan.groups.reverse();
@@ -255,7 +260,7 @@ impl Plan {
     }
 
     /// From the end, where every register may be read.
-    fn find_dead(&mut self, insns: &[Insn], overwritten: &[u16]) {
+    pub(super) fn find_dead(&mut self, insns: &[Insn], overwritten: &[u16]) {
         let mut dead = 0;
         for (i, r) in self.registers.iter_mut().enumerate().rev() {
             // `used` has those that are only overwritten, too.
@@ -267,14 +272,15 @@ impl Plan {
     }
 
     /// Whether it pays to keep registers for the checks from the block's start to its end: a save and a restore each.
-    fn choose_hold(&mut self, insns: &[Insn], settings: &TraceSettings) {
+    /// `fetched`: the first instruction's line is checked.
+    fn choose_hold(&mut self, insns: &[Insn], fetched: bool, settings: &TraceSettings) {
         let used = self.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
         self.free = !used;
         let mut needs = vec![0u32; insns.len()];
         for group in &self.groups {
             needs[group.at] = 2;
         }
-        if settings.fetches.is_some() && needs.first() == Some(&0) {
+        if fetched && needs.first() == Some(&0) {
             needs[0] = 1;
         }
         if settings.branches && insns.last().is_some_and(|l| l.class == Class::Jcc) {
@@ -297,7 +303,7 @@ impl Plan {
 
 /// General registers that an instruction uses; those of them that it overwrites without reading them (as `dead`); and, apart
 /// from that, all that it writes.
-fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers, u16) {
+pub(super) fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers, u16) {
     let (mut read, mut whole, mut written) = (0u16, 0u16, 0u16);
     for u in info.info(&insn.ins).used_registers() {
         let r = u.register();

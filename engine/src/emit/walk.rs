@@ -29,11 +29,10 @@ const R12: Gpr = Gpr(12);
 const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: the distance from here to where to go on (to be
-/// filled in); bytes from the lowest address to the last byte; how much earlier than the clock the last one is; the number of
-/// accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less one. `members` are site,
-/// time, offset and bytes of each, in order.
-pub(super) fn access_words(span: u16, before: u32, members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
-    let mut words = vec![0, u32::from(span) - 1, before, members.len() as u32];
+/// filled in); the number of accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less
+/// one. `members` are site, time, offset and bytes of each, in order.
+pub(super) fn access_words(members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
+    let mut words = vec![0, members.len() as u32];
     for &(site, before, offset, size) in members {
         words.extend([site, before, u32::from(offset), u32::from(size) - 1]);
     }
@@ -61,49 +60,18 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
 /// The most ways for which a walk has code for each.
 const UNROLLED: u32 = 16;
 
-/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`].
+/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags.
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
     let times = arena::DATA_WAYS as u32 + 8;
-    // First for what lies in two lines that the table knows.
-    save(c, 0..5);
-    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
-    c.store_gs(FLAGS, RAX);
+    save(c, 0..USED.len());
     c.load_gs(RBX, Scratch::WalkWhat as u32);
-    c.load_gs(RAX, Scratch::WalkAddress as u32);
-    c.load32(RCX, RBX, 4);
-    c.op_reg(0x01, RCX, RAX);
-    c.and_imm(RAX, line);
-    c.and_imm(RCX, line);
-    c.entry(RDX, RAX, bits);
-    c.gs_entry(0x03, RAX, RDX, arena::DATA_TAGS);
-    let walk_first = c.jcc_away(NE);
-    c.entry(RSI, RCX, bits);
-    c.gs_entry(0x03, RCX, RSI, arena::DATA_TAGS);
-    let walk_last = c.jcc_away(NE);
-    c.load_gs(RAX, Scratch::Clock as u32);
-    c.load32(RCX, RBX, 8);
-    c.op_reg(0x29, RAX, RCX);
-    c.gs_entry(0x8b, RDX, RDX, arena::DATA_PLACES);
-    c.gs_entry(0x8b, RSI, RSI, arena::DATA_PLACES);
-    c.gs_index(0x89, RAX, RDX, times);
-    c.lea_disp(RAX, RAX, 1);
-    c.gs_index(0x89, RAX, RSI, times);
     c.load_signed32(RAX, RBX, 0);
     c.op_reg(0x01, RAX, RBX);
     c.store_gs(Scratch::WalkReturn as u32, RAX);
-    restore_flags(c);
-    restore(c, 0..5);
-    c.jmp_gs(Scratch::WalkReturn as u32);
-    // One after the other.
-    c.patch_here(walk_first);
-    c.patch_here(walk_last);
-    save(c, 5..USED.len());
-    c.load_signed32(RAX, RBX, 0);
-    c.op_reg(0x01, RAX, RBX);
-    c.store_gs(Scratch::WalkReturn as u32, RAX);
-    c.load32(R10, RBX, 12); // r10: how many are left
+    c.load32(R10, RBX, 4); // r10: how many are left
+    c.lea_disp(RBX, RBX, -8);
     let member = c.pos();
     c.lea_disp(RBX, RBX, 16); // rbx: what describes it
     c.load_gs(RDI, Scratch::Clock as u32);
@@ -185,7 +153,6 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.patch_here(hit);
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
-    restore_flags(c);
     restore(c, 0..USED.len());
     c.jmp_gs(Scratch::WalkReturn as u32);
 }
@@ -412,7 +379,7 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
         c.store_gs(Scratch::WalkWhat as u32, RSI);
         c.jmp_gs(Scratch::AccessWalk as u32);
         c.patch_here(what);
-        let mut words = access_words(size as u16, 1, &[(site + 1 + u32::from(at_target), 1, 0, size as u16)]);
+        let mut words = access_words(&[(site + 1 + u32::from(at_target), 1, 0, size as u16)]);
         words[0] = 4 * words.len() as u32;
         c.words(&words);
     }

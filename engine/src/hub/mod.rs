@@ -650,7 +650,8 @@ impl Hub<'_> {
         {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
-                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_state());
+                // It empties its caches, but does not forget how branches went.
+                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_caches());
             }
         }
         Some(t)

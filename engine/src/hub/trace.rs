@@ -169,7 +169,11 @@ impl Hub<'_> {
         };
         for touch in touches {
             let size = touch.size.min(cache.widest.into());
-            let site = site + 1 + u32::from(touch.done == Done::Write);
+            let site = match touch.done {
+                Done::Read => site + 1,
+                Done::Write => site + 2,
+                Done::Modify => site + 3,
+            };
             let (missed, touched) = {
                 let pool = pool.borrow();
                 let mut walker = Walker { words: pool.words(slot), cache, touched: Vec::new() };

@@ -199,7 +199,7 @@ fn text_of(program: &Path) -> Result<Vec<(u64, Vec<u8>)>> {
 }
 
 /// File and line of each address.
-fn lines_of(program: &Path, addresses: &[u64]) -> Result<BTreeMap<u64, (String, u64)>> {
+pub(crate) fn lines_of(program: &Path, addresses: &[u64]) -> Result<BTreeMap<u64, (String, u64)>> {
     let mut lines = BTreeMap::new();
     for some in addresses.chunks(1000) {
         let mut command = Command::new("addr2line");

@@ -36,11 +36,27 @@ pub struct Progress {
     pub threads: Vec<Thread>,
 }
 
+/// What the back-dating tree of a process was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistics {
+    /// Nodes, on average over all lines that were evicted.
+    pub nodes: f64,
+    /// The most nodes there were at a time.
+    pub most_nodes: u64,
+    /// Nodes ever made.
+    pub created: u64,
+    /// Nodes whose costs went to their callers.
+    pub pruned: u64,
+    /// Call arcs that had nodes.
+    pub arcs: u64,
+}
+
 #[derive(Debug, Default)]
 struct Process {
     dumps: Option<Dumps>,
     written: Vec<Written>,
     progress: Option<Progress>,
+    statistics: Option<Statistics>,
 }
 
 #[derive(Debug)]
@@ -92,6 +108,12 @@ impl Desk {
         self.inner().processes.get_mut(&pid)?.progress.take()
     }
 
+    /// What the tree of a process was like that has ended, if there was one.
+    #[must_use]
+    pub fn tree(&self, pid: i32) -> Option<Statistics> {
+        self.inner().processes.get(&pid)?.statistics
+    }
+
     /// The process has ended: what its parts add up to.
     #[must_use]
     pub fn end(&self, pid: i32) -> Option<Vec<i128>> {
@@ -117,6 +139,13 @@ impl Desk {
     pub fn zeroed(&self, pid: i32, blocks: u64) {
         if let Some(dumps) = self.inner().processes.get_mut(&pid).and_then(|p| p.dumps.as_mut()) {
             dumps.zeroed(blocks);
+        }
+    }
+
+    /// The process has ended, and its back-dating tree was like this.
+    pub fn statistics(&self, pid: i32, statistics: Statistics) {
+        if let Some(p) = self.inner().processes.get_mut(&pid) {
+            p.statistics = Some(statistics);
         }
     }
 

@@ -15,6 +15,7 @@
 
 pub mod boundaries;
 pub mod code;
+pub mod columns;
 pub mod control;
 pub mod desk;
 pub mod dumps;

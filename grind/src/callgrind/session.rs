@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::boundaries::Boundaries;
 use super::control::Control;
-use super::desk::Desk;
+use super::desk::{Desk, Statistics};
 use super::dumps::Written;
 use crate::dump::Saved;
 
@@ -74,6 +74,16 @@ impl CallSession {
         self.desk.begin(pid, args, file);
         self.processes.insert(pid, Process { args: args.to_vec(), instrumentation });
         self.control.listen(pid)
+    }
+
+    /// For a verbose log: what the back-dating tree of a process was like that has ended.
+    #[must_use]
+    pub fn tree(&self, pid: i32) -> Option<String> {
+        let Statistics { nodes, most_nodes, created, pruned, arcs } = self.desk.tree(pid)?;
+        Some(format!(
+            "Cache use: {nodes:.1} nodes on average, {most_nodes} at most; {created} created, {pruned} pruned; \
+             {arcs} call arcs"
+        ))
     }
 
     /// The process has ended, or goes on with a program that is not followed: the files that were written last, and what

@@ -36,6 +36,18 @@ pub enum Change {
     Group(u32),
 }
 
+/// What is told of how well cache lines are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheUse {
+    /// Nothing.
+    #[default]
+    No,
+    /// What the lines cost that an instruction or a call has loaded.
+    Yes,
+    /// The same for instructions only.
+    SelfOnly,
+}
+
 /// All settings of the callgrind tool beside those that it shares with cachegrind.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -77,6 +89,8 @@ pub struct Settings {
     pub simulate_wb: bool,
     /// A prefetcher is simulated.
     pub simulate_hwpref: bool,
+    /// The use of cache lines is measured.
+    pub cache_use: CacheUse,
     rules: Vec<(Pattern, Change)>,
 }
 
@@ -102,6 +116,7 @@ impl Default for Settings {
             skip_direct_rec: false,
             simulate_wb: false,
             simulate_hwpref: false,
+            cache_use: CacheUse::No,
             rules: Vec::new(),
         }
     }
@@ -114,6 +129,20 @@ impl Settings {
             self.collect_at_start = false;
         }
         self.rules.push((Pattern::new(pattern), change));
+    }
+
+    /// Leaves out what cannot be had together. Returns what is to be told about that.
+    pub fn settle(&mut self) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.cache_use != CacheUse::No {
+            self.dump_instr = true;
+            for (on, what) in [(&mut self.simulate_hwpref, "prefetcher"), (&mut self.simulate_wb, "write-back")] {
+                if std::mem::take(on) {
+                    told.push(format!("warning: {what} simulation is switched off, because of --cacheuse=yes"));
+                }
+            }
+        }
+        told
     }
 
     /// How the function `name` is to be treated; `linkage`: it is a stub of the procedure linkage table.
@@ -184,7 +213,7 @@ impl Settings {
             cache_sim,
             write_back: self.simulate_wb,
             branch_sim,
-            cache_use: false,
+            cache_use: self.cache_use != CacheUse::No,
             bus: self.collect_bus,
             system_calls: self.collect_systime,
         }

@@ -5,25 +5,35 @@
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
 //! engine reports its end, and are written by then.
 
+mod simulated;
+mod through;
+mod used;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
-use cg_format::callgrind::SystemTime;
+use cg_format::callgrind::{EventSet, SystemTime};
+use cg_sim::Geometries;
+use cg_sim::writeback::WriteThrough;
 use grind_engine::trace::{Block, Handler, Sink, Site, SiteKind, SpaceId, Special, SystemCall, Transfer};
-use grind_engine::{Ask, Module, StaticEvents};
+use grind_engine::{Ask, Module};
 
 use super::code::{Catalogue, Origin};
+use super::columns::Columns;
 use super::desk::{Desk, Found, Progress};
 use super::parts::Trigger;
-use super::settings::Settings;
+use super::settings::{CacheUse, Settings};
 use crate::debuginfo;
+use simulated::Simulated;
+use used::{ThreadUse, Used};
 
 /// A set of translations.
 #[derive(Clone, Debug, Default)]
 struct Space {
     sites: Vec<Site>,
+    specials: Vec<Special>,
     blocks: Vec<Block>,
     modules: Arc<[Module]>,
     /// Counts changes of `modules`.
@@ -81,6 +91,10 @@ struct Thread {
     in_calls: [u64; 2],
     /// By site: what the last record of executions said.
     executions: HashMap<u32, u64>,
+    /// If the use of lines is measured.
+    used: Option<Box<ThreadUse>>,
+    /// If every access is told, because the last level is written back.
+    through: Option<Box<WriteThrough>>,
 }
 
 #[derive(Debug)]
@@ -109,8 +123,11 @@ struct Process {
     blocks: u64,
     /// How many had been executed when the last part was due for `--dump-every-bb`.
     dumped: u64,
-    /// Which event counts locked instructions.
-    bus: Option<usize>,
+    columns: Columns,
+    /// If caches or branches are simulated, but for those of `used`.
+    simulated: Option<Box<Simulated>>,
+    /// If the use of lines is measured.
+    used: Option<Box<Used>>,
 }
 
 /// See the module's description.
@@ -119,32 +136,45 @@ pub struct Recorder {
     settings: Settings,
     names: debuginfo::Options,
     config: Config,
+    columns: Columns,
+    /// What each process begins with.
+    simulated: Option<Simulated>,
+    used: Option<Used>,
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
     desk: Desk,
 }
 
 impl Recorder {
-    /// A recorder that hands parts to `desk`. `names` says how functions are named.
+    /// A recorder of these events that hands parts to `desk`. `names` says how functions are named; `caches` are simulated.
     #[must_use]
-    pub fn new(settings: Settings, names: debuginfo::Options, costs: usize, desk: Desk) -> Self {
-        let config = Config { contexts: true, ..settings.config(costs) };
-        Self { settings, names, config, spaces: HashMap::new(), processes: HashMap::new(), desk }
+    pub fn new(
+        settings: Settings,
+        names: debuginfo::Options,
+        events: EventSet,
+        caches: Option<&Geometries>,
+        desk: Desk,
+    ) -> Self {
+        let columns = Columns::of(events);
+        let config = Config { contexts: true, ..settings.config(columns.stride) };
+        let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
+            // Whoever asks for it has been told if it cannot be done.
+            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly).ok()
+        });
+        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
+        let (spaces, processes) = (HashMap::new(), HashMap::new());
+        Self { settings, names, config, columns, simulated, used, spaces, processes, desk }
     }
-}
-
-/// What one execution of an instruction costs; `counted`: an instruction counts as one.
-fn cost_of(width: usize, counted: bool, events: StaticEvents, bus: Option<usize>) -> Vec<u64> {
-    let mut costs = vec![0; width];
-    if let Some(bus) = bus {
-        costs[bus] = u64::from(events.bus);
-    }
-    costs[0] = u64::from(counted);
-    costs
 }
 
 impl Process {
-    fn new(space: SpaceId, catalogue: Catalogue, width: usize, bus: Option<usize>) -> Self {
+    fn new(
+        space: SpaceId,
+        catalogue: Catalogue,
+        columns: Columns,
+        simulated: Option<Simulated>,
+        used: Option<Used>,
+    ) -> Self {
         let mut process = Self {
             space,
             version: 0,
@@ -162,10 +192,12 @@ impl Process {
             ended: Vec::new(),
             blocks: 0,
             dumped: 0,
-            bus,
+            columns,
+            simulated: simulated.map(Box::new),
+            used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new(), width);
+        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.stride);
         process
     }
 
@@ -194,17 +226,24 @@ impl Process {
                 catalogue.map(m.start.0, m.end.0, m.offset, &origin);
             }
         }
-        let bus = self.bus;
+        let columns = self.columns;
         for block in &space.blocks[self.known_blocks..] {
-            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, cost_of(width, i.counted, i.events, bus));
+            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, columns.execution(i.counted, i.events));
             let cell = self.add_cell(catalogue, block.instructions.iter().map(costs).collect(), width);
             self.cell_of_block.push(cell);
         }
         self.known_blocks = space.blocks.len();
+        if let Some(simulated) = &mut self.simulated {
+            simulated.catch_up(&space.sites[self.known_sites..]);
+        }
+        if let Some(used) = &mut self.used {
+            let width = self.columns.width;
+            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
+        }
         for site in &space.sites[self.known_sites..] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
-            let kind = match hot.kind {
+            let mut kind = match hot.kind {
                 _ if hot.cell == NOTHING => StepKind::Other,
                 Kind::Block => StepKind::Block,
                 Kind::Call => StepKind::Call,
@@ -214,7 +253,14 @@ impl Process {
                 Kind::Jump(_) => StepKind::Jump,
                 Kind::Executions | Kind::Other => StepKind::Other,
             };
-            let Hot { cell, cost, site, target, .. } = hot;
+            let Hot { cell, mut cost, site, target, .. } = hot;
+            if self.simulated.is_some() {
+                let row = &self.costs[cell as usize * width..][..width];
+                match self.columns.packed(row) {
+                    Some(packed) => cost = packed.word(),
+                    None => kind = StepKind::Other,
+                }
+            }
             self.steps.push(Step { kind, cell, cost, site, target });
         }
         self.known_sites = space.sites.len();
@@ -245,14 +291,7 @@ impl Process {
                 };
             }
             SiteKind::Executions { .. } => {
-                let cell = match self.single.get(&addr) {
-                    Some(cell) => *cell,
-                    None => {
-                        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
-                        self.single.insert(addr, cell);
-                        cell
-                    }
-                };
+                let cell = self.single_cell(catalogue, addr, width);
                 // The cell is named apart: its executions are not one each.
                 (hot.kind, hot.target) = (Kind::Executions, cell.into());
             }
@@ -278,6 +317,8 @@ impl Process {
                 pause: u64::MAX,
                 in_calls: [0; 2],
                 executions: HashMap::new(),
+                used: None,
+                through: None,
             }
         })
     }
@@ -285,6 +326,9 @@ impl Process {
     /// What all threads have found since the last part.
     fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
+        if let Some(used) = &mut self.used {
+            threads.extend(used.settle(true, self.threads.values_mut()));
+        }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
         threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
@@ -301,6 +345,9 @@ impl Process {
 
     fn zero(&mut self, pid: i32, desk: &Desk) {
         self.ended.clear();
+        if let Some(used) = &mut self.used {
+            used.zero();
+        }
         for t in self.threads.values_mut() {
             t.calls.zero(&t.now);
         }
@@ -417,7 +464,7 @@ impl Process {
         if let Some(cell) = self.single.get(&addr) {
             return *cell;
         }
-        let cell = self.add_cell(catalogue, vec![(addr, vec![0; width])], width);
+        let cell = self.add_cell(catalogue, vec![(addr, Vec::new())], width);
         self.single.insert(addr, cell);
         cell
     }
@@ -430,9 +477,8 @@ impl Process {
         if let Some(cell) = self.heads.get(&(block, n)) {
             return *cell;
         }
-        let bus = self.bus;
-        let first =
-            all.instructions[..n].iter().map(|i| (i.addr.0, cost_of(width, i.counted, i.events, bus))).collect();
+        let columns = self.columns;
+        let first = all.instructions[..n].iter().map(|i| (i.addr.0, columns.execution(i.counted, i.events))).collect();
         let cell = self.add_cell(catalogue, first, width);
         self.heads.insert((block, n), cell);
         cell
@@ -443,13 +489,17 @@ impl Process {
         let catalogue = lock(&self.catalogue);
         let mut running: Vec<&Thread> = self.threads.values().collect();
         running.sort_by_key(|t| t.number);
+        let counted = |mut costs: Vec<u64>| {
+            costs.truncate(self.columns.width);
+            costs
+        };
         let threads = running.iter().map(|t| {
             let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
                 function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
                 calls: active.calls,
-                cost: active.costs,
+                cost: counted(active.costs),
             });
-            control::Thread { id: t.number, total: t.calls.collected(&t.now), frames: frames.collect() }
+            control::Thread { id: t.number, total: counted(t.calls.collected(&t.now)), frames: frames.collect() }
         });
         let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
         Progress {
@@ -464,7 +514,16 @@ impl Process {
 
     fn end_thread(&mut self, tid: i32) {
         if let Some(mut t) = self.threads.remove(&tid) {
+            if let Some(used) = &mut self.used {
+                used.flush_thread(&mut t);
+            }
             t.calls.end(&t.now);
+            if let Some(used) = &mut self.used {
+                used.thread_ended(&mut t);
+                let late = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
+                self.ended.extend(late);
+                used.thread_gone(&t);
+            }
             self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));
         }
@@ -477,8 +536,10 @@ fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
 }
 
 impl Sink for Recorder {
-    fn sites(&mut self, space: SpaceId, sites: &[Site], _: &[Special]) {
-        self.spaces.entry(space).or_default().sites.extend_from_slice(sites);
+    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]) {
+        let space = self.spaces.entry(space).or_default();
+        space.sites.extend_from_slice(sites);
+        space.specials.extend_from_slice(specials);
     }
 
     fn blocks(&mut self, space: SpaceId, blocks: &[Block]) {
@@ -498,14 +559,7 @@ impl Sink for Recorder {
 
     fn image(&mut self, pid: i32, space: SpaceId) {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
-        // Behind it are those of system calls at most.
-        let system_calls = match self.settings.collect_systime {
-            None => 0,
-            Some(SystemTime::Nanoseconds) => 3,
-            Some(_) => 2,
-        };
-        let bus = self.settings.collect_bus.then(|| self.config.costs - 1 - system_calls);
-        let mut process = Process::new(space, catalogue, self.config.costs, bus);
+        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.thread(pid, &self.config);
         self.processes.insert(pid, process);
     }
@@ -536,7 +590,9 @@ impl Sink for Recorder {
             ended: p.ended.clone(),
             blocks: p.blocks,
             dumped: p.dumped,
-            bus: p.bus,
+            columns: p.columns,
+            simulated: p.simulated.clone(),
+            used: p.used.clone(),
         };
         let thread = forked.threads.remove(&tid);
         for other in forked.threads.keys().copied().collect::<Vec<_>>() {
@@ -566,7 +622,13 @@ impl Sink for Recorder {
             if rest.is_empty() {
                 return;
             }
-            rest = p.follow(tid, &mut catalogue, rest);
+            rest = if p.used.is_some() {
+                p.follow_used(tid, &mut catalogue, space, rest)
+            } else if p.simulated.is_some() {
+                p.follow_simulated(tid, &mut catalogue, space, rest)
+            } else {
+                p.follow(tid, &mut catalogue, rest)
+            };
             p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
@@ -584,14 +646,14 @@ impl Sink for Recorder {
             SystemTime::Microseconds => 1000,
             SystemTime::Nanoseconds => 1,
         };
-        // The last events; what remains below a unit counts with the next call.
-        let first = self.config.costs - if unit == SystemTime::Nanoseconds { 3 } else { 2 };
+        // What remains below a unit counts with the next call.
+        let Some(first) = self.columns.system_calls else { return };
         let spend = |t: &mut Thread, event: usize, n: u64| {
             t.calls.cost(cell, event, n);
             t.now[event] += n;
         };
         spend(t, first, u64::from(call.begins));
-        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.config.costs - first - 1) {
+        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
             let before = t.in_calls[i];
             t.in_calls[i] += time;
             spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
@@ -652,6 +714,14 @@ impl Sink for Recorder {
         let mut catalogue = lock(&catalogue);
         let t = p.thread(tid, &self.config);
         t.recording = on;
+        if !on {
+            t.through = None;
+            if let Some(simulated) = &mut p.simulated {
+                simulated.empty_caches();
+            }
+            p.empty_used(tid);
+        }
+        let t = p.thread(tid, &self.config);
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
@@ -688,6 +758,10 @@ impl Sink for Recorder {
         let Some(mut p) = self.processes.remove(&pid) else { return };
         for tid in p.threads.keys().copied().collect::<Vec<_>>() {
             p.end_thread(tid);
+        }
+        if let Some(used) = &mut p.used {
+            used.flush();
+            self.desk.statistics(pid, used.statistics());
         }
         let catalogue = p.catalogue.clone();
         self.desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue));

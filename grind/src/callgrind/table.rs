@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 
 use cg_format::callgrind::SystemTime;
 
-use super::settings::{Change, Settings};
+use super::settings::{CacheUse, Change, Settings};
 use crate::expand::Template;
 use crate::options::table::{Opt, Role, find as find_shared};
 use crate::options::value::{Kind, Value};
@@ -215,15 +215,26 @@ pub static OPTIONS: &[Opt] = &[
         o.cache_sim = true;
         set(o, v, |s| &mut s.simulate_hwpref)
     }),
+    opt(
+        &["--cacheuse"],
+        Kind::Choice(&["no", "yes", "self"]),
+        "no",
+        "tell how well cache lines were used, by instruction and call (self: by instruction only); implies \
+         --cache-sim=yes and --dump-instr=yes",
+        |o, v| {
+            let Value::Text(word) = v else { return Ok(()) };
+            o.cache_sim = true;
+            o.callgrind.cache_use = match word.to_str() {
+                Some("yes") => CacheUse::Yes,
+                Some("self") => CacheUse::SelfOnly,
+                _ => CacheUse::No,
+            };
+            Ok(())
+        },
+    ),
     opt(&["--I1"], CACHE, "", "the first-level instruction cache; implies --cache-sim=yes", |o, v| cache(o, v, "--I1")),
     opt(&["--D1"], CACHE, "", "the first-level data cache; implies --cache-sim=yes", |o, v| cache(o, v, "--D1")),
     opt(&["--LL", "--L2"], CACHE, "", "the last-level cache; implies --cache-sim=yes", |o, v| cache(o, v, "--LL")),
-    lacking(
-        &["--cacheuse"],
-        Kind::Bool,
-        &["no"],
-        "grind does not tell how well cache lines are used yet; use --cache-sim=yes for misses",
-    ),
     lacking(&["--dump-bb"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--dump-bbs"], Kind::Bool, &["no"], "positions are instructions (--dump-instr) and lines"),
     lacking(&["--collect-alloc"], Kind::Bool, &["no"], "allocations are not counted"),

@@ -106,7 +106,6 @@ fn wrong_words_are_refused() {
     ] {
         assert_eq!(refused(word), message);
     }
-    assert!(refused("--cacheuse=yes").contains("Not supported: "));
     assert!(refused("--separate-callers=-1").contains("must be between 0 and 65535"));
     assert!(given(&["--cacheuse=no", "--dump-bb=no", "--simulate-sectors=yes"]).callgrind.dump_line);
 }
@@ -123,4 +122,22 @@ fn words_for_one_tool_are_not_for_the_other() {
         panic!("words for other tools are skipped")
     };
     assert!(!o.callgrind.dump_instr && o.cache_sim);
+}
+
+#[test]
+fn cache_use_needs_caches_and_instructions_and_excludes_other_models() {
+    let settled = |words: &[&str]| {
+        let mut options = given(words);
+        let told = options.callgrind.settle();
+        (options, told)
+    };
+    let (o, told) = settled(&["--cacheuse=yes", "--simulate-wb=yes", "--simulate-hwpref=yes"]);
+    assert!(o.cache_sim && o.callgrind.dump_instr && !o.callgrind.simulate_wb && !o.callgrind.simulate_hwpref);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|line| line.starts_with("warning: ") && line.contains("--cacheuse")));
+    assert_eq!(o.callgrind.events(true, false).names().last().unwrap(), "SpLoss2");
+    let (o, told) = settled(&["--cacheuse=no", "--simulate-wb=yes"]);
+    assert!(o.callgrind.simulate_wb && !o.callgrind.dump_instr && told.is_empty());
+    assert_eq!(settled(&["--cacheuse=self"]).0.callgrind.cache_use, crate::callgrind::settings::CacheUse::SelfOnly);
+    assert!(read_words(Tool::Callgrind, &["--cacheuse=perhaps".into()], sources::environment).is_err());
 }

@@ -311,7 +311,7 @@ pub fn parse(
     }
 
     let only = given.iter().rev().find_map(|w| w.as_bytes().strip_prefix(b"--command-line-only="));
-    let (further, warnings) = if only == Some(b"yes") { (Vec::new(), Vec::new()) } else { sources() };
+    let (further, mut warnings) = if only == Some(b"yes") { (Vec::new(), Vec::new()) } else { sources() };
     let words: Vec<OsString> = further.into_iter().flat_map(|s| s.words).chain(given.into_iter().cloned()).collect();
     let tool = Tool::named(&words);
     let words: Vec<OsString> = words.into_iter().filter_map(|word| for_this_tool(word, tool)).collect();
@@ -324,6 +324,7 @@ pub fn parse(
         return Err(UsageError::NoProgram);
     }
     options.words = words;
+    warnings.extend(options.callgrind.settle());
     Ok(Request::Run(Box::new(options), program.to_vec(), warnings))
 }
 

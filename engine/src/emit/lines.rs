@@ -1,0 +1,100 @@
+//! Where a block's first instruction need not be checked for its code line: behind the last instruction of another one in the
+//! same line, nothing of the code cache can have changed. The block's translation then begins without that check, for
+//! branches of that kind and for the block that runs into it; everyone else enters it by way of a few instructions that
+//! check.
+//!
+//! Invariants: what has no check in front is entered, without one, from the same line only; a check too many changes nothing.
+
+use super::plan::{NO_LINE, Plan};
+use super::{Emitter, Fixup};
+use crate::decode::{Class, Insn};
+use crate::trace::FirstLevel;
+use crate::transtab::BlockId;
+
+/// What has been settled about a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Front {
+    /// It begins without a check of its line.
+    pub(super) unchecked: bool,
+    /// The block in front of it, in the order of emission, may run into it.
+    pub(super) run_into: bool,
+}
+
+/// The first and the last code line of an instruction.
+pub(super) fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
+    let bits = f.line.trailing_zeros();
+    (insn.pc() >> bits, (insn.next() - 1) >> bits)
+}
+
+impl Emitter<'_> {
+    /// Settles it for all blocks, in the order of their emission.
+    pub(super) fn plan_fronts(&mut self, order: &[usize]) {
+        self.fronts.clear();
+        self.fronts.resize(order.len(), Front { unchecked: false, run_into: true });
+        let Some(f) = self.tracer.fetches() else { return };
+        let blocks = &self.batch.blocks;
+        let last = |k: usize| self.batch.insns_of(&blocks[order[k]]).last();
+        let first_line = |k: usize| {
+            let b = &blocks[order[k]];
+            let (first, last) = lines_of(&self.batch.insns[b.first], f);
+            // One whose first instruction lies in two lines is one fetch of both.
+            (!b.return_site && first == last).then_some(first)
+        };
+        let mut place = vec![usize::MAX; blocks.len()];
+        for (k, &i) in order.iter().enumerate() {
+            place[i] = k;
+        }
+        // Branches from the same line, and whether one leads back.
+        let mut branches = vec![(false, false); order.len()];
+        for k in 0..order.len() {
+            let Some(l) = last(k).filter(|l| matches!(l.class, Class::Jcc | Class::Jmp)) else { continue };
+            if let Some(t) = self.batch.find(l.target()).map(|i| place[i])
+                && first_line(t) == Some(lines_of(l, f).1)
+            {
+                branches[t].0 = true;
+                branches[t].1 |= t <= k;
+            }
+        }
+        for k in 0..order.len() {
+            let Some(line) = first_line(k) else { continue };
+            let pc = blocks[order[k]].pc;
+            let before = k.checked_sub(1).and_then(last).filter(|l| match l.class {
+                Class::Jmp => l.target() == pc,
+                c => c.goes_on() && l.next() == pc,
+            });
+            let same = before.map(|l| lines_of(l, f).1 == line);
+            self.fronts[k].unchecked = match same {
+                Some(true) => true,
+                Some(false) => branches[k].1,
+                None => branches[k].0,
+            };
+            self.fronts[k].run_into = same != Some(false) || !self.fronts[k].unchecked;
+        }
+    }
+
+    /// The branch of `insn`, whose field is at `pos`, does not leave its line: it may lead past a check.
+    pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
+        if let Some(f) = self.tracer.fetches()
+            && lines_of(insn, f).1 == target >> f.line.trailing_zeros()
+        {
+            self.within_line.push(pos);
+        }
+    }
+
+    /// The ways in from elsewhere to blocks that begin without a check. `first` is the first block of the batch.
+    pub(super) fn checked_entries(&mut self, first: BlockId, order: &[usize]) {
+        for (k, &i) in order.iter().enumerate() {
+            if !self.fronts[k].unchecked {
+                continue;
+            }
+            let insns = self.batch.insns_of(&self.batch.blocks[i]);
+            let entry = self.out.code.here();
+            let plan = Plan::of(&insns[..1], NO_LINE, self.tracer.settings(), &mut self.info);
+            self.check_line(&insns[0], plan);
+            let pos = self.out.code.jmp();
+            self.within_line.push(pos);
+            self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to: None });
+            self.trans.set_entry(BlockId(first.0 + k as u32), entry);
+        }
+    }
+}

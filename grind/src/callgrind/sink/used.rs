@@ -1,0 +1,708 @@
+//! Records of a run in which the use of cache lines is measured: every access is told, and simulated here.
+//!
+//! What misses is booked as in [`super::simulated`]. Beyond that a line belongs to the instruction that loaded it and to the
+//! calls that were active then (`book`, `chain`); what it cost is known when it is evicted. Invariants: an access that hits
+//! costs one look into a table and makes no node; lines that are resident when a thread or the process ends, or when
+//! instrumentation is switched off, are evicted then, so that nothing is lost.
+
+mod book;
+mod chain;
+
+use cg_calls::{Calls, Standing};
+use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
+use cg_sim::writeback::Outcome;
+use cg_sim::{Geometries, Port, Served};
+use grind_engine::trace::{Done, Site, SiteKind, Special, Target};
+
+use super::simulated::{repeated, told as tell};
+use super::{Catalogue, Kind, NOTHING, Process, Space, Thread, word};
+use crate::callgrind::columns::{Columns, Missed};
+use crate::callgrind::desk::Statistics;
+use book::{Book, Numbers};
+use chain::Chain;
+
+/// The cell of something that has not happened yet.
+const NO_CELL: u32 = u32::MAX;
+
+/// What a record of a site is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// As without simulation.
+    Told,
+    /// A stretch, by number.
+    Stretch(u32),
+    /// A mispredicted branch.
+    Branch(Missed),
+    /// What a repeated instruction has accessed.
+    Repeated,
+    /// What a special one has accessed.
+    Special,
+}
+
+/// Who may load a line: a site that fetches or accesses.
+#[derive(Clone, Copy, Debug)]
+struct Loader {
+    addr: u64,
+    missed: Missed,
+    /// Of the instruction alone.
+    cell: u32,
+    /// Of misses that the last level and memory have answered.
+    misses: [u32; 2],
+}
+
+/// A stretch of instructions.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// The line that it is in; [`NO_LINE`] if it is in two.
+    line: u64,
+    parts: u32,
+    instructions: u16,
+    bytes: u16,
+    /// The first of its groups, and how many.
+    first: u32,
+    groups: u16,
+    /// The block that it tells of, by cell, or [`NO_CELL`]; and what that costs of the first events.
+    cell: u32,
+    costs: [u16; 3],
+}
+
+/// No line has this number.
+const NO_LINE: u64 = u64::MAX;
+
+/// Accesses at known distances.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// The number of the first one's site, and how many there are.
+    first: u32,
+    count: u16,
+    /// The last byte of the farthest one.
+    last: u16,
+    /// Together they touch all bytes up to that.
+    solid: bool,
+}
+
+/// An access of a group.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    offset: u32,
+    size: u32,
+}
+
+/// What is known of a process's caches and code.
+#[derive(Clone, Debug)]
+pub(super) struct Used {
+    geometries: Geometries,
+    ll: UsageLastLevel,
+    book: Book,
+    line_bits: u32,
+    /// Bytes of the widest access.
+    most: u32,
+    /// By site.
+    whats: Vec<What>,
+    loaders: Vec<Loader>,
+    members: Vec<Member>,
+    stretches: Vec<Stretch>,
+    groups: Vec<Group>,
+    /// So many columns may have costs of executions.
+    columns: usize,
+    /// Whether the thread that ended last was collecting.
+    collecting: bool,
+    /// For measurements: calls get nothing.
+    self_only: bool,
+}
+
+/// What is known of a thread's caches and calls.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadUse {
+    usage: Usage,
+    chain: Chain,
+    numbers: Numbers,
+    /// By site: where its costs belonged the last time, and the number of that.
+    spots: Vec<(Standing, u32)>,
+}
+
+impl Used {
+    /// Empty caches, for a profile with these columns.
+    ///
+    /// # Errors
+    /// When not all caches have lines of the same size.
+    pub(super) fn new(geometries: &Geometries, columns: Columns, self_only: bool) -> Result<Self, LinesDiffer> {
+        Usage::new(geometries)?;
+        Ok(Self {
+            geometries: *geometries,
+            ll: UsageLastLevel::new(geometries),
+            book: Book::new(columns.uses.unwrap_or(columns.width)),
+            line_bits: geometries.ll.line_bits(),
+            most: geometries.min_line(),
+            whats: Vec::new(),
+            loaders: Vec::new(),
+            members: Vec::new(),
+            stretches: Vec::new(),
+            groups: Vec::new(),
+            columns: columns.of_executions(),
+            collecting: true,
+            self_only,
+        })
+    }
+
+    /// A new thread, with caches of its own.
+    pub(super) fn thread(&mut self) -> Option<Box<ThreadUse>> {
+        let usage = Usage::new(&self.geometries).ok()?;
+        Some(Box::new(ThreadUse { usage, chain: Chain::new(), numbers: self.book.thread(), spots: Vec::new() }))
+    }
+
+    /// Learns of more sites.
+    pub(super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+        let costs_of_block = |block: usize| {
+            let row = &costs[cell_of_block[block] as usize * width..][..width];
+            std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
+        };
+        for site in sites {
+            let number = self.whats.len() as u32;
+            let mut missed = Missed::Fetch;
+            let mut member = Member { offset: 0, size: site.len.into() };
+            let what = match site.kind {
+                SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
+                    let cell = tells.map_or(NO_CELL, |block| cell_of_block[block as usize]);
+                    let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), cell, costs);
+                    What::Stretch(self.stretches.len() as u32 - 1)
+                }
+                SiteKind::Member { group, done, offset, size } => {
+                    missed = if done == Done::Read { Missed::Read } else { Missed::Write };
+                    member = Member { offset: offset.into(), size: u32::from(size).min(self.most) };
+                    self.add_member(group.into(), number, member);
+                    What::Told
+                }
+                SiteKind::Conditional => What::Branch(Missed::Conditional),
+                SiteKind::Indirect => What::Branch(Missed::Indirect),
+                SiteKind::Repeated { .. } => What::Repeated,
+                SiteKind::Special { .. } => What::Special,
+                SiteKind::Sized { done: Done::Read } | SiteKind::Read(_) => {
+                    missed = Missed::Read;
+                    What::Told
+                }
+                SiteKind::Sized { .. } | SiteKind::Write(_) | SiteKind::Modify(_) => {
+                    missed = Missed::Write;
+                    What::Told
+                }
+                SiteKind::Fetch | SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
+                    What::Told
+                }
+            };
+            self.whats.push(what);
+            self.members.push(member);
+            self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
+        }
+    }
+
+    fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
+        let bits = self.line_bits;
+        let within = addr as u32 & ((1 << bits) - 1);
+        let inside = within + u32::from(bytes) <= 1 << bits;
+        self.stretches.push(Stretch {
+            line: if inside { addr >> bits } else { NO_LINE },
+            parts: if inside { parts(bits, within, within + u32::from(bytes) - 1) } else { 0 },
+            instructions,
+            bytes,
+            first: self.groups.len() as u32,
+            groups,
+            cell,
+            costs,
+        });
+        self.groups.resize(self.groups.len() + usize::from(groups), Group::default());
+    }
+
+    fn add_member(&mut self, group: u32, site: u32, member: Member) {
+        let Some(stretch) = self.stretches.last() else { return };
+        let group = &mut self.groups[(stretch.first + group) as usize];
+        if group.count == 0 {
+            group.first = site;
+        }
+        group.count += 1;
+        group.last = group.last.max((member.offset + member.size - 1) as u16);
+        // Which parts of the line they touch depends on where it lies, unless they leave no byte out.
+        let members = self.members[group.first as usize..].iter().chain(std::iter::once(&member));
+        let mut bytes = vec![false; group.last as usize + 1];
+        for m in members.take(group.count as usize) {
+            bytes[m.offset as usize..(m.offset + m.size) as usize].fill(true);
+        }
+        group.solid = bytes.iter().all(|b| *b);
+    }
+
+    /// The parts of a line that a group touches whose address has this offset in the line.
+    #[inline]
+    fn parts_of(&self, group: &Group, offset: u32) -> u32 {
+        if group.solid {
+            return parts(self.line_bits, offset, offset + u32::from(group.last));
+        }
+        let members = &self.members[group.first as usize..][..group.count as usize];
+        let of = |m: &Member| parts(self.line_bits, offset + m.offset, offset + m.offset + m.size - 1);
+        members.iter().fold(0, |all, m| all | of(m))
+    }
+
+    /// Goes through stretches as long as everything hits. Returns how many words it has been through, and what of the next
+    /// record is still to be done: from which group on, and whether it is still to be fetched.
+    #[inline(never)]
+    fn express(
+        &self,
+        usage: &mut Usage,
+        calls: &mut Calls,
+        now: &mut [u64],
+        blocks: &mut u64,
+        words: &[u32],
+    ) -> (usize, Option<(usize, bool)>) {
+        let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
+        let mut sums = [0u64; 3];
+        let mut at = 0;
+        let mut left = None;
+        'records: while let Some(&number) = words.get(at) {
+            let Some(&What::Stretch(stretch)) = self.whats.get(number as usize) else { break };
+            let stretch = &self.stretches[stretch as usize];
+            let end = at + 1 + 2 * usize::from(stretch.groups);
+            let Some(addresses) = words.get(at + 1..end) else { break };
+            if stretch.cell != NO_CELL {
+                *blocks += 1;
+                calls.block(stretch.cell);
+                sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
+            }
+            let fetched = stretch.line != NO_LINE
+                && usage.hit(Port::Fetch, stretch.line, stretch.instructions.into(), stretch.parts);
+            if !fetched {
+                left = Some((0, true));
+                break;
+            }
+            let groups = &self.groups[stretch.first as usize..][..usize::from(stretch.groups)];
+            for (n, (group, address)) in groups.iter().zip(addresses.as_chunks::<2>().0).enumerate() {
+                let address = word(address[0], address[1]);
+                let offset = address as u32 & within;
+                let hit = offset + u32::from(group.last) < line
+                    && usage.hit(
+                        Port::Data,
+                        address >> self.line_bits,
+                        group.count.into(),
+                        self.parts_of(group, offset),
+                    );
+                if !hit {
+                    left = Some((n, false));
+                    break 'records;
+                }
+            }
+            at = end;
+        }
+        now.iter_mut().zip(sums).for_each(|(now, sum)| *now += sum);
+        (at, left)
+    }
+
+    /// Takes costs to the books of threads; see [`Book::settle`].
+    pub(super) fn settle<'a>(
+        &mut self,
+        part: bool,
+        threads: impl Iterator<Item = &'a mut Thread>,
+    ) -> Vec<(u64, cg_calls::Profile)> {
+        let books = threads.filter_map(|t| Some((&t.used.as_ref()?.numbers, &mut t.calls)));
+        self.book.settle(part, books)
+    }
+
+    /// Forgets all costs.
+    pub(super) fn zero(&mut self) {
+        self.book.zero();
+    }
+
+    /// For a verbose log.
+    pub(super) fn statistics(&self) -> Statistics {
+        let (tree, arcs) = self.book.statistics();
+        Statistics {
+            nodes: if tree.releases == 0 { 0.0 } else { tree.sum as f64 / tree.releases as f64 },
+            most_nodes: tree.max,
+            created: tree.created,
+            pruned: tree.pruned,
+            arcs,
+        }
+    }
+
+    /// A thread's caches are emptied: it ends, or instrumentation does. Before its calls are ended.
+    pub(super) fn flush_thread(&mut self, t: &mut Thread) {
+        let Some(of_thread) = &mut t.used else { return };
+        self.collecting = t.calls.collecting();
+        of_thread.usage.flush(&mut self.ll, self.collecting, &mut Evicting(&mut self.book));
+        if let Ok(empty) = Usage::new(&self.geometries) {
+            of_thread.usage = empty;
+        }
+    }
+
+    /// The last level is emptied, after the first levels of all threads.
+    pub(super) fn flush(&mut self) {
+        self.ll.flush(self.collecting, &mut Evicting(&mut self.book));
+        self.ll = UsageLastLevel::new(&self.geometries);
+    }
+
+    /// A thread's calls have ended, and so does it.
+    pub(super) fn thread_ended(&mut self, t: &mut Thread) {
+        let Some(of_thread) = &mut t.used else { return };
+        let ThreadUse { chain, numbers, .. } = &mut **of_thread;
+        self.book.follow(numbers, &mut t.calls, chain);
+    }
+
+    /// All costs have been settled; the thread's book is about to go.
+    pub(super) fn thread_gone(&mut self, t: &Thread) {
+        if let Some(of_thread) = &t.used {
+            self.book.thread_ended(&of_thread.numbers, t.number, &t.calls);
+        }
+    }
+}
+
+/// Lines go, none come.
+struct Evicting<'a>(&'a mut Book);
+
+impl Residents for Evicting<'_> {
+    fn loaded(&mut self, _: Level) -> Owner {
+        Owner::default()
+    }
+
+    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
+        self.0.release(level, owner, cost);
+    }
+}
+
+/// A site accesses memory, in a thread.
+struct Accessing<'a> {
+    book: &'a mut Book,
+    calls: &'a mut Calls,
+    chain: &'a mut Chain,
+    numbers: &'a mut Numbers,
+    spot: &'a mut (Standing, u32),
+    cell: u32,
+    self_only: bool,
+}
+
+impl Residents for Accessing<'_> {
+    fn loaded(&mut self, _: Level) -> Owner {
+        let standing = self.calls.standing();
+        if self.spot.0 != standing || self.spot.1 == u32::MAX {
+            *self.spot = (standing, self.book.spot(self.numbers, self.calls.spot(self.cell)));
+        }
+        let node = if self.self_only {
+            self.chain.root(&mut self.book.tree)
+        } else {
+            self.book.node(self.numbers, self.calls, self.chain)
+        };
+        let owner = Owner { node: node.number(), site: self.spot.1 };
+        self.book.hold(owner);
+        owner
+    }
+
+    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
+        self.book.release(level, owner, cost);
+    }
+}
+
+impl Process {
+    /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.
+    pub(super) fn empty_used(&mut self, tid: i32) {
+        let Some(used) = &mut self.used else { return };
+        if let Some(t) = self.threads.get_mut(&tid) {
+            used.flush_thread(t);
+        }
+        if self.threads.values().all(|t| !t.recording) {
+            used.flush();
+        }
+    }
+
+    /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
+    pub(super) fn follow_used<'w>(
+        &mut self,
+        tid: i32,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let (Some(mut used), Some(mut t)) = (self.used.take(), self.threads.remove(&tid)) else { return &[] };
+        if t.used.is_none() {
+            t.used = used.thread();
+        }
+        let rest = self.follow_with(&mut used, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.used = Some(used);
+        rest
+    }
+
+    fn follow_with<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let mut rest = words;
+        loop {
+            let mut left = (0, true);
+            let mut told = false;
+            if t.begun
+                && t.pause == u64::MAX
+                && used.columns <= 3
+                && let Some(of_thread) = &mut t.used
+            {
+                let (done, rest_of) = used.express(&mut of_thread.usage, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                rest = &rest[done..];
+                told = rest_of.is_some();
+                left = rest_of.unwrap_or(left);
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
+            let Some(what) = used.whats.get(number as usize).copied() else { return &[] };
+            if !t.begun {
+                t.begun = true;
+                t.calls.begin(catalogue, used.loaders[number as usize].addr);
+            }
+            match what {
+                What::Stretch(stretch) => {
+                    let Stretch { cell, groups, .. } = used.stretches[stretch as usize];
+                    if cell != NO_CELL && !told {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        t.calls.block(cell);
+                        let costs = &self.costs[cell as usize * self.columns.width..][..used.columns];
+                        t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+                    }
+                    let Some((addresses, after)) = operands.split_at_checked(2 * usize::from(groups)) else {
+                        return &[];
+                    };
+                    rest = after;
+                    self.stretch(used, t, catalogue, number, stretch, addresses, left);
+                }
+                What::Told => {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.cell != NOTHING {
+                        return rest;
+                    }
+                    let repeats = hot.kind == Kind::Executions;
+                    let before = if repeats { t.executions.get(&number).copied() } else { None };
+                    let Some((after, asks)) = tell(t, hot, &self.costs, catalogue, number, operands) else {
+                        return &[];
+                    };
+                    rest = after;
+                    if repeats {
+                        self.fetched_again(used, t, catalogue, space, number, before);
+                    }
+                    if asks {
+                        return rest;
+                    }
+                }
+                What::Branch(missed) => {
+                    rest = operands;
+                    self.miss(used, t, catalogue, number, missed, Outcome::LastLevel);
+                }
+                What::Repeated | What::Special => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    rest = after;
+                    let mut counts = repeated(kind, record);
+                    match kind {
+                        SiteKind::Special { index, .. } => {
+                            let Some(special) = space.specials.get(index as usize) else { return &[] };
+                            self.special(used, t, catalogue, number, special, record, &mut counts);
+                        }
+                        _ => self.repeated(used, t, catalogue, number, kind, record),
+                    }
+                    self.count_accesses(t, catalogue, used.loaders[number as usize].addr, counts);
+                }
+            }
+        }
+        rest
+    }
+
+    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::express`] says.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn stretch(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        stretch: u32,
+        addresses: &[u32],
+        (from, fetch): (usize, bool),
+    ) {
+        let Stretch { line, parts, instructions, bytes, first, .. } = used.stretches[stretch as usize];
+        let Some(of_thread) = t.used.as_mut() else { return };
+        // (The table of lines knows nothing of one without a number.)
+        if fetch && (line == NO_LINE || !of_thread.usage.hit(Port::Fetch, line, instructions.into(), parts)) {
+            let addr = used.loaders[number as usize].addr;
+            self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
+        }
+        let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
+        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
+            let group = &used.groups[first as usize + at];
+            let address = word(address[0], address[1]);
+            let offset = address as u32 & within;
+            let Some(of_thread) = t.used.as_mut() else { return };
+            let hit = offset + u32::from(group.last) < line
+                && of_thread.usage.hit(
+                    Port::Data,
+                    address >> used.line_bits,
+                    group.count.into(),
+                    used.parts_of(group, offset),
+                );
+            if !hit {
+                let group = *group;
+                self.group(used, t, catalogue, group, address);
+            }
+        }
+    }
+
+    /// The accesses of a group, of which not all are known to hit the same line.
+    #[cold]
+    #[inline(never)]
+    fn group(&mut self, used: &mut Used, t: &mut Thread, catalogue: &mut Catalogue, group: Group, address: u64) {
+        for site in group.first..group.first + u32::from(group.count) {
+            let Member { offset, size } = used.members[site as usize];
+            self.access(used, t, catalogue, site, address.wrapping_add(offset.into()), size, 1);
+        }
+    }
+
+    /// `count` accesses in a row of a site, to one line or only one.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn access(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        addr: u64,
+        size: u32,
+        count: u32,
+    ) {
+        let at = site as usize;
+        let mut loader = used.loaders[at];
+        if loader.cell == NO_CELL {
+            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.stride);
+            used.loaders[at].cell = loader.cell;
+        }
+        let Some(of_thread) = &mut t.used else { return };
+        let ThreadUse { usage, chain, numbers, spots } = &mut **of_thread;
+        if at >= spots.len() {
+            spots.resize(used.loaders.len(), (Standing::NOBODY, u32::MAX));
+        }
+        let collecting = t.calls.collecting();
+        let mut accessing = Accessing {
+            book: &mut used.book,
+            calls: &mut t.calls,
+            chain,
+            numbers,
+            spot: &mut spots[at],
+            cell: loader.cell,
+            self_only: used.self_only,
+        };
+        let port = if loader.missed == Missed::Fetch { Port::Fetch } else { Port::Data };
+        let served = usage.access_run(&mut used.ll, port, addr, size, count, collecting, &mut accessing);
+        match served {
+            Served::L1 => {}
+            Served::LastLevel => self.miss(used, t, catalogue, site, loader.missed, Outcome::LastLevel),
+            Served::Memory => self.miss(used, t, catalogue, site, loader.missed, Outcome::Memory),
+        }
+    }
+
+    /// A site has missed something.
+    fn miss(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        missed: Missed,
+        outcome: Outcome,
+    ) {
+        let loader = &mut used.loaders[site as usize];
+        let which = usize::from(outcome == Outcome::Memory);
+        if loader.misses[which] == NO_CELL {
+            let costs = self.columns.miss(missed, outcome);
+            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.stride);
+        }
+        t.calls.block(loader.misses[which]);
+        self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+    }
+
+    /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
+    fn fetched_again(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        number: u32,
+        before: Option<u64>,
+    ) {
+        let now = t.executions.get(&number).copied().unwrap_or(0);
+        let again = now.wrapping_sub(before.unwrap_or(0)).saturating_sub(1);
+        let site = space.sites[number as usize];
+        if again > 0 {
+            let again = u32::try_from(again).unwrap_or(u32::MAX);
+            self.access(used, t, catalogue, number, site.addr.0, site.len.into(), again);
+        }
+    }
+
+    /// What an instruction has accessed that depends on more than addresses. It reads and writes through the sites behind
+    /// its own.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn special(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        special: &Special,
+        record: &[u32],
+        counts: &mut [u64; 2],
+    ) {
+        for touch in special.touches(record) {
+            let write = touch.done != Done::Read;
+            counts[usize::from(write)] += 1;
+            let size = touch.size.min(used.most.into()) as u32;
+            self.access(used, t, catalogue, number + 1 + u32::from(write), touch.address, size, 1);
+        }
+    }
+
+    /// What a repeated instruction has accessed: at rsi through the site behind its own, at rdi through the one after that.
+    fn repeated(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        kind: SiteKind,
+        record: &[u32],
+    ) {
+        let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
+        let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+        let [count, mut from, mut to, left, from_after, to_after] =
+            [1, 3, 5, 7, 9, 11].map(|n| word(record[n], record[n + 1]) & mask);
+        let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)) as i64;
+        let step = if down < 0 { u64::from(size).wrapping_neg() } else { size.into() };
+        let target_is = target != Target::Unused;
+        let order: Vec<bool> = [(target_is && target_first, true), (source, false), (target_is && !target_first, true)]
+            .into_iter()
+            .filter_map(|(is, at_target)| is.then_some(at_target))
+            .collect();
+        for _ in 0..count.wrapping_sub(left) & mask {
+            for &at_target in &order {
+                let (site, addr) = if at_target { (number + 2, to) } else { (number + 1, from) };
+                self.access(used, t, catalogue, site, addr, size.into(), 1);
+            }
+            from = from.wrapping_add(step) & mask;
+            to = to.wrapping_add(step) & mask;
+        }
+    }
+
+    /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
+    fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
+        let Some(dr) = self.columns.accesses else { return };
+        let cell = self.single_cell(catalogue, addr, self.columns.stride);
+        for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
+            t.calls.cost(cell, event, n);
+            t.now[event] += n;
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Inclusive costs of cache use on recorded traces of a real program: calls, recursion, threads, signal handlers that are
+//! interrupted and jumped out of, longjmp, fork, dumps, instrumentation and collection switched off and on. The recorder and a
+//! twin that remembers all active calls for each line hear the same trace; to the last unit they must find the same.
+//!
+//! All in one test: the engine waits for every child of the process that it is in, so nothing may run beside it.
+
+mod twin;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cg_format::callgrind::{Site as Place, read_profile};
+use cg_sim::{Geometries, Geometry};
+use grind::callgrind::boundaries::Boundaries;
+use grind::callgrind::desk::Desk;
+use grind::callgrind::dumps::About;
+use grind::callgrind::settings::{CacheUse, Change, Settings as Wishes};
+use grind::callgrind::sink::Recorder;
+use grind::debuginfo;
+use grind_engine::trace::{Block, CallTrace, EveryAccess, Handler, Sink, Site, SpaceId, Special, TraceSettings};
+use grind_engine::{Ask, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Session, Settings};
+use twin::{Costs, Found, Twin};
+
+struct Driver {
+    desk: Desk,
+    boundaries: Boundaries,
+    dir: PathBuf,
+}
+
+impl Session for Driver {
+    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+        false
+    }
+    fn image_started(&mut self, pid: i32, _: i32, _: &Path, args: &[OsString]) {
+        self.desk.begin(pid, args, self.dir.join(format!("out.{pid}")));
+    }
+    fn forked(&mut self, _: i32, child: i32) {
+        self.desk.begin(child, &[], self.dir.join(format!("out.{child}")));
+    }
+    fn process_ends(&mut self, _: &ProcessReport<'_>) {}
+    fn boundaries(&mut self, module: &Module) -> Vec<u64> {
+        self.boundaries.of(module)
+    }
+    fn client_print(&mut self, _: i32, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {}
+    fn tool_name(&self) -> &str {
+        "callgrind"
+    }
+    fn notice(&mut self, _: i32, notice: Notice) {
+        panic!("{notice:?}");
+    }
+}
+
+/// Two sinks that hear the same.
+struct Both(Recorder, Twin);
+
+macro_rules! both {
+    ($($name:ident($($arg:ident: $kind:ty),*);)*) => {
+        $(fn $name(&mut self, $($arg: $kind),*) {
+            self.0.$name($($arg),*);
+            self.1.$name($($arg),*);
+        })*
+    };
+}
+
+impl Sink for Both {
+    both! {
+        sites(space: SpaceId, sites: &[Site], specials: &[Special]);
+        blocks(space: SpaceId, blocks: &[Block]);
+        mapped(space: SpaceId, modules: &[Module]);
+        space_copied(from: SpaceId, to: SpaceId);
+        image(pid: i32, space: SpaceId);
+        moved(pid: i32, space: SpaceId);
+        forked(parent: i32, tid: i32, child: i32);
+        records(pid: i32, tid: i32, words: &[u32]);
+        asked(pid: i32, tid: i32, ask: &Ask);
+        corrected(pid: i32, tid: i32, block: u32, counted: usize, executed: usize);
+        signal_begins(pid: i32, tid: i32, handler: &Handler);
+        signal_ends(pid: i32, tid: i32);
+        recording(pid: i32, tid: i32, on: bool);
+        thread_ended(pid: i32, tid: i32);
+        process_ended(pid: i32);
+    }
+}
+
+/// What the parts of process `pid` in `dir` tell, all together; every part keeps the rule that what a function that nobody
+/// calls twice at a time costs is its own costs and those of its calls.
+fn written(dir: &Path, pid: i32) -> Found {
+    let mut found = Found::default();
+    let name = format!("out.{pid}");
+    let mut parts = 0;
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        if file != name && !file.starts_with(&format!("{name}.")) {
+            continue;
+        }
+        parts += 1;
+        let text = std::fs::read(&path).unwrap();
+        let profile = read_profile(&text[..], &file).unwrap_or_else(|e| panic!("{e}"));
+        for part in &profile.parts {
+            let first = part.header.events.iter().position(|e| e == "AcCost1").unwrap();
+            let costs = |row: &[i64]| -> Costs { row[first..first + 4].try_into().unwrap() };
+            // By function: its own costs and calls, and what it was called for.
+            let mut sums: HashMap<_, [Costs; 2]> = HashMap::new();
+            for body in part.bodies() {
+                for entry in &body.entries {
+                    match &entry.site {
+                        Place::Row { costs: at } => {
+                            let costs = costs(body.costs(*at));
+                            twin::add(found.own.entry(entry.at.place.addr).or_default(), costs);
+                            twin::add(&mut sums.entry(body.function).or_default()[0], costs);
+                        }
+                        Place::Call { call, costs: at } => {
+                            let costs = costs(body.costs(*at));
+                            let arc = (entry.at.place.addr, call.target.addr);
+                            twin::add(found.arcs.entry(arc).or_default(), costs);
+                            twin::add(&mut sums.entry(body.function).or_default()[0], costs);
+                            twin::add(&mut sums.entry(call.callee).or_default()[1], costs);
+                        }
+                        Place::Jump(_) => {}
+                    }
+                }
+            }
+            for (function, [has, was_called_for]) in sums {
+                let name = String::from_utf8_lossy(profile.names.function_name(function)).into_owned();
+                // These are roots, or run below them: handlers, threads, where instrumentation begins.
+                let root = [
+                    "_start",
+                    "handler",
+                    "main",
+                    "clone",
+                    "(below main)",
+                    "begun_here",
+                    "start_thread",
+                    "restore",
+                    // What returns from handlers has no symbol.
+                    "0x",
+                ];
+                if !root.iter().any(|r| name.contains(r)) {
+                    assert_eq!(has, was_called_for, "{file}: {name}");
+                }
+            }
+        }
+    }
+    assert!(parts > 0, "no profile of {pid}");
+    found
+}
+
+fn differences<K: std::fmt::LowerHex + std::hash::Hash + Eq + Ord + Copy>(
+    expected: &HashMap<K, Costs>,
+    got: &HashMap<K, Costs>,
+    show: impl Fn(K) -> String,
+) -> Vec<String> {
+    let mut keys: Vec<K> = expected.keys().chain(got.keys()).copied().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let of = |m: &HashMap<K, Costs>, k: &K| m.get(k).copied().unwrap_or_default();
+    let differ = keys.iter().filter(|k| of(expected, k) != of(got, k));
+    differ.map(|k| format!("{}: {:?} expected, {:?} got", show(*k), of(expected, k), of(got, k))).collect()
+}
+
+/// Runs the program with these words and wishes, and compares.
+fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
+    let dir = tempfile::tempdir().unwrap();
+    let shape = |size, ways, line| Geometry::parse(&format!("{size},{ways},{line}")).unwrap();
+    let geometries = Geometries { i1: shape(1024, 2, 64), d1: shape(2048, 4, 64), ll: shape(16384, 4, 64) };
+    let shapes = [(8, 2, 64), (8, 4, 64), (64, 4, 64)];
+    (wishes.cache_use, wishes.dump_instr) = (CacheUse::Yes, true);
+    let events = wishes.events(true, false);
+    let about = About {
+        creator: "test".into(),
+        events,
+        caches: Vec::new(),
+        settings: wishes.clone(),
+        spare: std::env::temp_dir(),
+    };
+    let desk = Desk::new(about);
+    let names = debuginfo::Options::default();
+    let recorder = Recorder::new(wishes.clone(), names.clone(), events, Some(&geometries), desk.clone());
+    let twin = Twin::new(wishes, shapes);
+    let expected = twin.found.clone();
+    let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
+    let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
+    let settings =
+        Settings { cpu: CpuModel::Baseline, count_at_start: true, code_limit: u64::MAX, trace, contexts: false };
+    let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
+    let run = Program { path: program.to_owned(), args, env: Vec::new() };
+    let mut driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let exit = grind_engine::run_traced(&run, &settings, &mut driver, Box::new(Both(recorder, twin)));
+    assert_eq!(exit.unwrap_or_else(|e| panic!("{name}: {e}")), Exit::Code(0));
+
+    let expected = std::mem::take(&mut *expected.lock().unwrap());
+    assert_eq!(expected.len(), 2, "{name}: it forks once");
+    for (pid, expected) in expected {
+        let got = written(dir.path(), pid);
+        let mut wrong = differences(&expected.own, &got.own, |k| format!("{k:#x}"));
+        let calls: HashMap<(u64, u64), Costs> = got.arcs;
+        let mut keys: Vec<(u64, u64)> = expected.arcs.keys().chain(calls.keys()).copied().collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let of = |m: &HashMap<(u64, u64), Costs>| m.get(&key).copied().unwrap_or_default();
+            if of(&expected.arcs) != of(&calls) {
+                wrong.push(format!("call {key:x?}: {:?} expected, {:?} got", of(&expected.arcs), of(&calls)));
+            }
+        }
+        let shown = &wrong[..wrong.len().min(30)];
+        assert!(wrong.is_empty(), "{name}, process {pid}: {} differ:\n{}", wrong.len(), shown.join("\n"));
+        let sum = |costs: &HashMap<(u64, u64), Costs>| costs.values().map(|c| c[0]).sum::<i64>();
+        assert!(expected.own.len() > 50 && sum(&expected.arcs) > 100_000, "{name}: {}", expected.own.len());
+    }
+    println!("{name}: ok");
+}
+
+fn main() {
+    if Command::new("gcc").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "gcc is missing");
+        eprintln!("skipped: no gcc");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = dir.path().join("many");
+    let words = "-O1 -g -static -no-pie -pthread -fno-optimize-sibling-calls -fcf-protection=none -I";
+    let built = Command::new("gcc")
+        .args(words.split(' '))
+        .arg(root.join("../include"))
+        .arg("-o")
+        .arg(&program)
+        .arg(root.join("tests/cacheuse/many.c"))
+        .status();
+    assert!(built.unwrap().success());
+    check("plain", &program, &[], Wishes::default());
+    check("with requests", &program, &["requests"], Wishes::default());
+    let rule = |name: &str, change| {
+        let mut wishes = Wishes::default();
+        wishes.add_rule(name.as_ref(), change);
+        wishes
+    };
+    let mut apart = Wishes::default();
+    apart.separate_callers = 3;
+    check("callers apart", &program, &["requests"], apart);
+    check("skipped", &program, &["requests"], rule("touch", Change::Skip));
+    check("more skipped", &program, &["requests"], rule("o*", Change::Skip));
+    check("toggled", &program, &["requests"], rule("stage", Change::ToggleCollect));
+}
