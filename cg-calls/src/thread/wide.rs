@@ -56,7 +56,7 @@ impl Calls {
     /// The steps that records mean, whose costs are [`Packed`] words; they may only ever grow. To be told before
     /// [`Calls::express_wide`].
     pub fn learn_steps(&mut self, steps: &[Step]) {
-        if self.lanes.lanes.len() < steps.len() {
+        if self.lanes.ways.len() < steps.len() {
             self.lanes.grow(steps);
         }
     }
@@ -122,11 +122,11 @@ impl Calls {
         let mut full = false;
         while let Some(ahead) = rest.first_chunk::<AHEAD>() {
             let number = ahead[0] as usize;
-            let Some(lane) = lanes.lanes.get_mut(number) else { break };
             let parity = (node & 1) as usize;
+            let Some(lane) = lanes.lanes[parity].get_mut(number) else { break };
             let cost = lane.cost;
-            if lane.nodes[parity] != node {
-                if lane.kind == StepKind::Other {
+            if !lane.is_of(node) {
+                if lanes.ways[number].kind == StepKind::Other {
                     let Some((cell, length)) = miss(ahead[0], rest, &mut reading) else { break };
                     book.execute(node, cell);
                     rest = &rest[length..];
@@ -135,19 +135,19 @@ impl Calls {
                 book.adopt(lanes, number, node);
                 continue;
             }
-            if lane.kind == StepKind::Block {
-                lane.counts[parity] += 1;
+            if lane.is(StepKind::Block, node) {
+                lane.count += 1;
                 unpack(cost, &mut sums);
                 rest = &rest[1..];
                 blocks += 1;
                 continue;
             }
             let sp = long(ahead[1], ahead[2]);
-            if lane.kind == StepKind::Return {
+            if lane.is(StepKind::Return, node) {
                 if depth == 0 || top >= sp || !returns(&frames[..depth], sp) {
                     break;
                 }
-                lane.counts[parity] += 1;
+                lane.count += 1;
                 unpack(cost, &mut sums);
                 settle(&mut reading, &mut sums);
                 while top < sp {
@@ -164,11 +164,11 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
-            let kind = lane.kind;
             if top < sp {
                 break;
             }
             let ways = &mut lanes.ways[number];
+            let kind = ways.kind;
             let direct = matches!(kind, StepKind::Call | StepKind::Jump);
             let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
             let length = if direct { 3 } else { 5 };
@@ -178,7 +178,7 @@ impl Calls {
                     break;
                 }
                 if quiet.knows(ways.site, target) {
-                    lane.counts[parity] += 1;
+                    lane.count += 1;
                     unpack(cost, &mut sums);
                     rest = &rest[length..];
                     blocks += 1;
@@ -189,10 +189,13 @@ impl Calls {
             let route = match routes.get(ways.last[parity]).filter(fits) {
                 Some(route) => route,
                 None => {
-                    let kind = if is_jump { RouteKind::Jump } else { RouteKind::Call };
+                    let [kind, stub] = if is_jump {
+                        [RouteKind::Jump, RouteKind::JumpToStub]
+                    } else {
+                        [RouteKind::Call, RouteKind::Stub]
+                    };
                     let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
-                    let stub = RouteKey { kind: RouteKind::Stub, ..key };
-                    let found = routes.find(&key).or_else(|| if is_jump { None } else { routes.find(&stub) });
+                    let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
                     let Some(found) = found else { break };
                     ways.last[parity] = found;
                     let Some(route) = routes.get(found) else { break };
@@ -203,28 +206,30 @@ impl Calls {
                 full = true;
                 break;
             }
-            if route.kind == RouteKind::Stub {
+            // A jump pushes nothing.
+            let sp = if is_jump && depth > 0 { top } else { sp };
+            if matches!(route.kind, RouteKind::Stub | RouteKind::JumpToStub) {
                 // And the jump from it, if nothing was missed on the way.
                 let (row, returns_to) = (route.arcs[0], route.returns_to);
                 let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
                 let next = *next as usize;
-                let Some(jump) = lanes.lanes.get(next).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
-                let added = jump.cost;
+                let Some(jump) = lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
+                let (jump, added) = (jump.site.0, lanes.lanes[parity][next].cost);
                 let key = RouteKey {
                     kind: RouteKind::Through,
                     site: lanes.ways[number].site.0,
-                    jump: lanes.ways[next].site.0,
+                    jump,
                     target: long(*to_low, *to_high),
                     path,
                     node,
                 };
                 let Some(route) = routes.find(&key).and_then(|n| routes.get(n)) else { break };
                 let active = functions[route.function as usize].active + 1;
-                let Some((to_node, arc)) = route.leads_to(active) else { break };
-                if row == NONE || long(*sp_low, *sp_high) != sp {
+                let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
+                if row == NONE || sp < long(*sp_low, *sp_high) {
                     break;
                 }
-                lanes.lanes[number].counts[parity] += 1;
+                lanes.lanes[parity][number].count += 1;
                 unpack(cost, &mut sums);
                 settle(&mut reading, &mut sums);
                 let (arc_of_stub, way) = (NONE, Leave::Other);
@@ -249,14 +254,12 @@ impl Calls {
             }
             let function = route.function;
             let active = functions[function as usize].active + 1;
-            let Some((to_node, arc)) = route.leads_to(active) else { break };
-            lane.counts[parity] += 1;
+            let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
+            lane.count += 1;
             unpack(cost, &mut sums);
             settle(&mut reading, &mut sums);
             functions[function as usize].active = active;
             book.arcs.counts(arc)[0] += 1;
-            // A jump pushes nothing.
-            let sp = if is_jump && depth > 0 { top } else { sp };
             let (returns_to, way) = (route.returns_to, Leave::Plain);
             frames[depth] = Frame { sp, returns_to, arc, function, path, node, skip: NONE, way };
             entered[depth] = reading;
