@@ -21,6 +21,12 @@ pub(crate) struct Shape {
     pub(crate) seed: u64,
 }
 
+/// Writes a profile without counts.
+pub(crate) fn generate_empty(path: &Path, events: &str) -> io::Result<()> {
+    let zeros = vec!["0"; events.split(' ').count()].join(" ");
+    std::fs::write(path, format!("cmd: ./generated\nevents: {events}\nsummary: {zeros}\n"))
+}
+
 /// Writes a profile.
 pub(crate) fn generate(path: &Path, shape: &Shape) -> io::Result<()> {
     let mut out = Counted { out: BufWriter::with_capacity(1 << 20, File::create(path)?), bytes: 0 };

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use cg_format::show::{percent, push_commas, push_percent};
+use cg_format::show::{Cell, percent};
 
 use crate::model::Model;
 
@@ -13,9 +13,42 @@ use crate::model::Model;
 pub(crate) struct Columns<'a> {
     model: &'a Model,
     percentages: bool,
+    expected: Vec<Expected>,
     widths: Vec<Widths>,
-    /// Room for a row, used again and again.
-    text: String,
+    /// Room for a cell and for a row, used again and again.
+    cell: Cell,
+    text: Vec<u8>,
+}
+
+/// What stands in a column. Among counts of one sign the largest is the widest, and so is its percentage.
+#[derive(Clone, Copy, Default)]
+struct Expected {
+    plain: Extremes,
+    with_cumulative: Extremes,
+    cumulative: Extremes,
+}
+
+/// The smallest and the largest of some counts.
+#[derive(Clone, Copy)]
+struct Extremes([i128; 2]);
+
+impl Default for Extremes {
+    fn default() -> Self {
+        Self([i128::MAX, i128::MIN])
+    }
+}
+
+impl Extremes {
+    fn add(&mut self, count: i128) {
+        let [least, most] = self.0;
+        self.0 = [least.min(count), most.max(count)];
+    }
+
+    /// Both, if there were any counts.
+    fn counts(self) -> impl Iterator<Item = i128> {
+        let [least, most] = self.0;
+        self.0.into_iter().filter(move |_| least <= most)
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -37,51 +70,47 @@ impl Widths {
 
 impl<'a> Columns<'a> {
     pub(crate) fn new(model: &'a Model, percentages: bool) -> Self {
-        Self { model, percentages, widths: vec![Widths::default(); model.show.len()], text: String::new() }
+        let columns = model.show.len();
+        let (expected, widths) = (vec![Expected::default(); columns], vec![Widths::default(); columns]);
+        Self { model, percentages, expected, widths, cell: Cell::default(), text: Vec::new() }
     }
 
     /// Announces a row of counts.
     pub(crate) fn expect(&mut self, counts: &[i128]) {
-        let mut text = std::mem::take(&mut self.text);
-        for (i, event) in self.model.show.iter().enumerate() {
-            let count = counts[*event];
-            let length = length(&mut text, |text| push_commas(text, count));
-            let share =
-                length_if(self.percentages && count != 0, &mut text, |text| self.push_share(text, *event, count));
-            let width = &mut self.widths[i];
-            width.count = width.count.max(length);
-            if let Some(share) = share {
-                // The blank and the bracket before it.
-                width.first = width.first.max(share + 2);
-                width.close = 1;
-            }
+        for (expected, event) in self.expected.iter_mut().zip(&self.model.show) {
+            expected.plain.add(counts[*event]);
         }
-        self.text = text;
     }
 
     /// Announces a row of counts with cumulative counts.
     pub(crate) fn expect_cumulative(&mut self, counts: &[i128], cumulative: &[i128]) {
-        let mut text = std::mem::take(&mut self.text);
-        for (i, event) in self.model.show.iter().enumerate() {
-            let count = length(&mut text, |text| push_commas(text, counts[*event]));
-            let [first, second] = [counts, cumulative]
-                .map(|counts| length(&mut text, |text| self.push_share(text, *event, counts[*event])));
-            let width = &mut self.widths[i];
-            width.count = width.count.max(count);
-            if self.percentages {
-                width.first = width.first.max(first + 2);
-                // The comma and the blank before it.
-                width.second = width.second.max(second + 2);
-                width.close = 1;
-            }
+        for (expected, event) in self.expected.iter_mut().zip(&self.model.show) {
+            expected.with_cumulative.add(counts[*event]);
+            expected.cumulative.add(cumulative[*event]);
         }
-        self.text = text;
     }
 
-    /// No more rows: columns become as wide as their headings.
+    /// No more rows: columns become as wide as what stands in them and as their headings.
     pub(crate) fn seal(&mut self) {
-        for (width, name) in self.widths.iter_mut().zip(self.model.names(&self.model.show)) {
+        let names = self.model.names(&self.model.show);
+        for (i, (event, name)) in self.model.show.iter().zip(names).enumerate() {
+            let Expected { plain, with_cumulative, cumulative } = self.expected[i];
+            let counts = || plain.counts().chain(with_cumulative.counts());
+            // A count of 0 without a cumulative percentage has none at all.
+            let first = plain.counts().filter(|count| *count != 0).chain(with_cumulative.counts());
+            let share = |count| length(|cell| cell.percent(share(self.model, *event, count)));
+            let mut width = Widths {
+                count: counts().map(|count| length(|cell| cell.commas(count))).max().unwrap_or(0),
+                ..Widths::default()
+            };
+            if self.percentages {
+                // The blank and the bracket, or the comma and the blank, before each of them.
+                width.first = first.map(|count| share(count) + 2).max().unwrap_or(0);
+                width.second = cumulative.counts().map(|count| share(count) + 2).max().unwrap_or(0);
+                width.close = usize::from(width.first > 0);
+            }
             width.count = width.count.max(name.chars().count().saturating_sub(width.percentages()));
+            self.widths[i] = width;
         }
     }
 
@@ -100,23 +129,18 @@ impl<'a> Columns<'a> {
 
     /// Prints the cells of a row and the two blanks after them.
     pub(crate) fn row(&mut self, out: &mut dyn Write, counts: &[i128]) -> io::Result<()> {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        for (width, event) in self.widths.iter().zip(&self.model.show) {
-            let count = counts[*event];
-            right(&mut text, width.count, |text| push_commas(text, count));
-            if self.percentages && count != 0 {
-                right(&mut text, width.first, |text| {
-                    text.push_str(" (");
-                    self.push_share(text, *event, count);
-                });
-                text.push(')');
-            } else {
-                pad(&mut text, width.first + width.close);
+        let (model, percentages) = (self.model, self.percentages);
+        self.cells(out, |cell, width, event| {
+            let count = counts[event];
+            cell.blanks(width.second);
+            if percentages && count != 0 {
+                cell.byte(b')');
+                cell.percent(share(model, event, count));
+                cell.byte(b'(');
             }
-            pad(&mut text, width.second + 1);
-        }
-        self.finish(out, text)
+            cell.blanks(width.percentages());
+            cell.commas(count);
+        })
     }
 
     /// Prints the cells of a row with cumulative percentages and the two blanks after them.
@@ -126,75 +150,149 @@ impl<'a> Columns<'a> {
         counts: &[i128],
         cumulative: &[i128],
     ) -> io::Result<()> {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        for (width, event) in self.widths.iter().zip(&self.model.show) {
-            right(&mut text, width.count, |text| push_commas(text, counts[*event]));
-            if self.percentages {
-                right(&mut text, width.first, |text| {
-                    text.push_str(" (");
-                    self.push_share(text, *event, counts[*event]);
-                });
-                text.push(',');
-                right(&mut text, width.second - 1, |text| {
-                    text.push(' ');
-                    self.push_share(text, *event, cumulative[*event]);
-                });
-                text.push(')');
+        let (model, percentages) = (self.model, self.percentages);
+        self.cells(out, |cell, width, event| {
+            if percentages {
+                cell.byte(b')');
+                cell.percent(share(model, event, cumulative[event]));
+                cell.blanks(width.second);
+                cell.byte(b',');
+                cell.percent(share(model, event, counts[event]));
+                cell.byte(b'(');
+                cell.blanks(width.percentages());
             }
-            text.push(' ');
-        }
-        self.finish(out, text)
+            cell.commas(counts[event]);
+        })
     }
 
     /// Prints the cells of a line without counts and the two blanks after them.
     pub(crate) fn missing(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let mut text = std::mem::take(&mut self.text);
-        text.clear();
-        for width in &self.widths {
-            right(&mut text, width.count, |text| text.push('.'));
-            pad(&mut text, width.percentages() + 1);
+        self.cells(out, |cell, width, _| {
+            cell.blanks(width.percentages());
+            cell.byte(b'.');
+        })
+    }
+
+    /// Prints a row of cells, each filled from its end by `fill`, and the two blanks after them.
+    fn cells(&mut self, out: &mut dyn Write, mut fill: impl FnMut(&mut Cell, Widths, usize)) -> io::Result<()> {
+        self.text.clear();
+        for (width, event) in self.widths.iter().zip(&self.model.show) {
+            self.cell.clear();
+            fill(&mut self.cell, *width, *event);
+            let whole = width.count + width.percentages();
+            self.cell.blanks(whole);
+            // Only below the name of an event can a cell be wider than what is put together at once.
+            self.text.resize(self.text.len() + whole.saturating_sub(self.cell.text().len()), b' ');
+            self.text.extend_from_slice(self.cell.text());
+            self.text.push(b' ');
         }
-        self.finish(out, text)
-    }
-
-    /// Prints the cells in `text`, which is kept for the next row.
-    fn finish(&mut self, out: &mut dyn Write, mut text: String) -> io::Result<()> {
-        text.push(' ');
-        let result = out.write_all(text.as_bytes());
-        self.text = text;
-        result
-    }
-
-    fn push_share(&self, text: &mut String, event: usize, count: i128) {
-        push_percent(text, percent(count, self.model.profile.total()[event]));
+        self.text.push(b' ');
+        out.write_all(&self.text)
     }
 }
 
-/// How long the text is that `push` appends; everything appended is ASCII.
-fn length(text: &mut String, push: impl FnOnce(&mut String)) -> usize {
-    text.clear();
-    push(text);
-    text.len()
+/// A count as a percentage of its event's total.
+fn share(model: &Model, event: usize, count: i128) -> Option<f64> {
+    percent(count, model.profile.total()[event])
 }
 
-fn length_if(wanted: bool, text: &mut String, push: impl FnOnce(&mut String)) -> Option<usize> {
-    wanted.then(|| length(text, push))
+/// How long a cell is that `fill` fills.
+fn length(fill: impl FnOnce(&mut Cell)) -> usize {
+    let mut cell = Cell::default();
+    fill(&mut cell);
+    cell.text().len()
 }
 
-/// Appends what `push` does, at least `width` long, blanks before it.
-fn right(text: &mut String, width: usize, push: impl FnOnce(&mut String)) {
-    let start = text.len();
-    push(text);
-    const BLANKS: &str = "                                                                ";
-    let missing = width.saturating_sub(text.len() - start);
-    match BLANKS.get(..missing) {
-        Some(blanks) => text.insert_str(start, blanks),
-        // Only the name of an event can be that long.
-        None => text.insert_str(start, &" ".repeat(missing)),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cg_format::cachegrind::Profile;
+    use cg_format::show::{commas, percent_text};
+    use std::collections::HashMap;
+
+    /// Columns whose widths come from every single cell: the slow twin of [`Columns`].
+    fn naive(model: &Model, percentages: bool, rows: &[(Vec<i128>, Option<Vec<i128>>)]) -> String {
+        let cells = |counts: &[i128], cumulative: Option<&[i128]>, event: usize| {
+            let share = |counts: &[i128]| percent_text(percent(counts[event], model.profile.total()[event]));
+            let shown = percentages && (counts[event] != 0 || cumulative.is_some());
+            let first = if shown { format!(" ({}", share(counts)) } else { String::new() };
+            let second = cumulative.filter(|_| percentages).map_or_else(String::new, |all| format!(" {}", share(all)));
+            (commas(counts[event]), first, second)
+        };
+        let mut text = String::new();
+        for (counts, cumulative) in rows {
+            for event in &model.show {
+                let mut widths = [0; 3];
+                for (counts, cumulative) in rows {
+                    let (count, first, second) = cells(counts, cumulative.as_deref(), *event);
+                    let comma = usize::from(!second.is_empty());
+                    for (width, length) in widths.iter_mut().zip([count.len(), first.len(), second.len() + comma]) {
+                        *width = (*width).max(length);
+                    }
+                }
+                let close = usize::from(widths[1] > 0);
+                let name = &model.profile.header.events[*event];
+                widths[0] = widths[0].max(name.len().saturating_sub(widths[1] + widths[2] + close));
+                let (count, first, second) = cells(counts, cumulative.as_deref(), *event);
+                text += &format!("{count:>0$}", widths[0]);
+                text += &format!("{first:>0$}", widths[1]);
+                if second.is_empty() {
+                    text += if first.is_empty() { &" "[..close] } else { ")" };
+                    text += &" ".repeat(widths[2]);
+                } else {
+                    text += &format!(",{second:>0$})", widths[2] - 1);
+                }
+                text.push(' ');
+            }
+            text += " \n";
+        }
+        text
     }
-}
 
-fn pad(text: &mut String, width: usize) {
-    text.extend(std::iter::repeat_n(' ', width));
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let long = "x".repeat(300);
+        for round in 0..300 {
+            let mut profile = Profile::new(["Ir", "D1mr", &long]);
+            let mut rows = Vec::new();
+            for line in 0..random(5) {
+                let counts: Vec<i128> = (0..3)
+                    .map(|_| match random(4) {
+                        0 => 0,
+                        1 => i128::from(random(20)) - 10,
+                        2 => i128::from(random(1 << 40)) - (1 << 39),
+                        _ => i128::from(random(1 << 30)) * 1_000_000_000_000_000_000_000,
+                    })
+                    .collect();
+                profile.add(b"a.c", b"f", line, &counts).unwrap();
+                let cumulative = (round % 3 > 0 && random(2) == 0).then(|| profile.total().to_vec());
+                rows.push((counts, cumulative));
+            }
+            let model = Model::new(profile, Vec::new(), None, HashMap::new());
+            for percentages in [true, false] {
+                let mut columns = Columns::new(&model, percentages);
+                for (counts, cumulative) in &rows {
+                    match cumulative {
+                        Some(cumulative) => columns.expect_cumulative(counts, cumulative),
+                        None => columns.expect(counts),
+                    }
+                }
+                columns.seal();
+                let mut out = Vec::new();
+                for (counts, cumulative) in &rows {
+                    match cumulative {
+                        Some(cumulative) => columns.cumulative_row(&mut out, counts, cumulative).unwrap(),
+                        None => columns.row(&mut out, counts).unwrap(),
+                    }
+                    out.push(b'\n');
+                }
+                assert_eq!(String::from_utf8(out).unwrap(), naive(&model, percentages, &rows), "round {round}");
+            }
+        }
+    }
 }

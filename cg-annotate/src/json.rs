@@ -59,7 +59,7 @@ pub(crate) fn report(model: &Model, style: &Style, verdicts: &[Verdict<'_>]) -> 
     gate(&mut json, verdicts);
     let files = model.by_file()?;
     outers(&mut json, "files", "functions", &files);
-    outers(&mut json, "functions", "files", &model.by_function()?);
+    outers(&mut json, "functions", "files", &model.by_function(&files)?);
     if style.annotate {
         annotation(&mut json, model, &files)?;
     }

@@ -31,8 +31,13 @@ fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
     text.push_str("| :--- | ---: | ---: | ---: | ---: |");
     text.push_str(if bounds { " ---: | :--- |\n" } else { "\n" });
     // Events with bounds are shown even if `--show` leaves them out: they decide.
-    let bound_only = verdicts.iter().map(|verdict| verdict.bound.event.as_str()).filter(|name| !names.contains(name));
-    for name in names.iter().copied().chain(bound_only) {
+    let mut rows = names.clone();
+    for verdict in verdicts {
+        if !rows.contains(&verdict.bound.event.as_str()) {
+            rows.push(&verdict.bound.event);
+        }
+    }
+    for name in rows {
         let Some(event) = model.profile.header.events.iter().position(|event| event == name) else { continue };
         let change = total[event];
         let growth = percent(change, before[event].abs());
@@ -45,7 +50,9 @@ fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
             signed(change),
             growth.map_or_else(|| "n/a".to_owned(), |growth| format!("{growth:+.2}%")),
         );
-        match verdicts.iter().find(|verdict| verdict.bound.event == name) {
+        // Of several bounds the lowest decides.
+        let of_event = verdicts.iter().filter(|verdict| verdict.bound.event == name);
+        match of_event.min_by(|a, b| a.bound.percent.total_cmp(&b.bound.percent)) {
             Some(verdict) => {
                 let outcome = if verdict.failed { "**above**" } else { "ok" };
                 let _ = write!(text, " {}% | {outcome} |", number(verdict.bound.percent));
@@ -58,7 +65,7 @@ fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
 }
 
 fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
-    let outers = model.by_function()?;
+    let outers = model.by_function(&model.by_file()?)?;
     if outers.is_empty() {
         return Ok(());
     }

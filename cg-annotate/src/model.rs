@@ -2,6 +2,7 @@
 //!
 //! Everything is computed from the profile alone, exactly, in integers. Which rows are shown is decided here, once.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, bail};
@@ -117,20 +118,16 @@ impl Model {
         Ok(self.sorted(outers))
     }
 
-    /// Functions above the threshold, each with its files.
-    pub(crate) fn by_function(&self) -> anyhow::Result<Vec<Outer<'_>>> {
+    /// Functions above the threshold, each with its files: `files`, which [`Model::by_file`] gave, the other way round.
+    pub(crate) fn by_function<'a>(&'a self, files: &[Outer<'a>]) -> anyhow::Result<Vec<Outer<'a>>> {
         let mut outers: Vec<Outer<'_>> = Vec::new();
         let mut index: HashMap<&[u8], usize> = HashMap::new();
-        for file in self.profile.files() {
-            for function in file.functions() {
-                if let Some(counts) = self.passing(function)? {
-                    let at = *index.entry(function.name()).or_insert_with(|| {
-                        outers.push(Outer { name: function.name(), counts: self.zeros(), inner: Vec::new() });
-                        outers.len() - 1
-                    });
-                    outers[at].inner.push(Inner { name: file.name(), counts });
-                }
-            }
+        for (file, function) in files.iter().flat_map(|file| file.inner.iter().map(move |inner| (file.name, inner))) {
+            let at = *index.entry(function.name).or_insert_with(|| {
+                outers.push(Outer { name: function.name, counts: self.zeros(), inner: Vec::new() });
+                outers.len() - 1
+            });
+            outers[at].inner.push(Inner { name: file, counts: function.counts.clone() });
         }
         if !index.is_empty() {
             for function in self.profile.files().flat_map(|file| file.functions()) {
@@ -200,15 +197,17 @@ impl Model {
     }
 
     fn sorted<'a>(&self, mut outers: Vec<Outer<'a>>) -> Vec<Outer<'a>> {
-        outers.sort_by_cached_key(|outer| std::cmp::Reverse((self.sizes(&outer.counts), outer.name)));
+        outers.sort_unstable_by(|a, b| self.order((&a.counts, a.name), (&b.counts, b.name)));
         for outer in &mut outers {
-            outer.inner.sort_by_cached_key(|inner| std::cmp::Reverse((self.sizes(&inner.counts), inner.name)));
+            outer.inner.sort_unstable_by(|a, b| self.order((&a.counts, a.name), (&b.counts, b.name)));
         }
         outers
     }
 
-    fn sizes(&self, counts: &[i128]) -> Vec<u128> {
-        self.sort.iter().map(|i| counts[*i].unsigned_abs()).collect()
+    /// By the sizes of counts in the sort order, then by name, both descending. No two names are the same.
+    fn order(&self, a: (&[i128], &[u8]), b: (&[i128], &[u8])) -> Ordering {
+        let mut sizes = self.sort.iter().map(|event| b.0[*event].unsigned_abs().cmp(&a.0[*event].unsigned_abs()));
+        sizes.find(|order| order.is_ne()).unwrap_or_else(|| b.1.cmp(a.1))
     }
 }
 

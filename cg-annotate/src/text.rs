@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use cg_cli::color::Palette;
 
 use crate::columns::Columns;
-use crate::model::{Counts, Model, Outer, Verdict, add};
+use crate::model::{Model, Outer, Verdict, add};
 use crate::source::{Coverage, LABELS, Source, Text, plan, ranges, text_lines};
 
 /// What the options say about the look of the report.
@@ -27,7 +27,7 @@ pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style) -> anyhow
     summary(out, model, style)?;
     let files = model.by_file()?;
     table(out, model, style, &files, &FILES)?;
-    table(out, model, style, &model.by_function()?, &FUNCTIONS)?;
+    table(out, model, style, &model.by_function(&files)?, &FUNCTIONS)?;
     if !style.annotate {
         return Ok(());
     }
@@ -123,21 +123,21 @@ const FUNCTIONS: Words = Words { title: b"Function:file summary", heading: "func
 fn table(out: &mut dyn Write, model: &Model, style: &Style, outers: &[Outer<'_>], words: &Words) -> anyhow::Result<()> {
     let Palette { name: name_color, reset, .. } = style.palette;
     let mut columns = Columns::new(model, style.percentages);
-    let mut cumulative: Vec<Counts> = Vec::with_capacity(outers.len());
+    let mut cumulative = model.zeros();
     for outer in outers {
-        let mut sum = cumulative.last().cloned().unwrap_or_else(|| model.zeros());
-        add(&mut sum, &outer.counts)?;
-        columns.expect_cumulative(&outer.counts, &sum);
+        add(&mut cumulative, &outer.counts)?;
+        columns.expect_cumulative(&outer.counts, &cumulative);
         outer.inner.iter().for_each(|inner| columns.expect(&inner.counts));
-        cumulative.push(sum);
     }
     columns.seal();
     section(out, style, words.title)?;
     columns.heading(out, "  ", words.heading)?;
     out.write_all(b"\n")?;
-    for (outer, cumulative) in outers.iter().zip(&cumulative) {
+    cumulative.fill(0);
+    for outer in outers {
+        add(&mut cumulative, &outer.counts)?;
         out.write_all(words.mark.as_bytes())?;
-        columns.cumulative_row(out, &outer.counts, cumulative)?;
+        columns.cumulative_row(out, &outer.counts, &cumulative)?;
         let name = [name_color.as_bytes(), outer.name, reset.as_bytes()].concat();
         match &outer.inner[..] {
             [inner] if inner.counts == outer.counts => line(out, &[&name, b":", inner.name])?,

@@ -1,5 +1,6 @@
 //! What the golden cases do not show: gate, JSON, Markdown, warnings, compressed and odd inputs, colour, pipes.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -55,6 +56,55 @@ fn the_gate_has_its_own_exit_status() {
 }
 
 #[test]
+fn the_gate_knows_nothing_and_less_than_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |name: &str, total: i64| {
+        let text = format!("cmd: x\nevents: Ir\nfl=a\nfn=f\n1 {total}\nsummary: {total}\n");
+        fs::write(folder.path().join(name), text).unwrap();
+    };
+    let gate = |before: i64, after: i64, bound: &str| {
+        profile("before", before);
+        profile("after", after);
+        let output = run(folder.path(), &["--diff", "--fail-above", bound, "before", "after"]);
+        (output.status.code().unwrap(), text(&output.stderr))
+    };
+    let told = |line: &str| (3, format!("cg_annotate: {line}\n"));
+    let fine = (0, String::new());
+    assert_eq!(gate(0, 0, "Ir:0"), fine);
+    assert_eq!(gate(0, -5, "Ir:0"), fine);
+    assert_eq!(gate(0, 1, "Ir:99999"), told("Ir grew from nothing, from 0 to 1: more than 99999.0%"));
+    // A bound below zero asks for a saving.
+    assert_eq!(gate(100, 90, "Ir:-10"), fine);
+    assert_eq!(gate(100, 91, "Ir:-10"), told("Ir grew by -9.00%, from 100 to 91: more than -10.0%"));
+    // Differences are profiles, too: from -100 to -98 is more by 2 % of 100.
+    assert_eq!(gate(-100, -98, "Ir:1"), told("Ir grew by 2.00%, from -100 to -98: more than 1.0%"));
+    assert_eq!(gate(-100, -102, "Ir:0"), fine);
+    // Doubles could not tell these apart.
+    let large = 9_007_199_254_740_993;
+    assert_eq!(gate(large - 1, large, "Ir:0").0, 3);
+    assert_eq!(gate(large, large, "Ir:0"), fine);
+}
+
+#[test]
+fn the_last_of_repeated_options_counts_and_beginnings_of_several_are_refused() {
+    let folder = folder();
+    let head = |args: &[&str]| {
+        let output = run(folder.path(), &[args, &["old"]].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert!(head(&["--threshold=1", "--threshold=2"]).contains("Threshold:        2.0%\n"));
+    assert!(head(&["--show=Ir", "--show=Dr"]).contains("Events shown:     Dr\n"));
+    assert!(head(&["--auto=yes", "--auto=no"]).contains("Annotation:       off\n"));
+    assert!(head(&["--json", "--json"]).starts_with('{'));
+    assert!(run(folder.path(), &["--diff", "--diff", "old", "new"]).status.success());
+    let output = run(folder.path(), &["--s=Ir", "old"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains("ambiguous option: --s could be --show, --sort, --show-percs\n"), "{message}");
+}
+
+#[test]
 fn markdown_shows_totals_and_bounds() {
     let folder = folder();
     let args = ["--diff", "--github-summary", "--show=Dr", "--fail-above=Ir:1.5", "old", "new"];
@@ -65,6 +115,11 @@ fn markdown_shows_totals_and_bounds() {
                     | Dr | 2 | 2 | 0 | +0.00% | | |\n\
                     | Ir | 100 | 102 | +2 | +2.00% | 1.5% | **above** |\n";
     assert!(text(&output.stdout).starts_with(expected), "{}", text(&output.stdout));
+    let args = ["--diff", "--github-summary", "--show=Dr", "--fail-above=Ir:5", "--fail-above=Ir:-1", "old", "new"];
+    let output = run(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(3));
+    let expected = "| Dr | 2 | 2 | 0 | +0.00% | | |\n| Ir | 100 | 102 | +2 | +2.00% | -1.0% | **above** |\n\n";
+    assert!(text(&output.stdout).contains(expected), "{}", text(&output.stdout));
     let plain = text(&run(folder.path(), &["--github-summary", "old"]).stdout);
     assert!(plain.starts_with("| Event | Total |\n| :--- | ---: |\n| Ir | 100 |\n| Dr | 2 |\n"), "{plain}");
 }
@@ -167,6 +222,35 @@ fn json_has_the_numbers_of_the_report() {
     assert_eq!(text(&output.stdout), expected.replace("PROGRAM", env!("CARGO_BIN_EXE_cg_annotate")));
 }
 
+/// The keys of a JSON text that is written one key a line.
+fn keys(json: &str) -> BTreeSet<String> {
+    let named = |line: &str| line.trim_start().strip_prefix('"')?.split_once("\": ").map(|(key, _)| key.to_owned());
+    json.lines().filter_map(named).collect()
+}
+
+/// The keys that the manual's section on JSON names.
+fn documented() -> BTreeSet<String> {
+    let manual = include_str!("../src/narrative.roff");
+    let (_, section) = manual.split_once(".SH JSON\n").unwrap();
+    let (section, _) = section.split_once("\n.SH ").unwrap();
+    let bold = section.lines().filter_map(|line| line.strip_prefix(".B ").or_else(|| line.strip_prefix(".BR ")));
+    let words = bold.flat_map(str::split_whitespace).filter(|word| word.len() > 1);
+    words.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_manual_names_the_keys_of_the_json() {
+    let folder = folder();
+    fs::write(folder.path().join("a.c"), "one\n").unwrap();
+    fs::write(folder.path().join("odd"), b"cmd: x\nevents: Ir\nfl=caf\xe9.c\nfn=f\n1 5\nsummary: 5\n").unwrap();
+    let all: &[&[&str]] = &[&["old"], &["--diff", "--fail-above=Ir:1", "old", "new"], &["odd"]];
+    let printed: BTreeSet<String> =
+        all.iter().flat_map(|args| keys(&text(&run(folder.path(), &[&["--json"], *args].concat()).stdout))).collect();
+    assert_eq!(printed.contains("name_hex"), documented().contains("_hex"));
+    let without = |keys: BTreeSet<String>| keys.into_iter().filter(|key| !key.ends_with("_hex")).collect::<Vec<_>>();
+    assert_eq!(without(printed), without(documented()));
+}
+
 fn age(path: &Path) {
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800);
     File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
@@ -193,6 +277,17 @@ fn newer_sources_and_lines_past_the_end_are_warned_of() {
     assert!(report.contains(&expected), "{report}\nshould contain\n{expected}");
     age(&folder.path().join("a.c"));
     assert!(!text(&run(folder.path(), &["old"]).stdout).contains("newer"));
+}
+
+#[test]
+fn nothing_of_a_total_that_no_double_holds_is_no_percent() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 100 0\nfl=b.c\nfn=g\n1 100 9007199254740993\n\
+                   summary: 200 9007199254740993\n";
+    fs::write(folder.path().join("p"), profile).unwrap();
+    let report = text(&run(folder.path(), &["--no-annotate", "p"]).stdout);
+    let row = "< 100 (50.0%, 100.0%)                     0   (0.0%, 100.0%)  a.c:f\n";
+    assert!(report.contains(row), "{report}");
 }
 
 #[test]
@@ -264,10 +359,17 @@ fn compressed_profiles_and_standard_input_are_read() {
         let name = format!("packed.{ending}");
         fs::write(folder.path().join(&name), &packed.stdout).unwrap();
         assert_eq!(body(&run(folder.path(), &[&name])), plain, "{tool}");
-        fs::write(folder.path().join("cut"), &packed.stdout[..packed.stdout.len() - 9]).unwrap();
-        let cut = run(folder.path(), &["cut"]);
-        assert_eq!(cut.status.code(), Some(1), "{tool}");
-        assert!(text(&cut.stderr).starts_with("cg_annotate: error: cut: cannot read: "), "{}", text(&cut.stderr));
+        for cut in [9, packed.stdout.len() / 2] {
+            fs::write(folder.path().join("cut"), &packed.stdout[..packed.stdout.len() - cut]).unwrap();
+            let cut = run(folder.path(), &["cut"]);
+            assert_eq!(cut.status.code(), Some(1), "{tool}");
+            let message = format!("cg_annotate: error: cut: cannot read: {tool}: the file is cut short\n");
+            assert_eq!(text(&cut.stderr), message);
+        }
+        fs::write(folder.path().join("more"), [&packed.stdout[..], b"cmd: x\n"].concat()).unwrap();
+        let more = run(folder.path(), &["more"]);
+        assert_eq!(more.status.code(), Some(1), "{tool}");
+        assert!(text(&more.stderr).contains(&format!(" more: cannot read: {tool}: ")), "{}", text(&more.stderr));
     }
     let mut child = command(folder.path(), &["-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(OLD.as_bytes()).unwrap();

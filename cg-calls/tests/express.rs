@@ -151,10 +151,15 @@ fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
 type Rows<K, V> = Vec<(K, V, Vec<u64>)>;
 
 /// All rows of a profile, in an order of their own.
-fn sorted(
-    mut calls: Calls,
-    now: &[u64],
-) -> (Rows<(Node, SiteId, u64, Node), u64>, Rows<(Node, u32), u64>, Rows<Node, SiteId>, Vec<u64>) {
+#[derive(Debug, PartialEq)]
+struct Sorted {
+    arcs: Rows<(Node, SiteId, u64, Node), u64>,
+    cells: Rows<(Node, u32), u64>,
+    skipped: Rows<Node, SiteId>,
+    collected: Vec<u64>,
+}
+
+fn sorted(mut calls: Calls, now: &[u64]) -> Sorted {
     let profile = calls.take(now);
     let name = |n: cg_calls::NodeIndex| profile.nodes[n.0 as usize].clone();
     let arc = |a: &cg_calls::Arc| ((name(a.from), a.site, a.target, name(a.to)), a.calls, a.costs.clone());
@@ -165,7 +170,7 @@ fn sorted(
     arcs.sort();
     cells.sort();
     skipped.sort();
-    (arcs, cells, skipped, profile.collected)
+    Sorted { arcs, cells, skipped, collected: profile.collected }
 }
 
 #[test]
@@ -279,11 +284,11 @@ fn several_costs_and_misses_agree_with_events() {
             event_at(calls, &mut program, &walk, at, now)
         };
         let (mut done, mut executed, mut misses) = (0, 0, 0);
-        records.0.learn_steps(&steps);
         while done < walk.words.len() {
             let places = std::array::from_fn(|i| i);
             let n = records.0.express_wide::<COSTS>(
                 &places,
+                &steps,
                 &walk.words[done..],
                 &mut records.1,
                 &mut executed,

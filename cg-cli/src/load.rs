@@ -44,10 +44,11 @@ pub fn check_stdin(paths: &[OsString]) -> anyhow::Result<()> {
 /// # Errors
 /// The first input that cannot be read or does not match the ones before.
 pub fn sum(paths: &[OsString], options: &ReadOptions, counter: &Arc<Counter>) -> anyhow::Result<Loaded> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let sizes: Vec<u64> = paths.iter().map(|path| std::fs::metadata(path).map_or(0, |meta| meta.len())).collect();
     let whole: u64 = sizes.iter().sum();
-    let cores = cores.min(usize::try_from(whole / WORTH_A_THREAD).unwrap_or(usize::MAX)).max(1);
+    let most = paths.len().min(usize::try_from(whole / WORTH_A_THREAD).unwrap_or(usize::MAX));
+    // Asking for the number of cores reads half a dozen files.
+    let cores = if most > 1 { thread::available_parallelism().map_or(1, NonZero::get).min(most) } else { 1 };
     let runs = split(&sizes, cores);
     let mut parts = thread::scope(|scope| {
         let mut rest = paths;

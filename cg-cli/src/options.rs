@@ -1,13 +1,13 @@
 //! Reading of command lines: the spellings that users of the reference have in their scripts.
 //!
 //! Long options may be shortened as long as they stay unique; a switch may be written `--x`, `--no-x`, `--x=yes` or
-//! `--x=no`, and the last one wins.
+//! `--x=no`. Whatever is given twice, the last one wins.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{FromArgMatches, ValueEnum};
 
 use crate::exit;
@@ -31,6 +31,8 @@ pub fn parse<T: FromArgMatches>(
 ) -> Result<T, ExitCode> {
     let program = command.get_name().to_owned();
     let version = command.get_version().unwrap_or_default().to_owned();
+    // Scripts add options behind those of their Makefiles.
+    let mut command = command.args_override_self(true);
     let result = command.clone().try_get_matches_from(args).and_then(|mut found| T::from_arg_matches_mut(&mut found));
     result.map_err(|error| match error.kind() {
         ErrorKind::DisplayVersion => {
@@ -42,10 +44,26 @@ pub fn parse<T: FromArgMatches>(
             ExitCode::from(exit::SUCCESS)
         }
         _ => {
+            let error = match ambiguity(&command, &error) {
+                Some(message) => command.error(ErrorKind::UnknownArgument, message),
+                None => error,
+            };
             let _ = error.print();
             ExitCode::from(exit::USAGE)
         }
     })
+}
+
+/// What to say of an option that is unknown only because it is the beginning of several.
+fn ambiguity(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let start = unknown.strip_prefix("--").filter(|start| !start.is_empty())?;
+    let start = start.split('=').next().unwrap_or_default();
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let options = arguments.filter_map(|argument| argument.get_long()).filter(|option| option.starts_with(start));
+    let options: Vec<String> = options.map(|option| format!("--{option}")).collect();
+    let message = format!("ambiguous option: --{start} could be {}", options.join(", "));
+    (error.kind() == ErrorKind::UnknownArgument && options.len() > 1).then_some(message)
 }
 
 /// Prints a usage error in the manner of the reference and gives its exit code, which there is not [`exit::USAGE`].
@@ -61,4 +79,25 @@ pub fn usage_error(mut command: clap::Command, message: &str) -> ExitCode {
 #[must_use]
 pub fn comma_list(text: &str) -> Vec<String> {
     text.split(',').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, Command};
+
+    #[test]
+    fn the_beginning_of_several_options_is_called_ambiguous() {
+        let options = ["show", "show-percs", "sort", "threshold"];
+        let command = Command::new("x").infer_long_args(true).args(options.map(|name| Arg::new(name).long(name)));
+        let told = |arg: &str| {
+            let error = command.clone().try_get_matches_from(["x", arg]).unwrap_err();
+            ambiguity(&command, &error)
+        };
+        assert_eq!(told("--s=Ir").unwrap(), "ambiguous option: --s could be --show, --show-percs, --sort");
+        assert_eq!(told("--sh").unwrap(), "ambiguous option: --sh could be --show, --show-percs");
+        assert_eq!(told("--x"), None);
+        assert_eq!(told("-s"), None);
+        assert_eq!(told("--so"), None, "its value is missing, that is all");
+    }
 }

@@ -4,7 +4,8 @@
 //! read. So output goes to a file without a name on the same file system, which gets the target's name only once
 //! everything is written: whatever ends the program before, even a kill, leaves nothing behind and the target as it was.
 //! A file that is there already cannot be replaced in one step, so the new one is called something hidden for an instant.
-//! File systems without nameless files get a hidden temporary file, removed on any failure, but not on a kill.
+//! File systems without nameless files get a hidden temporary file, removed on any failure. What would end the program
+//! while such a file is there waits until it is gone, but for SIGKILL, which cannot wait.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -16,9 +17,10 @@ use std::{fmt, process};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::unistd::linkat;
 
-/// Why an output file could not be written.
+/// Why an output file could not be written. The system's answer is told by [`std::error::Error::source`] alone.
 #[derive(Debug)]
 pub struct AtomicError {
     /// The file that was asked for.
@@ -31,7 +33,7 @@ pub struct AtomicError {
 
 impl fmt::Display for AtomicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: cannot {} the output file: {}", self.path.display(), self.action, self.cause)
+        write!(f, "{}: cannot {} the output file", self.path.display(), self.action)
     }
 }
 
@@ -129,10 +131,11 @@ fn name(file: &File, target: &Path) -> io::Result<()> {
         Err(Errno::EEXIST) => {}
         result => return Ok(result?),
     }
+    let held = HeldSignals::new();
     for attempt in 0.. {
         let path = hidden(target, attempt)?;
         match link(&path) {
-            Ok(()) => return Temporary { path }.rename(target),
+            Ok(()) => return Temporary { path, _held: held }.rename(target),
             Err(Errno::EEXIST) if attempt < 1000 => {}
             Err(error) => return Err(error.into()),
         }
@@ -143,19 +146,43 @@ fn name(file: &File, target: &Path) -> io::Result<()> {
 /// Removes its file when dropped, unless kept: covers errors and panics alike.
 struct Temporary {
     path: PathBuf,
+    // Dropped after the file is gone.
+    _held: HeldSignals,
+}
+
+/// Makes the signals that users end programs with wait while it lives. Only this thread's are held: a program with others
+/// that take them ends as before.
+struct HeldSignals {
+    before: Option<SigSet>,
+}
+
+impl HeldSignals {
+    fn new() -> Self {
+        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
+        Self { before: set.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok() }
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        // There is nothing to be done about a mask that cannot be set, and it always can.
+        let _ = self.before.map(|mask| mask.thread_set_mask());
+    }
 }
 
 impl Temporary {
-    fn rename(self, target: &Path) -> io::Result<()> {
+    fn rename(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
-        std::mem::forget(self);
+        self.path = PathBuf::new();
         Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if !self.path.as_os_str().is_empty() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -170,10 +197,11 @@ fn hidden(target: &Path, attempt: u32) -> io::Result<PathBuf> {
 }
 
 fn create_beside(target: &Path, mode: u32) -> io::Result<(File, Temporary)> {
+    let held = HeldSignals::new();
     for attempt in 0.. {
         let path = hidden(target, attempt)?;
         match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
-            Ok(file) => return Ok((file, Temporary { path })),
+            Ok(file) => return Ok((file, Temporary { path, _held: held })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {}
             Err(error) => return Err(error),
         }
@@ -184,6 +212,7 @@ fn create_beside(target: &Path, mode: u32) -> io::Result<(File, Temporary)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::signalfd::{SfdFlags, SignalFd};
 
     fn names(folder: &Path) -> Vec<OsString> {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -226,6 +255,26 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_waits_while_there_is_a_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let pending = || SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK).unwrap().read_signal().unwrap();
+        let before = SigSet::thread_get_mask().unwrap();
+        let (file, temporary) = create_beside(&path, 0o600).unwrap();
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            // This thread would not come back from it.
+            nix::sys::signal::raise(signal).unwrap();
+            assert_eq!(pending().map(|info| info.ssi_signo), Some(signal as u32));
+        }
+        fill_and_flush(&file, |out| out.write_all(b"all")).unwrap();
+        temporary.rename(&path).unwrap();
+        assert_eq!(SigSet::thread_get_mask().unwrap(), before);
+        drop(create_beside(&path, 0o600).unwrap());
+        assert_eq!(SigSet::thread_get_mask().unwrap(), before);
+        assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
     fn a_new_file_has_the_mode_and_no_litter() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
@@ -245,7 +294,8 @@ mod tests {
             Err(io::Error::other("disk full"))
         })
         .unwrap_err();
-        assert!(error.to_string().ends_with("cannot write the output file: disk full"), "{error}");
+        assert!(error.to_string().ends_with("out: cannot write the output file"), "{error}");
+        assert_eq!(error.cause.to_string(), "disk full");
         assert_eq!(fs::read(&path).unwrap(), b"before");
         assert_eq!(names(folder.path()), ["out"]);
     }

@@ -36,3 +36,6 @@ pub mod callgrind;
 pub mod count;
 pub mod events;
 pub mod show;
+mod text;
+
+pub use text::{InputError, ReadError};

@@ -1,6 +1,6 @@
 //! How counts and percentages look in reports.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// A count with commas between thousands.
 ///
@@ -9,43 +9,118 @@ use std::fmt::Write;
 /// ```
 #[must_use]
 pub fn commas(count: i128) -> String {
-    let mut text = String::new();
-    push_commas(&mut text, count);
-    text
+    let mut cell = Cell::default();
+    cell.commas(count);
+    cell.to_string()
 }
 
-/// Appends what [`commas`] gives: reports have many counts.
-pub fn push_commas(text: &mut String, count: i128) {
-    if count < 0 {
-        text.push('-');
+/// A cell of a table in the making, from its last character to its first: reports have many, and aligned on the right.
+#[derive(Debug)]
+pub struct Cell {
+    bytes: [u8; CELL],
+    start: usize,
+}
+
+/// Enough for 39 digits, 12 commas and a sign, and for two percentages of as many digits. What is beyond is lost.
+const CELL: usize = 160;
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self { bytes: [b' '; CELL], start: CELL }
     }
-    // From the last three digits to the first: 39 digits of 128 bits have 12 commas.
-    let mut groups = [0; 13];
-    let mut length = 0;
-    let mut rest = count.unsigned_abs();
-    while rest > u128::from(u64::MAX) {
-        groups[length] = (rest % 1000) as u16;
-        rest /= 1000;
-        length += 1;
+}
+
+impl Cell {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.start = CELL;
     }
-    let mut rest = rest as u64;
-    loop {
-        groups[length] = (rest % 1000) as u16;
-        rest /= 1000;
-        length += 1;
-        if rest == 0 {
-            break;
+
+    /// What the cell holds.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// Puts a character before the others.
+    pub fn byte(&mut self, byte: u8) {
+        if let Some(start) = self.start.checked_sub(1) {
+            self.start = start;
+            self.bytes[start] = byte;
         }
     }
-    for (i, group) in groups[..length].iter().rev().enumerate() {
-        if i > 0 {
-            text.push(',');
+
+    /// Puts blanks before the others until there are `length` characters.
+    pub fn blanks(&mut self, length: usize) {
+        let start = self.start.min(CELL.saturating_sub(length));
+        self.bytes[start..self.start].fill(b' ');
+        self.start = start;
+    }
+
+    /// Puts a count before the others, with commas between thousands.
+    pub fn commas(&mut self, count: i128) {
+        let mut rest = count.unsigned_abs();
+        while rest > u128::from(u64::MAX) {
+            self.group((rest % 1000) as u64);
+            rest /= 1000;
         }
-        for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
-            if i > 0 || *group >= least {
-                text.push(char::from(b'0' + (group / unit % 10) as u8));
+        let mut rest = rest as u64;
+        while rest >= 1000 {
+            self.group(rest % 1000);
+            rest /= 1000;
+        }
+        self.number(rest);
+        if count < 0 {
+            self.byte(b'-');
+        }
+    }
+
+    /// Puts a percentage before the others, with one digit after the point, or `n/a`.
+    pub fn percent(&mut self, percent: Option<f64>) {
+        let Some(percent) = percent else { return self.put(b"n/a") };
+        let tenths = percent.abs() * 10.0;
+        // Rounding is only in doubt near a half; the product is off by less than 10^-9.
+        if tenths < 1e6 && (tenths - f64::from(tenths as u32) - 0.5).abs() > 0.000_001 {
+            let nearest = (tenths + 0.5) as u64;
+            self.byte(b'%');
+            self.byte(b'0' + (nearest % 10) as u8);
+            self.byte(b'.');
+            self.number(nearest / 10);
+            if percent.is_sign_negative() {
+                self.byte(b'-');
+            }
+        } else {
+            self.put(format!("{percent:.1}%").as_bytes());
+        }
+    }
+
+    fn put(&mut self, text: &[u8]) {
+        text.iter().rev().for_each(|byte| self.byte(*byte));
+    }
+
+    /// Three digits and the comma before them.
+    fn group(&mut self, group: u64) {
+        for unit in [1, 10, 100] {
+            self.byte(b'0' + (group / unit % 10) as u8);
+        }
+        self.byte(b',');
+    }
+
+    /// A number without zeros before it.
+    fn number(&mut self, mut number: u64) {
+        loop {
+            self.byte(b'0' + (number % 10) as u8);
+            number /= 10;
+            if number == 0 {
+                break;
             }
         }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().iter().try_for_each(|byte| f.write_char(char::from(*byte)))
     }
 }
 
@@ -61,42 +136,12 @@ pub fn percent(count: i128, total: i128) -> Option<f64> {
     Some(if (count < 0) == (total < 0) { size } else { -size })
 }
 
-/// A percentage with one digit after the point, or `n/a`.
+/// A percentage with one digit after the point, or `n/a`; below 10^100.
 #[must_use]
 pub fn percent_text(percent: Option<f64>) -> String {
-    let mut text = String::new();
-    push_percent(&mut text, percent);
-    text
-}
-
-/// Appends what [`percent_text`] gives.
-pub fn push_percent(text: &mut String, percent: Option<f64>) {
-    let Some(percent) = percent else {
-        text.push_str("n/a");
-        return;
-    };
-    let tenths = percent.abs() * 10.0;
-    let nearest = tenths.round();
-    // Rounding is only in doubt near a half; the product is off by less than 10^-9.
-    if nearest < 1e6 && (tenths - nearest).abs() < 0.499_999 {
-        if percent.is_sign_negative() {
-            text.push('-');
-        }
-        let tenths = nearest as u32;
-        push_digits(text, tenths / 10);
-        text.push('.');
-        push_digits(text, tenths % 10);
-        text.push('%');
-    } else {
-        let _ = write!(text, "{percent:.1}%");
-    }
-}
-
-fn push_digits(text: &mut String, number: u32) {
-    if number >= 10 {
-        push_digits(text, number / 10);
-    }
-    text.push(char::from(b'0' + (number % 10) as u8));
+    let mut cell = Cell::default();
+    cell.percent(percent);
+    cell.to_string()
 }
 
 /// The double next to `dividend / divisor`.
@@ -105,6 +150,9 @@ fn quotient(dividend: u128, divisor: u128) -> f64 {
     if dividend < EXACT && divisor < EXACT {
         // Both are doubles, and the processor rounds their quotient correctly.
         return dividend as u64 as f64 / divisor as u64 as f64;
+    }
+    if dividend == 0 {
+        return 0.0;
     }
     // Divide bit by bit until the quotient has more bits than a double; what remains only has to be non-zero.
     let (mut quotient, mut rest) = (dividend / divisor, dividend % divisor);
@@ -163,7 +211,7 @@ mod tests {
             }
             value *= 1.003;
         }
-        for percent in [0.0, -0.0, 0.04, -0.04, 0.05, 0.15, 0.25, 0.35, 99.95, 99.949, 1e300, f64::MIN_POSITIVE] {
+        for percent in [0.0, -0.0, 0.04, -0.04, 0.05, 0.15, 0.25, 0.35, 99.95, 99.949, -1e38, f64::MIN_POSITIVE] {
             assert_eq!(percent_text(Some(percent)), format!("{percent:.1}%"));
         }
     }
@@ -172,6 +220,8 @@ mod tests {
     fn percentages_are_exact() {
         assert_eq!(percent(1, 0), None);
         assert_eq!(percent_text(percent(0, -6)), "-0.0%");
+        assert_eq!(percent_text(percent(0, -LIMIT)), "-0.0%");
+        assert_eq!(percent(0, 1 << 53), Some(0.0));
         assert_eq!(percent_text(percent(-2, -6)), "33.3%");
         assert_eq!(percent_text(percent(LIMIT, LIMIT)), "100.0%");
         assert_eq!(percent(LIMIT, 1), Some(1e38));

@@ -10,12 +10,14 @@ mod measure;
 
 use std::path::{Path, PathBuf};
 
-use generate::{ALL_EVENTS, Shape, generate};
+use generate::{ALL_EVENTS, Shape, generate, generate_empty};
+use measure::Subject;
 
 fn main() {
     let most: u64 = std::env::var("BENCH_MAX_MB").ok().map_or(1000, |text| text.parse().expect("a number of MB"));
     let folder = tempfile::tempdir().unwrap();
-    let program = env!("CARGO_BIN_EXE_cg_merge");
+    let empty = folder.path().join("empty");
+    measure::head();
     let merge = |what: &str, count: u64, each: u64, files: u64, events| {
         if count * each > most {
             return;
@@ -24,13 +26,14 @@ fn main() {
         for (seed, path) in (1..).zip(&paths) {
             generate(path, &Shape { events, size: each * 1_000_000, files, seed }).unwrap();
         }
-        let args: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+        generate_empty(&empty, events).unwrap();
         let files: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        measure::report(what, program, &args, &files);
+        let subject = Subject { program: env!("CARGO_BIN_EXE_cg_merge"), args: &[], empty: &empty };
+        measure::report(what, &subject, &files);
     };
-    merge("merge 200 x 1 MB, 13 events", 200, 1, 0, ALL_EVENTS);
-    merge("merge 200 x 5 MB, 13 events", 200, 5, 0, ALL_EVENTS);
-    merge("merge 200 x 5 MB, Ir only", 200, 5, 0, "Ir");
-    merge("merge 1 x 1000 MB, 300 files, 13 events", 1, 1000, 300, ALL_EVENTS);
-    merge("merge 2 x 500 MB, 300 files, 13 events", 2, 500, 300, ALL_EVENTS);
+    merge("200 x 1 MB, 13 events", 200, 1, 0, ALL_EVENTS);
+    merge("200 x 5 MB, 13 events", 200, 5, 0, ALL_EVENTS);
+    merge("200 x 5 MB, Ir only", 200, 5, 0, "Ir");
+    merge("1 x 1000 MB, 300 files, 13 events", 1, 1000, 300, ALL_EVENTS);
+    merge("2 x 500 MB, 300 files, 13 events", 2, 500, 300, ALL_EVENTS);
 }

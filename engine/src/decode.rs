@@ -16,7 +16,7 @@ const REQUEST_PREAMBLE: [u8; 16] =
 const REQUEST_LEN: usize = 19;
 
 /// The most instructions in a block.
-const MAX_INSNS: usize = 200;
+pub(crate) const MAX_INSNS: usize = 200;
 
 /// The longest instruction, in bytes.
 const MAX_INSN_LEN: usize = 15;
@@ -361,6 +361,12 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
         _ => (facts as u8, (facts >> 8) as u8),
     };
     Insn { ins, class, live: STATUS, reads, kills, displacement_at, raw }
+}
+
+/// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs
+/// clear the register first to find that out.
+pub(crate) fn may_do_nothing(ins: &Instruction) -> bool {
+    matches!(ins.mnemonic(), Mnemonic::Rdsspd | Mnemonic::Rdsspq)
 }
 
 /// The instruction at `pc` that `bytes` begin with.

@@ -97,7 +97,7 @@ pub struct Block {
 }
 
 /// How control is transferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
     /// A call of this address.
     Call(GuestAddr),
@@ -135,7 +135,7 @@ impl FirstLevel {
 }
 
 /// The kind of event that a site records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SiteKind {
     /// Fetching the instruction has missed the first level. No operands.
     Fetch,
@@ -282,7 +282,7 @@ impl Special {
 }
 
 /// What a string instruction does at \[rdi\].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// Nothing.
     Unused,
@@ -328,7 +328,7 @@ pub const LINE_REUSED: u32 = u32::MAX - 2;
 pub const LINE_WORDS: usize = 4;
 
 /// A place in the program that records events. Its number is the first word of its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Index of the instruction's module.
     pub module: u32,

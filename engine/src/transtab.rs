@@ -3,10 +3,12 @@
 //! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
 //! ([`TransTab::renew`]).
 
+use std::collections::HashMap;
+
 use crate::api::StaticEvents;
 use crate::arena;
 use crate::hash::Map;
-use crate::trace;
+use crate::trace::{self, SiteKind};
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -55,7 +57,7 @@ pub(crate) struct Block {
     /// Instructions.
     pub(crate) n: u16,
     /// Offset from `cache` from which on its execution has been counted.
-    pub(crate) bump_end: u16,
+    pub(crate) bump_end: u32,
     /// Index of its module.
     pub(crate) module: u32,
     /// Bytes of guest code.
@@ -65,8 +67,8 @@ pub(crate) struct Block {
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
     /// `Held1` to `Held3`. [`NO_REG`]: no such register.
     pub(crate) held: [u8; 3],
-    pub(crate) held_from: u16,
-    pub(crate) held_to: u16,
+    pub(crate) held_from: u32,
+    pub(crate) held_to: u32,
     /// Its number among [`TransTab::trace_blocks`], if executions are told.
     pub(crate) told: Option<u32>,
     /// Its guest code has gone or changed: not to be entered any more.
@@ -282,6 +284,10 @@ pub(crate) struct TransTab {
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
+    /// Their numbers, once translations have been thrown away.
+    known_sites: Option<HashMap<trace::Site, u32>>,
+    /// How many of the next places belong to the last one.
+    group: u8,
     /// Blocks whose executions are told.
     pub(crate) trace_blocks: Vec<trace::Block>,
     /// Those of them that record registers.
@@ -313,10 +319,25 @@ impl TransTab {
         self.cells - 1
     }
 
-    /// A new place that writes records.
+    /// A place that writes records. Once translations have been thrown away, it may be one that was there before, so that the
+    /// list does not grow for as long as code comes and goes.
     pub(crate) fn new_trace_site(&mut self, site: trace::Site) -> u32 {
+        let next = self.trace_sites.len() as u32;
+        let group = self.group;
+        self.group = group.saturating_sub(1);
+        if matches!(site.kind, SiteKind::Repeated { .. } | SiteKind::Special { .. }) {
+            // The numbers of the next two sites follow from its own.
+            self.group = 2;
+        } else if group == 0
+            && let Some(known) = &mut self.known_sites
+        {
+            let number = *known.entry(site).or_insert(next);
+            if number != next {
+                return number;
+            }
+        }
         self.trace_sites.push(site);
-        (self.trace_sites.len() - 1) as u32
+        next
     }
 
     /// Code lines that have numbers.
@@ -338,6 +359,10 @@ impl TransTab {
         for run in &old.runs {
             self.add_chunk(run.start);
         }
+        self.known_sites = Some(old.known_sites.unwrap_or_else(|| {
+            // Those that belong to others are never looked for: they are just some that are the same.
+            old.trace_sites.iter().zip(0..).map(|(&site, number)| (site, number)).collect()
+        }));
         self.trace_sites = old.trace_sites;
         self.specials = old.specials;
         self.lines = old.lines;
@@ -539,6 +564,38 @@ mod tests {
             told: None,
             dead: false,
         }
+    }
+
+    #[test]
+    fn code_that_is_translated_anew_has_its_old_sites() {
+        let site = |addr, kind| trace::Site { module: 1, len: 4, addr: crate::addr::GuestAddr(addr), kind };
+        let repeated = SiteKind::Repeated {
+            size: 1,
+            source: true,
+            target: trace::Target::Write,
+            target_first: false,
+            narrow: false,
+        };
+        let mut t = TransTab::default();
+        let code = |t: &mut TransTab| {
+            let kinds = [SiteKind::Fetch, SiteKind::Read(8), repeated, SiteKind::Sized { done: trace::Done::Read }];
+            let mut numbers: Vec<u32> = kinds.iter().map(|&k| t.new_trace_site(site(0x1000, k))).collect();
+            numbers.push(t.new_trace_site(site(0x1000, SiteKind::Sized { done: trace::Done::Write })));
+            numbers.push(t.new_trace_site(site(0x2000, SiteKind::Fetch)));
+            numbers
+        };
+        assert_eq!(code(&mut t), [0, 1, 2, 3, 4, 5]);
+        // Copies of code that is there have sites of their own.
+        assert_eq!(t.new_trace_site(site(0x2000, SiteKind::Fetch)), 6);
+        for round in 1..4 {
+            t.renew(0);
+            // Only what belongs together is numbered on.
+            let first = 4 + 3 * round;
+            assert_eq!(code(&mut t), [0, 1, first, first + 1, first + 2, 6]);
+            assert_eq!(t.new_trace_site(site(0x2000, SiteKind::Fetch)), 6);
+        }
+        assert_eq!(t.trace_sites.len(), 7 + 3 * 3);
+        assert_eq!(t.new_trace_site(site(0x3000, SiteKind::Fetch)), 16);
     }
 
     /// The same questions, answered by looking at all blocks.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::simulation::with_commas;
+use cg_format::show::commas;
 
 /// How many lines of one cache each context found that another one had brought in: reuses by (finder, owner).
 pub type Reuse = BTreeMap<(u64, u64), u64>;
@@ -77,7 +77,7 @@ pub fn totals(contexts: &[Named], events: &[&str], totals: &[Vec<i128>]) -> Stri
     let names = contexts.iter().map(|c| c.name.as_str()).chain(["(all)"]);
     for (name, counts) in names.zip(totals) {
         let mut row = vec![name.to_owned()];
-        row.extend(counts.iter().map(|n| with_commas(*n)));
+        row.extend(counts.iter().map(|n| commas(*n)));
         #[allow(clippy::cast_precision_loss, reason = "a percentage to be read by people")]
         let share = if all == 0 { 0.0 } else { first(counts) as f64 * 100.0 / all as f64 };
         row.insert(2.min(row.len()), format!("{share:.1}%"));
@@ -99,7 +99,7 @@ pub fn reuse(level: &str, contexts: &[Named], reuse: &Reuse) -> String {
     for finder in &shown {
         let mut row = vec![finder.name.clone()];
         let cell = |owner: &&Named| reuse.get(&(finder.context, owner.context)).copied().unwrap_or_default();
-        row.extend(shown.iter().map(|owner| with_commas(cell(owner).into())));
+        row.extend(shown.iter().map(|owner| commas(cell(owner).into())));
         rows.push(row);
     }
     aligned(&rows)

@@ -55,6 +55,8 @@ pub struct Runner<'a> {
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
+    /// Whose profile is in a file.
+    written: HashMap<PathBuf, i32>,
     /// The line to the process that waits for the first one.
     front: Option<Reporter>,
     /// Whether there has been a first process.
@@ -76,6 +78,7 @@ impl<'a> Runner<'a> {
             attribute,
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
+            written: HashMap::new(),
             front: None,
             started: false,
         }
@@ -114,7 +117,11 @@ impl<'a> Runner<'a> {
         let Some(calls) = &mut self.calls else { return };
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
+        let last = written.last().map(|file| file.path.clone());
         self.tell_written(pid, written);
+        if let Some(path) = last {
+            self.take_name(pid, path);
+        }
         if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
             self.log.say(pid, Voice::Detail, &tree);
         }
@@ -143,6 +150,19 @@ impl<'a> Runner<'a> {
                 let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
                 self.user(pid, &text);
             }
+        }
+    }
+
+    /// `path` has the last file of a process that has ended. Ids are used again after some ten thousand processes, and then
+    /// so is a name with an id in it.
+    fn take_name(&mut self, pid: i32, path: PathBuf) {
+        let text = format!(
+            "an earlier process had the id {pid}, too: '{}' is not its profile any more (with '%p.%n' in the name both \
+             are kept)",
+            path.display()
+        );
+        if self.written.insert(path, pid) == Some(pid) {
+            self.notice(pid, Notice::Warning(text));
         }
     }
 
@@ -386,6 +406,7 @@ impl Session for Runner<'_> {
                     self.user(pid, &summary);
                     self.tell_contexts(pid, &named, &profiles, &found);
                 }
+                self.take_name(pid, path);
             }
             Err(error) => {
                 let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");

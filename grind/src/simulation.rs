@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use cg_format::show::commas;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry};
@@ -176,7 +177,7 @@ impl Simulation {
         let Geometries { i1, d1, ll } = self.caches?;
         let mut lines = String::from("Cache configuration used:");
         for (name, cache) in [("I1", i1), ("D1", d1), ("LL", ll)] {
-            let size = with_commas(i128::from(cache.size()));
+            let size = commas(i128::from(cache.size()));
             lines.push_str(&format!("\n  {name}: {size} B, {}-way, {} B lines", cache.assoc(), cache.line()));
         }
         Some(lines)
@@ -194,7 +195,7 @@ pub fn summary(events: Events, total: &[i128]) -> String {
     }
     let [ir, i1mr, ilmr, dr, d1mr, dlmr, dw, d1mw, dlmw, bc, bcm, bi, bim] = all;
 
-    let width = |n: i128| with_commas(n).len();
+    let width = |n: i128| commas(n).len();
     let (l1, l2, l3) = (width(ir), width(dr.max(bc)), width(dw.max(bi)));
     let mut out = String::new();
     let mut say = |line: fmt::Arguments<'_>| {
@@ -203,10 +204,10 @@ pub fn summary(events: Events, total: &[i128]) -> String {
         }
         let _ = fmt::Write::write_fmt(&mut out, line);
     };
-    let plain = |n: i128| format!("{:>l1$}", with_commas(n));
+    let plain = |n: i128| format!("{:>l1$}", commas(n));
     // A total and its two parts, called `first` and `second`.
     let parts = |a: i128, b: i128, first: &str, second: &str| {
-        let (sum, a, b) = (with_commas(a + b), with_commas(a), with_commas(b));
+        let (sum, a, b) = (commas(a + b), commas(a), commas(b));
         format!("{sum:>l1$}  ({a:>l2$} {first} + {b:>l3$} {second})")
     };
     // The same in percent; nothing of nothing is 0%.
@@ -244,19 +245,6 @@ pub fn summary(events: Events, total: &[i128]) -> String {
         say(format_args!("Mispredicts:   {}", parts(bcm, bim, "cond", "ind")));
         let wrong = [(bcm + bim, bc + bi), (bcm, bc), (bim, bi)];
         say(format_args!("Mispred rate:  {}", rates(wrong, "   ")));
-    }
-    out
-}
-
-/// `1,234,567`
-pub(crate) fn with_commas(number: i128) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
     }
     out
 }
@@ -374,12 +362,5 @@ mod tests {
         );
         assert!(Simulation::with(&o, &unknown_processor, false).is_ok());
         assert!(Simulation::with(&options(&["--D1=1024,2,16"]), &unknown_processor, true).is_ok());
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(with_commas(number), text);
-        }
     }
 }

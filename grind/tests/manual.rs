@@ -97,6 +97,9 @@ fn documents_only_name_options_that_exist() {
         "--back",
         "--dump",
         "--tree",
+        "--inclusive",
+        "--sort",
+        "--show",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {

@@ -118,5 +118,8 @@ _grind_options='--tool=cachegrind
 --simulate-wb=yes
 --simulate-wb=no
 --simulate-hwpref=yes
---simulate-hwpref=no'
+--simulate-hwpref=no
+--cacheuse=no
+--cacheuse=yes
+--cacheuse=self'
 complete -F _grind grind

@@ -58,3 +58,4 @@ complete -c grind -l fn-skip -x -d 'leave out such functions: what they cost is 
 complete -c grind -l pop-on-jump -x -d 'a jump out of such functions is a call by their callers'
 complete -c grind -l simulate-wb -x -a 'yes no' -d 'simulate a last-level cache that writes back; implies --cache-sim=yes'
 complete -c grind -l simulate-hwpref -x -a 'yes no' -d 'simulate a prefetcher; implies --cache-sim=yes'
+complete -c grind -l cacheuse -x -a 'no yes self' -d 'tell how well cache lines were used, by instruction and call (self: by instruction only); implies --cache-sim=yes and --dump-instr=yes'

@@ -12,5 +12,6 @@ int main(void) {
     siginfo_t i;
     union sigval v = {.sival_int = 9};
     sigqueue(getpid(), SIGUSR1, v);
-    printf("%d %d\n", sigwaitinfo(&m, &i), i.si_value.sival_int);
+    int signal = sigwaitinfo(&m, &i);
+    printf("%d %d\n", signal, i.si_value.sival_int);
 }

@@ -12,9 +12,11 @@
 pub mod build;
 pub mod compare;
 pub mod costs;
+pub mod disturb;
 pub mod profile;
 pub mod random;
 pub mod run;
+pub mod selfcount;
 pub mod simulation;
 pub mod step;
 pub mod tools;

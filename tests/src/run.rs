@@ -1,7 +1,7 @@
 //! Runs a command to its end, natively or under a profiler, with a deadline, and collects what it did.
 //!
 //! Every command gets its own process group, which is killed as a whole at the deadline and after the end: nothing that a
-//! test starts outlives it. Output goes to files, so a full pipe cannot stop a program and a straggler cannot stop a test.
+//! test starts outlives it. With `GRIND_DISTURB` set, what runs under a profiler is interrupted all the time. Output goes to files, so a full pipe cannot stop a program and a straggler cannot stop a test.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::profile::Profile;
-use crate::tools;
+use crate::{disturb, tools};
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +54,20 @@ pub struct Job<'a> {
     pub limit: Duration,
     /// Whether children that execute other programs are profiled too.
     pub trace_children: bool,
+    /// Whether it is interrupted all the time under a profiler, see [`disturb`].
+    pub disturbed: bool,
 }
 
 impl<'a> Job<'a> {
     /// A job with a limit of one minute that does not follow children.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        Job { words, dir, limit: Duration::from_secs(60), trace_children: false }
+        Job { words, dir, limit: Duration::from_secs(60), trace_children: false, disturbed: disturb::wanted() }
     }
 
     /// Runs it natively.
     pub fn native(&self) -> Outcome {
-        run(&self.words, self.dir, self.limit)
+        run(&self.words, self.dir, self.limit, false)
     }
 
     /// Runs it under the program under test.
@@ -82,13 +84,15 @@ impl<'a> Job<'a> {
     pub fn profiled(&self, profiler: &[String]) -> Profiled {
         let out = tempfile::tempdir().expect("a temporary folder");
         let mut words = profiler.to_vec();
-        words.push(format!("--cachegrind-out-file={}/cg.%p", out.path().display()));
+        let calls = profiler.iter().any(|w| w == "--tool=callgrind");
+        let tool = if calls { "callgrind" } else { "cachegrind" };
+        words.push(format!("--{tool}-out-file={}/cg.%p", out.path().display()));
         words.push(format!("--log-file={}/log.%p", out.path().display()));
         if self.trace_children {
             words.push("--trace-children=yes".into());
         }
         words.extend(self.words.iter().cloned());
-        let outcome = run(&words, self.dir, self.limit);
+        let outcome = run(&words, self.dir, self.limit, self.disturbed);
         let mut profiles = Vec::new();
         let mut log = String::new();
         for entry in fs::read_dir(out.path()).expect("the temporary folder") {
@@ -175,7 +179,7 @@ pub fn command(words: &[String], dir: &Path) -> Command {
     command
 }
 
-fn run(words: &[String], dir: &Path, limit: Duration) -> Outcome {
+fn run(words: &[String], dir: &Path, limit: Duration, disturbed: bool) -> Outcome {
     let out = tempfile::tempdir().expect("a temporary folder");
     let file = |name: &str| out.path().join(name);
     let mut child = command(words, dir)
@@ -185,6 +189,7 @@ fn run(words: &[String], dir: &Path, limit: Duration) -> Outcome {
         .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}", words[0]));
     let group = Pid::from_raw(child.id().try_into().expect("a process id"));
+    let disturber = disturbed.then(|| disturb::begin(child.id()));
     let start = Instant::now();
     let mut nap = Duration::from_micros(500);
     let status = loop {
@@ -197,6 +202,9 @@ fn run(words: &[String], dir: &Path, limit: Duration) -> Outcome {
         std::thread::sleep(nap);
         nap = (nap * 2).min(Duration::from_millis(20));
     };
+    if let Some(disturber) = disturber {
+        eprintln!("disturbed {} times", disturb::end(disturber));
+    }
     // Stragglers of the group, or all of it; it is no error that there are none left.
     let _ = killpg(group, Signal::SIGKILL);
     let read = |name| fs::read(file(name)).expect("the output just written");

@@ -95,3 +95,57 @@ fn self_costs_are_callgrinds() {
     }
     assert!(compared > 40 && evicted > 1_000_000, "{compared}, {evicted}");
 }
+
+/// What the calls of each function cost, in all: AcCost1, SpLoss1, AcCost2, SpLoss2.
+fn inclusive(profile: &Profile) -> BTreeMap<String, [i64; 4]> {
+    let mut found: BTreeMap<String, [i64; 4]> = BTreeMap::new();
+    for part in &profile.parts {
+        for body in part.bodies() {
+            for entry in &body.entries {
+                if let Site::Call { call, costs } = &entry.site {
+                    let name = String::from_utf8_lossy(profile.names.function_name(call.callee)).into_owned();
+                    let sums = found.entry(name).or_default();
+                    sums.iter_mut().zip(&body.costs(*costs)[9..]).for_each(|(sum, n)| *sum += n);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The figures of the manual's example, but for a few lines of code and of the stack.
+#[test]
+fn a_transposition_by_blocks_uses_its_lines() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (tools::workspace_root().join("grind/examples/transpose.c"), dir.path().join("transpose"));
+    grind_tests::build::compile(
+        &["gcc", "-O1", "-g", "-static", "-Wall", "-Werror", "-o"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([program.display().to_string(), source.display().to_string()])
+            .collect::<Vec<_>>(),
+        dir.path(),
+    );
+    let program = [program.display().to_string()];
+    let caches = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64", "--cacheuse=yes"].map(str::to_owned);
+    let all = inclusive(&profile(&callgrind("grind", &[]), &caches, &program, dir.path()));
+    let near = |got: i64, expected: i64| (got - expected).abs() <= expected / 200 + 2000;
+    // 512 x 512 lines of 8 numbers are written one at a time, 32,768 are read whole.
+    let [ac1, sp1, ac2, sp2] = all["by_rows"];
+    assert!(near(ac1, 266_240_000) && near(ac2, 266_240_000), "{all:?}");
+    assert!(near(sp1, 14_680_064) && near(sp2, 14_680_064), "{all:?}");
+    let [ac1, _, ac2, sp2] = all["by_blocks"];
+    assert!(near(ac2, 2 * 32_768 * 125) && near(sp2, 0) && ac1 < 2 * ac2, "{all:?}");
+    // Both call the same function, which has it all; whoever calls both has the sum.
+    let both = all["by_rows"][0] + all["by_blocks"][0];
+    assert!(near(all["piece"][0], both) && near(all["main"][0], both + all["fill"][0]), "{all:?}");
+
+    // Without the calls, the rest is the same.
+    let own = [&caches[..3], &["--cacheuse=self".to_owned()]].concat();
+    let own = profile(&callgrind("grind", &[]), &own, &program, dir.path());
+    assert_eq!(by_address(&own), by_address(&profile(&callgrind("grind", &[]), &caches, &program, dir.path())));
+    assert!(inclusive(&own).values().all(|costs| *costs == [0; 4]));
+}

@@ -413,3 +413,35 @@ fn merged_contexts_are_only_in_the_log() {
     let first: Vec<&str> = table[at + 1..].iter().map(|l| l.split_whitespace().next().unwrap_or("")).collect();
     assert_eq!(first[..6], ["context", "0", "1", "2", "3", "(all)"]);
 }
+
+/// Throwing translations away keeps every context's counts.
+#[test]
+fn translations_come_and_go_in_many_contexts() {
+    if !have_gcc() {
+        return;
+    }
+    for options in [&[][..], &SIMULATE] {
+        let counted = |limit: &str| {
+            let options: Vec<&str> = options.iter().copied().chain([limit]).collect();
+            let all = only(&run("evicted.c", &["-pthread"], &options));
+            let each = |base: u64| {
+                [0, 1, 2, 5].map(|n| {
+                    let context = (base + n).to_string();
+                    let p = all.each.get(&context).unwrap_or_else(|| panic!("no context {context}"));
+                    (context, p.ir("work"), p.ir("???"))
+                })
+            };
+            [each(10), each(20)].concat()
+        };
+        let (kept, thrown_away) = (counted("--code-limit=512"), counted("--code-limit=4"));
+        assert_eq!(kept, thrown_away, "{options:?}");
+        // 2,000 blocks of four instructions, and the two around them, each time; three contexts take turns for the outer call.
+        for (context, work, code) in &kept {
+            let times = if context.ends_with('5') { 90 } else { 30 };
+            assert_eq!(*code, times * (2000 * 4 + 2), "context {context}");
+            assert_eq!(*work % times, 0, "context {context}");
+            let each = kept[3].1 / 90;
+            assert_eq!(*work, each * if context.ends_with('5') { 90 } else { 60 }, "context {context}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! One behaviour a program, named after it: each must print the same and end the same natively and under grind, and leave a
-//! readable profile.
+//! readable profile; when instructions are counted, with simulations, and when calls are followed, since each of these
+//! translates in its own way.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use grind_tests::compare::assert_same;
 use grind_tests::run::Job;
 use grind_tests::tools;
 
-fn check(name: &str) {
+fn check(name: &str, options: &[&str]) {
     let source = Source::open("semantics", name);
     if !source.runs_here() {
         return;
@@ -20,14 +21,31 @@ fn check(name: &str) {
     let job = Job { limit: Duration::from_secs(30), ..Job::new([program.display().to_string()], &work) };
     let native = job.native();
     assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
-    let tested = job.grind();
+    let profiler: Vec<String> =
+        tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
+    let tested = job.profiled(&profiler);
     assert_same(name, &native, &tested.outcome, &tested.log);
-    tested.profiles();
+    if options.contains(&CALLS[0]) {
+        assert!(!tested.raw.is_empty(), "{name}: no profile\n{}", tested.log);
+    } else {
+        tested.profiles();
+    }
 }
+
+const SIMULATION: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
+const CALLS: [&str; 2] = ["--tool=callgrind", "--collect-systime=yes"];
 
 macro_rules! programs {
     ($($(#[$attribute:meta])* $name:ident)*) => {
-        $(#[test] $(#[$attribute])* fn $name() { check(stringify!($name)); })*
+        $(#[test] $(#[$attribute])* fn $name() { check(stringify!($name), &[]); })*
+
+        mod with_simulations {
+            $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::SIMULATION); })*
+        }
+
+        mod with_calls {
+            $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::CALLS); })*
+        }
 
         #[test]
         fn no_program_is_forgotten() {
@@ -65,9 +83,9 @@ programs! {
     process_groups process_parent_death_signal process_posix_spawn
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_stop_and_continue
     process_stops_itself process_user_namespace process_vfork process_wait_variants
-    signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
+    signal_alarm_in_a_long_block signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
     signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
-    signal_ignored_and_default signal_in_blocked_futex signal_interrupts_nanosleep
+    signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait

@@ -6,13 +6,19 @@
 //!
 //! `GRIND_STRESS_SECONDS` (60) is how long the threads run, `GRIND_STRESS_FORKS` (5000) how many processes there are. In CI the
 //! same runs with a second and 200 forks.
+//!
+//! All of the semantics and the real commands can be interrupted a thousand times a second, too (`disturb`):
+//!
+//! ```text
+//! GRIND_DISTURB=1 cargo test --release -p grind-tests --test semantics --test commands -- --nocapture --test-threads=1
+//! ```
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grind_tests::build::compile;
+use grind_tests::build::{Source, compile};
 use grind_tests::compare::assert_same;
 use grind_tests::profile::Profile;
 use grind_tests::run::Job;
@@ -68,7 +74,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Forks in batches; every child calls `counted` once.
+/// Forks in batches; every child calls `counted` once. Prints how many ended well, and all their ids.
 const FORKS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,16 +85,43 @@ __attribute__((noinline)) unsigned long counted(unsigned long h) {
     return h;
 }
 int main(int argc, char **argv) {
-    int forks = atoi(argv[1]), ok = 0;
+    int forks = atoi(argv[1]), ok = 0, *ids = calloc((size_t)forks, sizeof *ids);
     (void)argc;
     for (int done = 0; done < forks;) {
         int batch = forks - done < 20 ? forks - done : 20;
-        for (int i = 0; i < batch; i++) if (fork() == 0) _exit(counted(7) == 0);
+        for (int i = 0; i < batch; i++) if ((ids[done + i] = fork()) == 0) _exit(counted(7) == 0);
         for (int i = 0; i < batch; i++) { int st; if (wait(&st) > 0 && st == 0) ok++; }
         done += batch;
     }
     printf("%d\n", ok);
+    for (int i = 0; i < forks; i++) printf("%d\n", ids[i]);
     return 0;
+}
+"#;
+
+/// Two children, one after the other, with the same id: the kernel is told which one comes next, again and again, since others
+/// take ids, too. Every child calls `counted` once. Prints the id; ends with 77 if the kernel does not listen.
+const SAME_ID: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) unsigned long counted(unsigned long h) {
+    for (int i = 0; i < 50; i++) h = h * 6364136223846793005 + (unsigned long)i;
+    return h;
+}
+int main(void) {
+    int first = fork(), st;
+    if (first == 0) _exit(counted(7) == 0);
+    wait(&st);
+    for (int i = 0; i < 100; i++) {
+        FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+        if (!last || fprintf(last, "%d", first - 1) < 0 || fclose(last)) return 77;
+        int next = fork();
+        if (next == 0) _exit(getpid() == first && counted(7) == 0);
+        wait(&st);
+        if (next == first) { printf("%d\n", first); return 0; }
+    }
+    return 77;
 }
 "#;
 
@@ -230,13 +263,17 @@ fn many_forks(forks: u64) {
     let begin = Instant::now();
     let child = start(dir.path(), &[&program.display().to_string(), &forks.to_string()]);
     let (out, early, late) = watch(child, Duration::from_secs(forks / 2 + 120));
-    assert_eq!(out.trim(), forks.to_string());
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some(&*forks.to_string()));
+    // Where others start programs, too, the kernel may get to ids that it has given out before.
+    let ids = lines.collect::<std::collections::HashSet<_>>().len() as u64;
     let (instructions, profiles) = counted(dir.path());
-    println!("{forks} forks in {:.1} s: {early:?} -> {late:?}", begin.elapsed().as_secs_f64());
-    assert_eq!(profiles as u64, forks + 1);
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("{forks} forks with {ids} ids in {seconds:.1} s, {profiles} profiles: {early:?} -> {late:?}");
+    assert_eq!(profiles as u64, ids + 1);
     // 50 rounds of some instructions, and the function's frame: the same for all.
-    assert_eq!(instructions % forks, 0, "{instructions}");
-    assert!(instructions / forks > 150, "{instructions}");
+    assert_eq!(instructions % ids, 0, "{instructions}");
+    assert!(instructions / ids > 150, "{instructions}");
     assert!(late.descriptors <= early.descriptors + 60, "descriptors of 20 processes at a time: {early:?} -> {late:?}");
     assert!(late.resident <= early.resident * 2 + 50_000, "memory: {early:?} -> {late:?}");
     assert!(late.zombies <= 20, "{late:?}");
@@ -272,6 +309,38 @@ fn forks_leak_nothing() {
     many_forks(200);
 }
 
+/// A name with an id in it holds one profile; that another one is gone must not go unsaid.
+#[test]
+fn a_profile_of_an_id_that_is_used_again_is_missed() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build(dir.path(), SAME_ID, "same", &[]);
+    let tool = tools::under_test();
+    for (name, kept) in [("cg.%p", 2), ("cg.%p.%n", 3)] {
+        let mut command = Command::new(&tool[0]);
+        command.args(&tool[1..]).args([&format!("--cachegrind-out-file={name}"), "--log-file=log"]).arg(&program);
+        let output = command.current_dir(dir.path()).output().expect("grind");
+        if output.status.code() == Some(77) {
+            eprintln!("skipped: only root may choose process ids");
+            return;
+        }
+        assert!(output.status.success(), "{}", output.status);
+        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let log = fs::read_to_string(dir.path().join("log")).expect("the log");
+        let warned = log.contains(&format!("an earlier process had the id {id}, too"));
+        assert_eq!(warned, kept == 2, "{log}");
+        let (_, profiles) = counted(dir.path());
+        assert!(profiles >= kept, "{profiles} profiles");
+        for entry in fs::read_dir(dir.path()).expect("the folder").flatten() {
+            if entry.file_name().to_string_lossy().starts_with("cg.") {
+                fs::remove_file(entry.path()).expect("the profile");
+            }
+        }
+    }
+}
+
 #[test]
 fn commands_under_a_timer_do_the_same() {
     timer_over(&[
@@ -282,6 +351,27 @@ fn commands_under_a_timer_do_the_same() {
             "with recursive c(n) as (select 1 union all select n + 1 from c where n < 20000) select sum(n), max(hex(n)) from c",
         ],
     ]);
+}
+
+/// An ignored signal may come at any moment: between a handler's end and the call that restores what it interrupted, too.
+#[test]
+fn ignored_signals_change_nothing() {
+    let mut profiler = tools::under_test().to_vec();
+    // So that each system call takes its time.
+    profiler.extend(["--tool=callgrind".to_owned(), "--collect-systime=yes".into()]);
+    for name in ["signal_altstack", "signal_many_threads_timer", "signal_siglongjmp_out_of_handler", "signal_ppoll"] {
+        if !tools::have(&["gcc"]) {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let program = Source::open("semantics", name).build(dir.path(), false);
+        let job = Job { disturbed: true, ..Job::new([program.display().to_string()], dir.path()) };
+        let native = job.native();
+        for _ in 0..4 {
+            let tested = job.profiled(&profiler);
+            assert_same(name, &native, &tested.outcome, &tested.log);
+        }
+    }
 }
 
 #[test]

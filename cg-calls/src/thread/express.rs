@@ -47,7 +47,7 @@ pub(super) fn long(low: u32, high: u32) -> u64 {
 }
 
 /// Words that are looked at together: the longest ordinary record, twice.
-pub(super) const AHEAD: usize = 10;
+const AHEAD: usize = 10;
 
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs

@@ -5,7 +5,7 @@
 //! for it. Invariants: nothing is remembered from one word to the next that is not written back before it returns; a reading
 //! is complete whenever a frame is pushed or popped.
 
-use super::express::{AHEAD, long, returns};
+use super::express::{long, returns};
 use super::*;
 
 /// What one execution of a cell costs, of the costs that are known from its instructions, as far as they fit into a word.
@@ -53,25 +53,18 @@ fn unpack(word: u32, sums: &mut [u64; Packed::COSTS]) {
 pub type Places = [usize; Packed::COSTS];
 
 impl Calls {
-    /// The steps that records mean, whose costs are [`Packed`] words; they may only ever grow. To be told before
-    /// [`Calls::express_wide`].
-    pub fn learn_steps(&mut self, steps: &[Step]) {
-        if self.lanes.ways.len() < steps.len() {
-            self.lanes.grow(steps);
-        }
-    }
-
-    /// Follows ordinary records at the beginning of `words`, whose first words are numbers of steps, and adds their costs to
-    /// `now`, and the number of executed cells to `executed`. `miss` is asked about records that are not ordinary, with
-    /// their number and all words from there on: it adds what it knows to the totals, and answers with the cell that this is
-    /// a cost of, and the record's words; nothing, if the record is not its concern. Returns how many words it has dealt
-    /// with: always whole records.
+    /// Follows ordinary records at the beginning of `words`, whose first words are numbers of `steps` with [`Packed`] costs,
+    /// and adds those to `now`, and the number of executed cells to `executed`. `miss` is asked about records that are not
+    /// ordinary, with their number and all words from there on: it adds what it knows to the totals, and answers with the
+    /// cell that this is a cost of, and the record's words; nothing, if the record is not its concern. Returns how many words
+    /// it has dealt with: always whole records.
     ///
     /// # Panics
     /// If `W` is not the number of costs, or `places` has an index beyond it.
     pub fn express_wide<const W: usize>(
         &mut self,
         places: &Places,
+        steps: &[Step],
         words: &[u32],
         now: &mut [u64],
         executed: &mut u64,
@@ -79,7 +72,7 @@ impl Calls {
     ) -> usize {
         let mut rest = words;
         // One round, unless the stack has to grow.
-        while self.express_wide_on(places, &mut rest, now, executed, &mut miss) {}
+        while self.express_wide_on(places, steps, &mut rest, now, executed, &mut miss) {}
         words.len() - rest.len()
     }
 
@@ -87,6 +80,7 @@ impl Calls {
     fn express_wide_on<const W: usize>(
         &mut self,
         places: &Places,
+        steps: &[Step],
         words: &mut &[u32],
         now: &mut [u64],
         executed: &mut u64,
@@ -111,7 +105,7 @@ impl Calls {
                 reading[*place] += std::mem::take(sum);
             }
         };
-        let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
+        let Calls { book, stack, functions, routes, quiet, .. } = self;
         let (frames, entered, mut depth) = stack.all_of();
         let (entered, _) = entered.as_chunks_mut::<W>();
         let (mut path, mut node) = (self.path, self.node);
@@ -120,35 +114,37 @@ impl Calls {
         let mut rest = *words;
         let mut blocks = 0;
         let mut full = false;
-        while let Some(ahead) = rest.first_chunk::<AHEAD>() {
-            let number = ahead[0] as usize;
-            let parity = (node & 1) as usize;
-            let Some(lane) = lanes.lanes[parity].get_mut(number) else { break };
-            let cost = lane.cost;
-            if !lane.is_of(node) {
-                if lanes.ways[number].kind == StepKind::Other {
-                    let Some((cell, length)) = miss(ahead[0], rest, &mut reading) else { break };
-                    book.execute(node, cell);
-                    rest = &rest[length..];
-                    continue;
-                }
-                book.adopt(lanes, number, node);
-                continue;
-            }
-            if lane.is(StepKind::Block, node) {
-                lane.count += 1;
-                unpack(cost, &mut sums);
+        while let Some(&number) = rest.first() {
+            let Some(step) = steps.get(number as usize) else { break };
+            if step.kind == StepKind::Block {
+                book.execute(node, step.cell);
+                unpack(step.cost, &mut sums);
                 rest = &rest[1..];
                 blocks += 1;
                 continue;
             }
-            let sp = long(ahead[1], ahead[2]);
-            if lane.is(StepKind::Return, node) {
-                if depth == 0 || top >= sp || !returns(&frames[..depth], sp) {
+            if step.kind == StepKind::Other {
+                let Some((cell, length)) = miss(number, rest, &mut reading) else { break };
+                book.execute(node, cell);
+                rest = &rest[length..];
+                continue;
+            }
+            let Some(&[low, high]) = rest.get(1..3).and_then(|w| w.first_chunk()) else { break };
+            let sp = long(low, high);
+            let direct = matches!(step.kind, StepKind::Call | StepKind::Jump);
+            let (target, length) = match rest.get(3..5).and_then(|w| w.first_chunk()) {
+                _ if direct => (step.target, 3),
+                Some(&[low, high]) => (long(low, high), 5),
+                None => break,
+            };
+            if step.kind == StepKind::Return {
+                let Some(last) = depth.checked_sub(1).filter(|_| top < sp) else { break };
+                let one = frames[last].way == Leave::Plain && last.checked_sub(1).is_none_or(|i| frames[i].sp >= sp);
+                if !one && !returns(&frames[..depth], sp) {
                     break;
                 }
-                lane.count += 1;
-                unpack(cost, &mut sums);
+                book.execute(node, step.cell);
+                unpack(step.cost, &mut sums);
                 settle(&mut reading, &mut sums);
                 while top < sp {
                     depth -= 1;
@@ -160,48 +156,31 @@ impl Calls {
                     depth -= usize::from(frame.way == Leave::Through);
                     top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
                 }
-                rest = &rest[5..];
+                rest = &rest[length..];
                 blocks += 1;
                 continue;
             }
             if top < sp {
                 break;
             }
-            let ways = &mut lanes.ways[number];
-            let kind = ways.kind;
-            let direct = matches!(kind, StepKind::Call | StepKind::Jump);
-            let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
-            let length = if direct { 3 } else { 5 };
-            let is_jump = matches!(kind, StepKind::Jump | StepKind::JumpIndirect);
+            let is_jump = matches!(step.kind, StepKind::Jump | StepKind::JumpIndirect);
             if is_jump {
                 if jumps {
                     break;
                 }
-                if quiet.knows(ways.site, target) {
-                    lane.count += 1;
-                    unpack(cost, &mut sums);
+                if quiet.knows(step.site, target) {
+                    book.execute(node, step.cell);
+                    unpack(step.cost, &mut sums);
                     rest = &rest[length..];
                     blocks += 1;
                     continue;
                 }
             }
-            let fits = |r: &&Route| direct && r.node == node && r.path == path;
-            let route = match routes.get(ways.last[parity]).filter(fits) {
-                Some(route) => route,
-                None => {
-                    let [kind, stub] = if is_jump {
-                        [RouteKind::Jump, RouteKind::JumpToStub]
-                    } else {
-                        [RouteKind::Call, RouteKind::Stub]
-                    };
-                    let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
-                    let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
-                    let Some(found) = found else { break };
-                    ways.last[parity] = found;
-                    let Some(route) = routes.get(found) else { break };
-                    route
-                }
-            };
+            let [kind, stub] =
+                if is_jump { [RouteKind::Jump, RouteKind::JumpToStub] } else { [RouteKind::Call, RouteKind::Stub] };
+            let key = RouteKey { kind, site: step.site.0, jump: NONE, target, path, node };
+            let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
+            let Some(route) = found.and_then(|n| routes.get(n)) else { break };
             if depth + 2 > frames.len() {
                 full = true;
                 break;
@@ -211,31 +190,33 @@ impl Calls {
             if matches!(route.kind, RouteKind::Stub | RouteKind::JumpToStub) {
                 // And the jump from it, if nothing was missed on the way.
                 let (row, returns_to) = (route.arcs[0], route.returns_to);
-                let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
-                let next = *next as usize;
-                let Some(jump) = lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
-                let (jump, added) = (jump.site.0, lanes.lanes[parity][next].cost);
+                let Some(&[next, sp_low, sp_high, to_low, to_high]) =
+                    rest.get(length..length + 5).and_then(|w| w.first_chunk())
+                else {
+                    break;
+                };
+                let Some(jump) = steps.get(next as usize).filter(|j| j.kind == StepKind::JumpIndirect) else { break };
                 let key = RouteKey {
                     kind: RouteKind::Through,
-                    site: lanes.ways[number].site.0,
-                    jump,
-                    target: long(*to_low, *to_high),
+                    site: step.site.0,
+                    jump: jump.site.0,
+                    target: long(to_low, to_high),
                     path,
                     node,
                 };
                 let Some(route) = routes.find(&key).and_then(|n| routes.get(n)) else { break };
                 let active = functions[route.function as usize].active + 1;
                 let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
-                if row == NONE || sp < long(*sp_low, *sp_high) {
+                if row == NONE || sp < long(sp_low, sp_high) {
                     break;
                 }
-                lanes.lanes[parity][number].count += 1;
-                unpack(cost, &mut sums);
+                book.execute(node, step.cell);
+                unpack(step.cost, &mut sums);
                 settle(&mut reading, &mut sums);
                 let (arc_of_stub, way) = (NONE, Leave::Other);
                 frames[depth] = Frame { sp, returns_to, arc: arc_of_stub, function: NONE, path, node, skip: NONE, way };
                 entered[depth] = reading;
-                unpack(added, &mut sums);
+                unpack(jump.cost, &mut sums);
                 let skipped = book.skips.counts(row);
                 for (place, sum) in places.iter().zip(&sums) {
                     skipped[*place] += sum;
@@ -255,8 +236,8 @@ impl Calls {
             let function = route.function;
             let active = functions[function as usize].active + 1;
             let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
-            lane.count += 1;
-            unpack(cost, &mut sums);
+            book.execute(node, step.cell);
+            unpack(step.cost, &mut sums);
             settle(&mut reading, &mut sums);
             functions[function as usize].active = active;
             book.arcs.counts(arc)[0] += 1;

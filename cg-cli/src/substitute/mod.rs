@@ -2,7 +2,7 @@
 //!
 //! The expressions run on fancy-regex, because the dialect has look-around and back-references, which the regex crate
 //! refuses; fancy-regex hands everything else to that crate's automata. Where the two dialects spell things
-//! differently, [`pattern`] translates; what Python refuses is refused here too, at the same character. The one
+//! differently, `pattern` translates; what Python refuses is refused here too, at the same character. The one
 //! extension: a look-behind may have any width.
 //!
 //! Backtracking is bounded: an expression that explodes on a name ends with an error, it does not hang.

@@ -4,7 +4,7 @@
 //! A place of a column holds up to [`ROWS`] digits of one decimal place without a carry, so a row is added with one
 //! addition of 16 bytes for each number. Sums are exact: the caller settles before a place could overflow.
 
-use super::digits::{DIGITS, eight_digits};
+use crate::text::digits::{DIGITS, eight_digits};
 
 /// The bytes up to the end of a number that are looked at; more than [`DIGITS`].
 const PLACES: usize = 16;

@@ -13,8 +13,6 @@
 
 mod cells;
 mod columns;
-pub(crate) mod digits;
-pub(crate) mod lines;
 mod names;
 mod profile;
 mod read;

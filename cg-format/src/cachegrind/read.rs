@@ -6,13 +6,14 @@
 //! parsing it.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::columns::{Columns, digits_before};
-use super::digits::{DIGITS, Ends, digits, number};
-use super::lines::{LineSource, PAD, Piece};
 use super::profile::{Header, Profile, UNSPECIFIED};
 use crate::count::{LIMIT, ParseCountError, parse};
+use crate::text::digits::{DIGITS, Ends, digits, number};
+use crate::text::lines::{LineSource, PAD, Piece};
+use crate::text::{InputError, first_line, is_blank, shown, without_cr, words};
 
 /// How much of the lines is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,21 +65,13 @@ pub enum Summary {
 }
 
 /// Why a profile could not be read: `NAME:LINE: cause`.
-#[derive(Debug)]
-pub struct ReadError {
-    /// The name that the caller gave the input.
-    pub name: String,
-    /// The line at fault, from 1; none if the fault is not in a line.
-    pub line: Option<u64>,
-    /// What is wrong.
-    pub kind: ReadErrorKind,
-}
+pub type ReadError = crate::ReadError<ReadErrorKind>;
 
 /// What is wrong with an input.
 #[derive(Debug)]
 pub enum ReadErrorKind {
-    /// The input could not be read.
-    Io(io::Error),
+    /// There are no lines to read.
+    Input(InputError),
     /// The line after the `desc:` lines is no `cmd:` line.
     NoCommand,
     /// The line after the `cmd:` line is no `events:` line.
@@ -97,8 +90,6 @@ pub enum ReadErrorKind {
     TooLarge,
     /// Counts or an `fn=` line before any `fl=` line.
     NoFile,
-    /// A line is longer than any profile has: 16 MiB.
-    LineTooLong,
     /// The input ends without a `summary:` line.
     NoSummary,
     /// The `summary:` line is not the sum of the counts.
@@ -112,20 +103,10 @@ pub enum ReadErrorKind {
     EventsDiffer(Vec<String>),
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}", self.kind)
-    }
-}
-
 impl fmt::Display for ReadErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(cause) => write!(f, "cannot read: {cause}"),
+            Self::Input(error) => error.fmt(f),
             Self::NoCommand => f.write_str("missing a `command:` line"),
             Self::NoEvents => f.write_str("missing an `events:` line"),
             Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
@@ -135,7 +116,6 @@ impl fmt::Display for ReadErrorKind {
             Self::BadLineNumber => f.write_str("the line number is larger than 64 bits hold"),
             Self::TooLarge => f.write_str("a count is larger than 10^36"),
             Self::NoFile => f.write_str("counts or a function before the first `fl=` line"),
-            Self::LineTooLong => f.write_str("a line is longer than 16 MiB: this is no profile"),
             Self::NoSummary => f.write_str("missing `summary:` line, aborting"),
             Self::SummaryDiffers { summary, computed } => write!(
                 f,
@@ -148,12 +128,18 @@ impl fmt::Display for ReadErrorKind {
     }
 }
 
-impl std::error::Error for ReadError {
+impl std::error::Error for ReadErrorKind {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            ReadErrorKind::Io(cause) => Some(cause),
+        match self {
+            Self::Input(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+impl From<InputError> for ReadErrorKind {
+    fn from(error: InputError) -> Self {
+        Self::Input(error)
     }
 }
 
@@ -182,11 +168,7 @@ pub fn read_more(
     let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
     let mut source = LineSource::new(input);
     loop {
-        let piece = match source.next_piece() {
-            Ok(piece) => piece,
-            Err(kind @ ReadErrorKind::Io(_)) => return Err(fault(None, kind)),
-            Err(kind) => return Err(fault(Some(parser.line + 1), kind)),
-        };
+        let piece = source.next_piece().map_err(|error| error.after(name, parser.line))?;
         if piece.text().is_empty() {
             break;
         }
@@ -325,7 +307,7 @@ impl Parser {
             return Ok(());
         }
         let text = value(line, b"events:").ok_or(ReadErrorKind::NoEvents)?;
-        for name in text.split(|byte| is_blank(*byte)).filter(|name| !name.is_empty()) {
+        for name in words(text) {
             let bad = || ReadErrorKind::BadEvent(shown(name));
             let name = std::str::from_utf8(name).map_err(|_| bad())?;
             if self.header.events.iter().any(|other| other == name) {
@@ -460,7 +442,7 @@ impl Parser {
     #[cold]
     fn careful_row(&mut self, text: &[u8], profile: &mut Profile) -> Step<usize> {
         let line = first_line(text);
-        let mut words = line.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
+        let mut words = words(line);
         let number = words.next().unwrap_or_default();
         let number = match digits(number) {
             (_, length) if length < number.len() => return Err(ReadErrorKind::BadCounts),
@@ -524,25 +506,12 @@ impl Parser {
             // It is there from here on, with or without rows, as in the reference's reports.
             profile.aim_at_function(UNSPECIFIED);
         } else if let Some(text) = value(line, b"summary:") {
-            let words = text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty());
-            self.summary = Some((self.line, self.counts(words)?));
+            self.summary = Some((self.line, self.counts(words(text))?));
         } else if !line.is_empty() && line[0] != b'#' {
             return Err(ReadErrorKind::Malformed(shown(line)));
         }
         Ok(whole.len() + 1)
     }
-}
-
-/// The first line of `text`, without its end.
-fn first_line(text: &[u8]) -> &[u8] {
-    let end = memchr::memchr(b'\n', text).unwrap_or(text.len());
-    &text[..end]
-}
-
-/// A line without the carriage returns at its end.
-fn without_cr(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
-    &line[..end]
 }
 
 /// What follows `key` and at least one blank or the end of the line.
@@ -553,22 +522,4 @@ fn value<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     }
     let start = rest.iter().position(|byte| !is_blank(*byte)).unwrap_or(rest.len());
     Some(&rest[start..])
-}
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
-}
-
-/// The beginning of a line, fit for a message.
-fn shown(line: &[u8]) -> String {
-    const MOST: usize = 200;
-    let cut = &line[..line.len().min(MOST)];
-    let mut text: String = String::from_utf8_lossy(cut)
-        .chars()
-        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-        .collect();
-    if line.len() > MOST {
-        text.push('…');
-    }
-    text
 }

@@ -129,6 +129,12 @@ impl<'a> Rows<'a> {
     /// [`TooLarge`] when a sum passes [`crate::count::LIMIT`].
     pub fn add_row_to(self, row: usize, sums: &mut [i128]) -> Result<(), TooLarge> {
         let at = self.at(row);
+        if let Some(counts) = self.cells.narrow(at + 1, self.width()) {
+            for (value, count) in sums.iter_mut().zip(counts) {
+                *value = crate::count::sum(*value, i128::from(*count))?;
+            }
+            return Ok(());
+        }
         for (column, value) in sums.iter_mut().enumerate().take(self.width()) {
             *value = crate::count::sum(*value, self.cells.get(at + 1 + column))?;
         }

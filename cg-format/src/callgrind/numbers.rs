@@ -2,9 +2,9 @@
 //!
 //! A number is right or reported as out of range; nothing is ever rounded or wrapped unnoticed.
 
-use crate::cachegrind::digits::{DIGITS, digits};
-use crate::cachegrind::lines::PAD;
 use crate::count::TooLarge;
+use crate::text::digits::{DIGITS, digits};
+use crate::text::lines::PAD;
 
 /// The position that `text` starts with and how long it is: absolute, or relative to `last`. No value if it is out of
 /// range, nothing at all if there is no number. `text` must have at least [`PAD`] bytes after its line.

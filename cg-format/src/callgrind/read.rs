@@ -6,15 +6,16 @@
 //! profiles without calls.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions, Profile};
 use super::names::{FileId, Function, FunctionId, Names, ObjectId};
 use super::numbers::{careful, number, position, whole_position};
 use crate::cachegrind;
-use crate::cachegrind::digits::{DIGITS, digits};
-use crate::cachegrind::lines::{LineSource, PAD};
 use crate::count::TooLarge;
+use crate::text::digits::{DIGITS, digits};
+use crate::text::lines::{LineSource, PAD};
+use crate::text::{InputError, first_line, is_blank, shown, without_cr, words};
 
 /// Takes what is read, in the order of the file.
 ///
@@ -63,23 +64,13 @@ pub struct PartEnd {
 }
 
 /// Why a profile could not be read: `NAME:LINE: cause`.
-#[derive(Debug)]
-pub struct ReadError {
-    /// The name that the caller gave the input.
-    pub name: String,
-    /// The line at fault, from 1; none if the fault is not in a line.
-    pub line: Option<u64>,
-    /// What is wrong.
-    pub kind: ReadErrorKind,
-}
+pub type ReadError = crate::ReadError<ReadErrorKind>;
 
 /// What is wrong with an input.
 #[derive(Debug)]
 pub enum ReadErrorKind {
-    /// The input could not be read.
-    Io(io::Error),
-    /// A line is longer than any profile has: 16 MiB.
-    LineTooLong,
+    /// There are no lines to read.
+    Input(InputError),
     /// The `version:` line names another version than 1.
     Version(String),
     /// The `positions:` line names something unknown.
@@ -108,21 +99,10 @@ pub enum ReadErrorKind {
     NoSource,
 }
 
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}", self.kind)
-    }
-}
-
 impl fmt::Display for ReadErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(cause) => write!(f, "cannot read: {cause}"),
-            Self::LineTooLong => f.write_str("a line is longer than 16 MiB: this is no profile"),
+            Self::Input(error) => error.fmt(f),
             Self::Version(text) => write!(f, "version {text} of the format is not known here, only version 1"),
             Self::BadPositions(text) => write!(f, "unknown kind of position: {text}"),
             Self::NoEvents => f.write_str("missing an `events:` line"),
@@ -146,10 +126,16 @@ impl From<TooLarge> for ReadErrorKind {
     }
 }
 
-impl std::error::Error for ReadError {
+impl From<InputError> for ReadErrorKind {
+    fn from(error: InputError) -> Self {
+        Self::Input(error)
+    }
+}
+
+impl std::error::Error for ReadErrorKind {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            ReadErrorKind::Io(cause) => Some(cause),
+        match self {
+            Self::Input(error) => error.source(),
             _ => None,
         }
     }
@@ -164,11 +150,7 @@ pub fn read(input: impl Read, name: &str, sink: &mut impl Sink) -> Result<Outcom
     let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
     let mut source = LineSource::new(input);
     loop {
-        let piece = match source.next_piece() {
-            Ok(piece) => piece,
-            Err(cachegrind::ReadErrorKind::Io(cause)) => return Err(fault(None, ReadErrorKind::Io(cause))),
-            Err(_) => return Err(fault(Some(parser.line + 1), ReadErrorKind::LineTooLong)),
-        };
+        let piece = source.next_piece().map_err(|error| error.after(name, parser.line))?;
         if piece.text().is_empty() {
             break;
         }
@@ -636,42 +618,8 @@ fn resolve<T: Copy>(known: &mut Numbered<T>, value: &[u8], intern: impl FnOnce(&
     Ok(intern(value))
 }
 
-fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|byte| is_blank(*byte)).filter(|word| !word.is_empty())
-}
-
-/// The first line of `text`, without its end.
-fn first_line(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
-    &text[..end]
-}
-
-/// A line without the carriage returns at its end.
-fn without_cr(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
-    &line[..end]
-}
-
 fn trimmed(text: &[u8]) -> &[u8] {
     let Some(start) = text.iter().position(|byte| !is_blank(*byte)) else { return &[] };
     let end = text.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);
     &text[start..end]
-}
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
-}
-
-/// The beginning of a line, fit for a message.
-fn shown(line: &[u8]) -> String {
-    const MOST: usize = 200;
-    let cut = &line[..line.len().min(MOST)];
-    let mut text: String = String::from_utf8_lossy(cut)
-        .chars()
-        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-        .collect();
-    if line.len() > MOST {
-        text.push('…');
-    }
-    text
 }

@@ -3,6 +3,8 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
+#[cfg(test)]
+mod bounds;
 mod calls;
 mod cold;
 mod contexts;
@@ -26,7 +28,7 @@ use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
-use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::decode::{self, Class, Insn, OSZAP, STATUS};
 use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
@@ -361,7 +363,7 @@ impl<'a> Emitter<'a> {
             flows_in: self.here.entry != flow::Entry::Anywhere,
             shapes,
             n: insns.len() as u16,
-            bump_end: (self.bump_end - start) as u16,
+            bump_end: (self.bump_end - start) as u32,
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,
@@ -415,7 +417,7 @@ impl<'a> Emitter<'a> {
                 }
                 let bit = 1u16 << reg.full_register().number();
                 match u.access() {
-                    OpAccess::Write if reg.size() >= 4 => written |= bit,
+                    OpAccess::Write if reg.size() >= 4 && !decode::may_do_nothing(&insn.ins) => written |= bit,
                     OpAccess::None | OpAccess::NoMemAccess => {}
                     _ => read |= bit,
                 }

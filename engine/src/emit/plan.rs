@@ -8,7 +8,7 @@
 use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::asm::Gpr;
-use crate::decode::{Class, Insn, STATUS};
+use crate::decode::{self, Class, Insn, STATUS};
 use crate::events::{self, Access, Place, When};
 use crate::trace::TraceSettings;
 
@@ -313,7 +313,7 @@ pub(super) fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers
         let bit = 1u16 << r.full_register().number();
         match u.access() {
             OpAccess::None | OpAccess::NoMemAccess => {}
-            OpAccess::Write if r.size() >= 4 => {
+            OpAccess::Write if r.size() >= 4 && !decode::may_do_nothing(&insn.ins) => {
                 whole |= bit;
                 written |= bit;
             }

@@ -80,12 +80,12 @@ impl Tracer {
     }
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
-    pub(super) fn held(&self, start: usize) -> ([u8; 3], u16, u16) {
+    pub(super) fn held(&self, start: usize) -> ([u8; 3], u32, u32) {
         if self.held.is_empty() {
             return ([NO_REG; 3], 0, 0);
         }
         let regs = std::array::from_fn(|n| self.held.get(n).map_or(NO_REG, |r| r.0));
-        (regs, (self.held_from - start) as u16, (self.held_to - start) as u16)
+        (regs, (self.held_from - start) as u32, (self.held_to - start) as u32)
     }
 
     /// Takes the time of one use of up to two lines: how much earlier than the clock it is.

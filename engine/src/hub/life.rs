@@ -198,6 +198,10 @@ impl Hub<'_> {
                         }
                     }
                     _ => {
+                        // After job control it ends with EINTR natively, too.
+                        if state == State::Cache && signal == libc::SIGTRAP {
+                            self.call_again(&t, 0);
+                        }
                         let _ = t.resume(How::Continue, 0);
                     }
                 }

@@ -5,6 +5,7 @@
 //! whenever it runs translated code; every thread's counts are added to its process exactly once.
 
 mod affinity;
+mod again;
 mod ask;
 mod calltime;
 mod clientreq;
@@ -62,6 +63,10 @@ pub(crate) struct Hub<'s> {
     full: Option<i32>,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<i32, ask::Uncollected>,
+    /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
+    again: Map<i32, u64>,
+    /// The same of the thread whose stop is being dealt with.
+    was_again: Option<u64>,
     /// System calls that are being timed.
     timed: Map<i32, calltime::Timed>,
     /// What stands still while something is asked about a process.
@@ -102,6 +107,8 @@ pub(crate) fn run(
         renewals: Vec::new(),
         full: None,
         uncollected: Map::default(),
+        again: Map::default(),
+        was_again: None,
         timed: Map::default(),
         standstill: None,
         held: Map::default(),
@@ -162,6 +169,7 @@ impl Hub<'_> {
 
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
+        self.was_again = self.again.remove(&tid);
         if stop != Stop::Syscall {
             self.call_left(tid);
         }
@@ -591,6 +599,9 @@ impl Hub<'_> {
             if let Some(t) = self.change_over(t) {
                 if state == State::Guest {
                     return self.enter(t, regs.rip);
+                }
+                if state == State::Cache {
+                    self.call_again(&t, 0);
                 }
                 let _ = t.resume(How::Continue, 0);
             }

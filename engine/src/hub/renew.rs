@@ -43,6 +43,8 @@ fn restarts(regs: &Regs) -> Option<Restart> {
     match -(regs.rax as i64) {
         ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart { nr: regs.orig_rax }),
         ERESTART_RESTARTBLOCK => Some(Restart { nr: libc::SYS_restart_syscall as u64 }),
+        // Nobody but the engine has interrupted it.
+        _ if super::again::interrupted(regs, true) => Some(Restart { nr: regs.orig_rax }),
         _ => None,
     }
 }

@@ -69,6 +69,10 @@ impl Hub<'_> {
                 self.deliver(t, signal);
             }
             State::Guest | State::Handler => self.deliver(t, signal),
+            // Nothing comes of it: the call that is about to begin is still to be stepped over.
+            State::SigReturn { .. } if self.in_cache(&t) && !caught(tid, signal) => {
+                let _ = t.resume(How::Step, signal);
+            }
             State::SigReturn { .. } if self.in_cache(&t) => {
                 // It came before rt_sigreturn could begin: its handler's frame must not show where that stands in the cache.
                 self.set_state(tid, State::Cache);
@@ -214,9 +218,11 @@ impl Hub<'_> {
             return self.deliver(t, signal);
         }
         if !caught(tid, signal) {
+            self.call_again(&t, signal);
             let _ = t.resume(How::Continue, signal);
             return;
         }
+        self.interrupted_after_all(&mut regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
         if !between {

@@ -237,7 +237,7 @@ impl Process {
             simulated.catch_up(&space.sites[self.known_sites..]);
         }
         if let Some(used) = &mut self.used {
-            let width = self.columns.width;
+            let width = self.columns.stride;
             used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[self.known_sites..] {

@@ -117,6 +117,33 @@ fn a_run_is_logged_as_in_the_reference() {
 }
 
 #[test]
+fn a_profile_whose_name_is_used_again_is_missed() {
+    for (name, lost) in [("out.%p", true), ("out.%p.%n", false), ("out", false)] {
+        let run = Run::new(&[&format!("--cachegrind-out-file=@/{name}")]);
+        let mut runner = run.runner();
+        runner.image_started(7, 0, Path::new("/bin/prog"), &args(&["prog"]));
+        for child in [8, 9, 8] {
+            runner.forked(7, child);
+            end(&mut runner, child, &[(0x1000, 1)]);
+        }
+        let log = run.text("log");
+        assert_eq!(log.matches("an earlier process had the id 8, too").count(), usize::from(lost), "{name}: {log}");
+        let profiles = fs::read_dir(run.folder.path()).unwrap().count() - 1;
+        assert_eq!(
+            profiles,
+            if name == "out" {
+                1
+            } else if lost {
+                2
+            } else {
+                3
+            },
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn simulations_are_described_and_summed_up() {
     let caches = ["--I1=1024,1,64", "--D1=1024,2,64", "--LL=4096,4,64"];
     let run = Run::new(&["--cache-sim=yes", "--branch-sim=yes", caches[0], caches[1], caches[2], "-v"]);

@@ -166,7 +166,6 @@ impl Process {
         space: &Space,
         words: &'w [u32],
     ) -> &'w [u32] {
-        t.calls.learn_steps(&self.steps);
         let mut rest = words;
         loop {
             if t.pause == u64::MAX {
@@ -261,6 +260,8 @@ impl Process {
         words: &[u32],
     ) -> usize {
         let places = self.columns.places();
+        // Cells may be added meanwhile, but no steps.
+        let steps = std::mem::take(&mut self.steps);
         let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
             let known = simulated.known.get(number as usize)?;
             let (outcome, length) = match (known.what, words) {
@@ -274,7 +275,9 @@ impl Process {
             self.columns.missed(known.missed, outcome, |event| now[event] += 1);
             Some((self.cell_of_miss(simulated, catalogue, number, outcome), length))
         };
-        t.calls.express_wide(&places, words, &mut t.now, &mut t.blocks, miss)
+        let done = t.calls.express_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
+        self.steps = steps;
+        done
     }
 
     /// A site has missed its first level (or mispredicted its branch).

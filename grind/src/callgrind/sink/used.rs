@@ -464,7 +464,7 @@ impl Process {
                         }
                         t.blocks += 1;
                         t.calls.block(cell);
-                        let costs = &self.costs[cell as usize * self.columns.width..][..used.columns];
+                        let costs = &self.costs[cell as usize * self.columns.stride..][..used.columns];
                         t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
                     }
                     let Some((addresses, after)) = operands.split_at_checked(2 * usize::from(groups)) else {

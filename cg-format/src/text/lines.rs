@@ -1,10 +1,10 @@
-//! Cuts an input into pieces of whole lines, for the reader.
+//! Cuts an input into pieces of whole lines, for the readers.
 //!
 //! One buffer serves all pieces. It grows only for a line that does not fit, and not without bound.
 
 use std::io::{self, Read};
 
-use super::read::ReadErrorKind;
+use super::InputError;
 
 /// Cuts an input into pieces of whole lines.
 pub(crate) struct LineSource<R> {
@@ -38,7 +38,7 @@ impl<R: Read> LineSource<R> {
     }
 
     /// The next lines; nothing at the end.
-    pub(crate) fn next_piece(&mut self) -> Result<Piece<'_>, ReadErrorKind> {
+    pub(crate) fn next_piece(&mut self) -> Result<Piece<'_>, InputError> {
         self.buffer.copy_within(self.cut..self.end, 0);
         self.end -= self.cut;
         self.cut = 0;
@@ -46,7 +46,7 @@ impl<R: Read> LineSource<R> {
             let room = self.buffer.len() - PAD;
             if self.end == room {
                 if self.end >= LONGEST_LINE {
-                    return Err(ReadErrorKind::LineTooLong);
+                    return Err(InputError::LineTooLong);
                 }
                 self.buffer.resize(room * 2 + PAD, 0);
                 continue;
@@ -54,7 +54,7 @@ impl<R: Read> LineSource<R> {
             let count = match self.input.read(&mut self.buffer[self.end..room]) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(ReadErrorKind::Io(error)),
+                Err(error) => return Err(InputError::Io(error)),
             };
             let fresh = self.end;
             self.end += count;

@@ -10,24 +10,24 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// Finds where numbers end, 64 bytes at a time: knowing all ends early, the processor works on several numbers at once.
 ///
 /// The text must have [`BLOCK`] bytes behind everything that is asked for.
-pub(super) struct Ends {
+pub(crate) struct Ends {
     base: usize,
     /// A bit for each byte from `base` on that is no digit and was not handed out.
     left: u64,
 }
 
-pub(super) const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 impl Ends {
     /// Starts at `at`.
     #[inline]
-    pub(super) fn new(text: &[u8], at: usize) -> Self {
+    pub(crate) fn new(text: &[u8], at: usize) -> Self {
         Self { base: at, left: others(text, at) }
     }
 
     /// The place of the next byte that is no digit.
     #[inline]
-    pub(super) fn next(&mut self, text: &[u8]) -> usize {
+    pub(crate) fn next(&mut self, text: &[u8]) -> usize {
         while self.left == 0 {
             self.base += BLOCK;
             self.left = others(text, self.base);
@@ -39,7 +39,9 @@ impl Ends {
 }
 
 /// A bit for each of the 64 bytes at `at` that is no digit; behind the text there are none.
-#[inline]
+///
+/// Not in line: loops over numbers need the registers.
+#[inline(never)]
 fn others(text: &[u8], at: usize) -> u64 {
     let Some(block) = text.get(at..).and_then(|text| text.first_chunk::<BLOCK>()) else { return u64::MAX };
     let mut bits = 0;
@@ -55,7 +57,7 @@ fn others(text: &[u8], at: usize) -> u64 {
 
 /// The number in `text[start..end]`, which is 1 to [`DIGITS`] digits long and has 8 bytes behind it.
 #[inline]
-pub(super) fn number(text: &[u8], start: usize, end: usize) -> u64 {
+pub(crate) fn number(text: &[u8], start: usize, end: usize) -> u64 {
     let load =
         |at: usize| text.get(at..).and_then(|text| text.first_chunk::<8>()).map_or(0, |e| u64::from_le_bytes(*e));
     let length = end - start;
@@ -87,7 +89,7 @@ pub(crate) fn digits(text: &[u8]) -> (u64, usize) {
 
 /// The number whose digits are the bytes of `values`, the first in the lowest byte.
 #[inline]
-pub(super) fn eight_digits(values: u64) -> u64 {
+pub(crate) fn eight_digits(values: u64) -> u64 {
     const MASK: u64 = 0x0000_00ff_0000_00ff;
     // Pairs, then fours and eights in one step: the upper halves of the products collect the sum.
     let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
@@ -137,6 +139,22 @@ mod tests {
                 assert_eq!(number(&text, *start, *end), *value);
             }
         }
+    }
+
+    #[test]
+    fn what_is_no_digit_is_found_everywhere() {
+        let mut seed = 1_u64;
+        for round in 0..2000_u64 {
+            let mut block = [0; BLOCK];
+            for (i, byte) in block.iter_mut().enumerate() {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Every byte at every place, and then mostly digits.
+                *byte = if round < 256 { (round as usize + i) as u8 } else { b'.' + (seed >> 33) as u8 % 14 };
+            }
+            let wanted = (0..BLOCK).filter(|i| !block[*i].is_ascii_digit()).fold(0, |bits, i| bits | 1_u64 << i);
+            assert_eq!(others(&block, 0), wanted, "{block:?}");
+        }
+        assert_eq!(others(&[b'1'; BLOCK], 1), u64::MAX, "behind the text");
     }
 
     #[test]
