@@ -5,8 +5,7 @@
 
 use crate::code::SiteId;
 use crate::hash::FastMap;
-use crate::lanes::{Lane, Lanes};
-use crate::thread::StepKind;
+use crate::lanes::Lanes;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -148,15 +147,10 @@ impl Book {
     #[cold]
     #[inline(never)]
     pub(crate) fn adopt(&mut self, lanes: &mut Lanes, number: usize, node: u32) {
-        assert!(node < Lane::NOT_A_BLOCK, "fewer than 2^31 nodes");
-        let parity = (node & 1) as usize;
-        self.settle_lane(lanes, parity, number);
-        let ways = &mut lanes.ways[number];
-        ways.last[parity] = NONE;
-        let mark = if ways.kind == StepKind::Block { 0 } else { Lane::NOT_A_BLOCK };
+        self.settle_lane(lanes, (node & 1) as usize, number);
         // Rows are in the order in which they were first seen.
-        self.cells.row((node, ways.cell));
-        lanes.lanes[parity][number].tag = node | mark;
+        self.cells.row((node, lanes.ways[number].cell));
+        lanes.adopt(number, node);
     }
 
     /// Books all executions in lanes.

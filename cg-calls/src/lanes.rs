@@ -16,18 +16,35 @@ use crate::thread::{Step, StepKind};
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 pub(crate) struct Lane {
-    /// The node, marked by [`Lane::NOT_A_BLOCK`] if it is a transfer of control.
-    pub(crate) tag: u32,
-    pub(crate) kind: StepKind,
-    pub(crate) cost: u16,
+    /// See [`Lane::tag`]; NONE if it counts for nobody.
+    tag: u32,
+    pub(crate) cost: u32,
     pub(crate) count: u64,
 }
 
 const _: () = assert!(size_of::<Lane>() == 16);
 
 impl Lane {
-    /// So that one comparison tells that a record is a block, and that of the right node.
-    pub(crate) const NOT_A_BLOCK: u32 = 1 << 31;
+    /// Bits of a tag that are the node's.
+    const NODE: u32 = (1 << 28) - 1;
+
+    /// Says in one word what a record means and whom it counts for, so that one comparison tells both. A block's is the node.
+    #[inline]
+    pub(crate) fn tag(kind: StepKind, node: u32) -> u32 {
+        node | (kind as u32) << 28
+    }
+
+    /// Whether it is of this kind, and counts for the node.
+    #[inline]
+    pub(crate) fn is(&self, kind: StepKind, node: u32) -> bool {
+        self.tag == Lane::tag(kind, node)
+    }
+
+    /// Whether it counts for the node.
+    #[inline]
+    pub(crate) fn is_of(&self, node: u32) -> bool {
+        (self.tag ^ node) & Lane::NODE == 0
+    }
 }
 
 /// How a route begins.
@@ -193,19 +210,28 @@ impl Lanes {
     pub(crate) fn grow(&mut self, steps: &[Step]) {
         let Some(new) = steps.get(self.ways.len()..) else { return };
         for step in new {
-            // What is more is not ordinary.
-            let (kind, cost) = u16::try_from(step.cost).map_or((StepKind::Other, 0), |cost| (step.kind, cost));
-            let lane = Lane { tag: NONE, kind, cost, count: 0 };
+            let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
             self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
-            let Step { site, target, cell, .. } = *step;
+            let Step { kind, site, target, cell, .. } = *step;
             self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, cell });
         }
+    }
+
+    /// Makes lane `number` count for `node`.
+    ///
+    /// # Panics
+    /// If there are more nodes than a tag can tell apart.
+    pub(crate) fn adopt(&mut self, number: usize, node: u32) {
+        assert!(node < Lane::NODE, "fewer than 2^28 nodes");
+        let parity = (node & 1) as usize;
+        let ways = &mut self.ways[number];
+        ways.last[parity] = NONE;
+        self.lanes[parity][number].tag = Lane::tag(ways.kind, node);
     }
 
     /// The node that executions in lane `number` belong to, and how many those are; there are none then.
     pub(crate) fn empty(&mut self, parity: usize, number: usize) -> (u32, u64) {
         let lane = &mut self.lanes[parity][number];
-        let node = if self.ways[number].kind == StepKind::Block { lane.tag } else { lane.tag & !Lane::NOT_A_BLOCK };
-        (node, std::mem::take(&mut lane.count))
+        (lane.tag & Lane::NODE, std::mem::take(&mut lane.count))
     }
 }

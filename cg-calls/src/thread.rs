@@ -29,7 +29,7 @@ use std::ops::Range;
 use crate::arcs::{ArcKey, Book, JumpKey, NONE};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
-use crate::lanes::{LEVELS, Lane, Lanes, Route, RouteKey, RouteKind, Routes};
+use crate::lanes::{LEVELS, Lanes, Route, RouteKey, RouteKind, Routes};
 use crate::meter::Meter;
 use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::stack::{Frame, Leave, Stack};

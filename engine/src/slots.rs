@@ -402,3 +402,60 @@ impl Words for DataCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool() -> SlotPool {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(2 * arena::SLOT_SIZE).expect("room for slots");
+        SlotPool::new(file, arena::SLOTS_HINT, 2)
+    }
+
+    /// Records words as the guest does; what is taken of them.
+    fn record(pool: &mut SlotPool, id: SlotId, words: &[u32]) -> Segment {
+        pool.append_trace(id, words);
+        pool.take_trace(id).expect("something recorded")
+    }
+
+    #[test]
+    fn segments_follow_one_another_and_come_round() {
+        let mut pool = pool();
+        let id = pool.take().expect("a slot");
+        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
+        assert!(pool.take_trace(id).is_none(), "nothing has been recorded");
+        let taken: Vec<Segment> =
+            (0..arena::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
+        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER, "round");
+        let mut buffer = Vec::new();
+        for (n, segment) in taken.iter().enumerate() {
+            let words = segment.read(&mut buffer);
+            assert_eq!(buffer[..words], [n as u32, n as u32 + 1, n as u32 + 2]);
+        }
+        // A full one ends where the page begins that cannot be written.
+        let end = arena::TRACE_BUFFER + arena::TRACE_SIZE;
+        pool.set_scratch(id, Scratch::TracePos, end).expect("written");
+        assert_eq!(pool.trace_room(id), 0);
+        assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), arena::TRACE_SIZE as usize / 4);
+        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER + arena::TRACE_STRIDE);
+    }
+
+    #[test]
+    fn a_slot_is_not_used_again_while_its_trace_is_read() {
+        let mut pool = pool();
+        let id = pool.take().expect("a slot");
+        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
+        let segment = record(&mut pool, id, &[7, 8]);
+        pool.give_back(id);
+        let other = pool.take().expect("another slot");
+        assert_ne!(other, id);
+        assert_eq!(pool.take(), None, "all are in use");
+        let mut buffer = Vec::new();
+        let words = segment.read(&mut buffer);
+        assert_eq!(buffer[..words], [7, 8]);
+        drop(segment);
+        assert_eq!(pool.take(), Some(id));
+        assert_eq!(pool.scratch(id, Scratch::TracePos), 0, "zeroed");
+    }
+}

@@ -48,3 +48,16 @@ fn costs_of_all_kinds() {
 fn kcachegrind_opens_it() {
     check(&["ls", "-l", "/usr"], &["--dump-instr=yes", "--collect-jumps=yes"], &[]);
 }
+
+/// Builds crates from the network, once a machine.
+#[test]
+#[ignore = "wants gungraun-runner and the network: cargo test -p grind-tests --test callgrind_consumers -- --ignored"]
+fn gungraun_counts_as_over_valgrind() {
+    let output = Command::new(tools::fixtures("consumers").join("gungraun"))
+        .arg(&tools::under_test()[0])
+        .output()
+        .expect("the script");
+    let report = String::from_utf8_lossy(&output.stdout);
+    eprintln!("{report}");
+    assert!(output.status.success(), "{report}");
+}

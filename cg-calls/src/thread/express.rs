@@ -88,7 +88,7 @@ impl Calls {
             let parity = (node & 1) as usize;
             let here = &mut lanes.lanes[parity][..];
             let run = rest.iter().take_while(|&&number| match here.get_mut(number as usize) {
-                Some(lane) if lane.tag == node => {
+                Some(lane) if lane.is(StepKind::Block, node) => {
                     lane.count += 1;
                     reading += u64::from(lane.cost);
                     true
@@ -102,16 +102,8 @@ impl Calls {
             let number = ahead[0] as usize;
             let Some(lane) = here.get_mut(number) else { break };
             let cost = u64::from(lane.cost);
-            let kind = lane.kind;
-            if lane.tag != node | Lane::NOT_A_BLOCK {
-                if kind == StepKind::Other {
-                    break;
-                }
-                book.adopt(lanes, number, node);
-                continue;
-            }
             let sp = long(ahead[1], ahead[2]);
-            if kind == StepKind::Return {
+            if lane.is(StepKind::Return, node) {
                 // Of an ordinary call alone, as a rule.
                 if let Some([.., below, frame]) = frames.get(..depth)
                     && frame.way == Leave::Plain
@@ -150,8 +142,18 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
-            let Some(ways) = lanes.ways.get_mut(number).filter(|_| top >= sp) else { break };
-            if kind == StepKind::Call
+            let Some(ways) = lanes.ways.get_mut(number) else { break };
+            if !lane.is_of(node) {
+                if ways.kind == StepKind::Other {
+                    break;
+                }
+                book.adopt(lanes, number, node);
+                continue;
+            }
+            if top < sp {
+                break;
+            }
+            if lane.is(StepKind::Call, node)
                 && let Some(route) = routes.get(ways.last[0]).filter(|r| r.node == node).or(routes.get(ways.last[1]))
                 && route.node == node
                 && route.path == path
@@ -182,6 +184,7 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
+            let kind = ways.kind;
             let direct = matches!(kind, StepKind::Call | StepKind::Jump);
             let target = if direct { ways.target } else { long(ahead[3], ahead[4]) };
             let length = if direct { 3 } else { 5 };

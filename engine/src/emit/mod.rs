@@ -4,6 +4,7 @@
 //! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
 
 mod calls;
+mod cold;
 mod contexts;
 mod control;
 mod every;
@@ -15,6 +16,7 @@ mod operand;
 mod plan;
 mod rep;
 mod simulate;
+mod special;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;

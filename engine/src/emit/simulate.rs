@@ -2,61 +2,30 @@
 //! know for each line when it was used last, and records what misses them.
 //!
 //! A line that was used at a known time is in the cache, so a hit is settled in line: compare, and store the time. All else
-//! (misses, accesses to two lines, lines that the table has lost sight of) goes to the routines of [`super::walk`]. Checks
-//! stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
+//! (misses, accesses to two lines, lines that the table has lost sight of) goes on behind the hot code, in [`super::cold`].
+//! Checks stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
 //!
 //! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
 //! uses are not known in advance), by two for each, since an access may use two lines; each use knows how far back its own
 //! time is. Invariants: later uses have later times, within a thread; the highest word of a record is written first, so that
 //! one that does not fit any more faults before anything of it is there.
 
-use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use iced_x86::Register;
 
 use super::Emitter;
+use super::cold::{Cold, Unsettled};
 use super::every::{self, Stretch};
 use super::instructions::{ABOVE, E, NE};
 use super::lines::lines_of;
 use super::plan::{Group, NO_LINE, Plan, is_special};
-use super::walk::{Repeat, access_words, emit_repeat_walk, fetch_words};
+use super::walk::access_words;
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::Gpr;
 use crate::decode::{Class, Insn, STATUS};
-use crate::events::{self, Access, Kind, Place, When};
-use crate::trace::{Done, FirstLevel, Site, SiteKind, Special, Target, TraceSettings};
-use crate::transtab::{NO_REG, Point, StubKind};
-
-/// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
-type Lines = [(u32, u32); 2];
-
-/// What remains to be emitted behind the hot code.
-#[derive(Clone, Debug)]
-enum Cold {
-    /// An instruction whose line is not in the cache, or may not be.
-    Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
-    /// A group of accesses that is not settled.
-    Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
-}
-
-/// A group of accesses that is not to one line that the table knows.
-#[derive(Clone, Debug)]
-struct Unsettled {
-    /// The lowest address.
-    place: Place,
-    offset: i64,
-    /// Bytes.
-    span: u16,
-    /// Unless `live`, `a` is the address less that of the line in the table's entry `b`.
-    a: Gpr,
-    b: Gpr,
-    /// Flags are to be kept.
-    live: bool,
-    /// The time of the last access, before the clock.
-    before: u32,
-    words: Vec<u32>,
-    /// The register that holds the clock.
-    clock: Option<Gpr>,
-}
+use crate::events::{self, Access, Kind, Place};
+use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
+use crate::transtab::NO_REG;
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +41,9 @@ const HELD: [Scratch; 3] = [Scratch::Held1, Scratch::Held2, Scratch::Held3];
 /// What tracing needs while a batch is emitted.
 #[derive(Debug, Default)]
 pub(super) struct Tracer {
-    settings: TraceSettings,
-    cold: Vec<Cold>,
-    accesses: Vec<Access>,
+    pub(super) settings: TraceSettings,
+    pub(super) cold: Vec<Cold>,
+    pub(super) accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
     line: u64,
     pub(super) plan: Plan,
@@ -88,7 +57,7 @@ pub(super) struct Tracer {
     /// How much of the present segment's time is still to come.
     left: u32,
     /// Whether the host has PEXT (BMI2).
-    extract: bool,
+    pub(super) extract: bool,
 }
 
 impl Tracer {
@@ -255,7 +224,7 @@ impl Emitter<'_> {
     }
 
     /// Moves the clock on by `time`, before any of its uses.
-    fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
+    pub(super) fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
         let clock = self.clock();
         if clock.is_none() && insn.live & STATUS == 0 {
             self.out.code.add_gs(Scratch::Clock as u32, time as i32);
@@ -522,248 +491,6 @@ impl Emitter<'_> {
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
     }
 
-    /// Emits what was left for later.
-    pub(super) fn cold_parts(&mut self) {
-        for part in std::mem::take(&mut self.tracer.cold) {
-            let c = &mut self.out.code;
-            match part {
-                Cold::Fetch { from, back, lines, before, site } => {
-                    c.patch_here(from);
-                    // Two stores of 12 bytes and a jump of 8; what describes the fetch follows.
-                    let what = c.here() + 32;
-                    c.store_gs32_imm(Scratch::WalkWhat as u32, what as u32);
-                    c.store_gs32_imm(Scratch::WalkWhat as u32 + 4, (what >> 32) as u32);
-                    c.jmp_gs(Scratch::FetchWalk as u32);
-                    debug_assert_eq!(c.here(), what);
-                    let go_on = back as i32 - c.pos() as i32;
-                    c.words(&fetch_words(site, before, lines, go_on));
-                }
-                Cold::Accesses { from, back, cache, group } => {
-                    c.patch_here(from);
-                    let back = c.base + back as u64;
-                    let Unsettled { ref place, offset, a, b, live, .. } = group;
-                    if live {
-                        self.save_flags(b);
-                        self.access_address(place, offset, a, b);
-                        self.entry_of(a, b, cache);
-                        self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
-                    }
-                    let settled = self.settle(group, cache);
-                    let c = &mut self.out.code;
-                    if live {
-                        settled.into_iter().for_each(|field| c.patch_here(field));
-                        self.restore_flags(b);
-                        let c = &mut self.out.code;
-                        let field = c.jmp_away();
-                        c.patch_rel32(field, back);
-                    } else {
-                        settled.into_iter().for_each(|field| c.patch_rel32(field, back));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Into `b`: the entry of address `a`.
-    fn entry_of(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) {
-        if self.tracer.extract {
-            self.out.code.extract(b, a, Scratch::EntryBits);
-        } else {
-            self.out.code.entry(b, a, cache.line.trailing_zeros());
-        }
-    }
-
-    /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
-    /// it goes on.
-    fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
-        let Unsettled { place, offset, span, a, b, before, words, clock, .. } = group;
-        let mut walk = Vec::new();
-        let mut settled = Vec::new();
-        if span > 1 {
-            let c = &mut self.out.code;
-            c.cmp_imm(a, cache.line as i32 - 1);
-            walk.push(c.jcc_away(ABOVE));
-            // The first one. (It has its time even if the other one is walked, and it too, once more.)
-            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
-            c.time(a, clock, before);
-            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
-            c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
-            c.lea_disp(a, a, cache.line as i32);
-            self.entry_of(a, b, cache);
-            let c = &mut self.out.code;
-            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
-            walk.push(c.jcc_away(NE));
-            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
-            c.time(a, clock, before - 1);
-            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
-            settled.push(c.jmp_away());
-            walk.into_iter().for_each(|field| c.patch_here(field));
-        }
-        self.access_address(&place, offset, a, b);
-        let c = &mut self.out.code;
-        c.store_gs(Scratch::WalkAddress as u32, a);
-        let what = c.lea_ahead(b);
-        c.store_gs(Scratch::WalkWhat as u32, b);
-        c.jmp_gs(Scratch::AccessWalk as u32);
-        c.patch_here(what);
-        c.words(&[4 * words.len() as u32]);
-        c.words(&words[1..]);
-        settled.push(c.jmp_away());
-        settled
-    }
-
-    /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its
-    /// accesses are recorded.
-    pub(super) fn before_repeat(&mut self, insn: &Insn) -> Option<u32> {
-        if !self.tracer.settings.data() {
-            return None;
-        }
-        let mut list = std::mem::take(&mut self.tracer.accesses);
-        list.clear();
-        events::accesses(insn, &mut list);
-        let (mut source, mut target, mut size, mut narrow) = (false, Target::Unused, 0, false);
-        for a in &list {
-            size = a.size as u8;
-            if let Place::At(at) = a.place {
-                narrow |= at.narrow;
-                if matches!(at.base, Register::RSI | Register::ESI) {
-                    source = true;
-                } else {
-                    target = if a.kind == Kind::Read { Target::Read } else { Target::Write };
-                }
-            }
-        }
-        let target_first = target == Target::Read
-            && list
-                .first()
-                .is_some_and(|a| matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI)));
-        self.tracer.accesses = list;
-        let site = self.trace_site(insn, SiteKind::Repeated { size, source, target, target_first, narrow });
-        self.trace_site(insn, SiteKind::Read(size.into()));
-        let at_target =
-            if target == Target::Write { SiteKind::Write(size.into()) } else { SiteKind::Read(size.into()) };
-        self.trace_site(insn, at_target);
-        let c = &mut self.out.code;
-        c.spill(Scratch::Repeat, Gpr::RCX);
-        c.spill(Scratch::RepeatSource, Gpr(6));
-        c.spill(Scratch::RepeatTarget, Gpr(7));
-        Some(site)
-    }
-
-    /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
-    pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
-        // Its registers are needed: none of those that it overwrites.
-        let taken = self.take_unused(insn, 2);
-        let [a, b, _] = taken.regs;
-        let c = &mut self.out.code;
-        c.load_gs(a, Scratch::TracePos as u32);
-        // The highest word first.
-        c.gs_base8(0x89, Gpr(7), a, 44);
-        c.gs_base8(0x89, Gpr(6), a, 36);
-        c.gs_base8(0x89, Gpr::RCX, a, 28);
-        for (word, at) in [(Scratch::RepeatTarget, 20), (Scratch::RepeatSource, 12), (Scratch::Repeat, 4)] {
-            c.reload(b, word);
-            c.gs_base8(0x89, b, a, at);
-        }
-        c.store_site(a, site);
-        c.lea_disp(a, a, 52);
-        c.store_gs(Scratch::TracePos as u32, a);
-        self.give_back(taken);
-        if let Some(f) = self.tracer.settings.accesses
-            && let SiteKind::Repeated { size, source, target, target_first, narrow } =
-                self.trans.trace_sites[site as usize].kind
-        {
-            let repeat = Repeat { size, source, target, target_first, narrow };
-            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site);
-            self.points.push((again, Point::RepeatWalk { site }));
-        }
-    }
-
-    /// Records the registers that decide what `insn` accesses.
-    fn record_special(&mut self, insn: &Insn, i: usize, list: &[Access]) {
-        let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
-        let mut add = |r: Register| {
-            let number = Some(r.number() as u8);
-            if !vectors.contains(&number) && n < 2 {
-                vectors[n] = number;
-                n += 1;
-            }
-        };
-        for a in list {
-            match a.when {
-                When::Sign { mask, .. } => add(mask),
-                When::Bit { mask: k, .. } | When::Span { mask: k, .. } => mask = Some(k),
-                When::Always | When::Iteration | When::Requested(_) => {}
-            }
-            if let Place::Element { index, .. } = a.place {
-                add(index);
-            }
-        }
-        let wide = list.iter().any(|a| {
-            matches!(a.when, When::Bit { .. } | When::Span { .. })
-                || matches!(a.place, Place::Element { index, .. } if index.is_zmm() || index.number() > 15)
-        });
-        let mut bytes = [0; 15];
-        bytes[..insn.bytes().len()].copy_from_slice(insn.bytes());
-        let special = Special {
-            bytes,
-            addr: insn.pc(),
-            masked: self.masked,
-            mask: mask.map(|k: Register| k.number() as u8),
-            vectors,
-        };
-        let words = Special::words(n);
-        self.trans.specials.push(special);
-        let index = (self.trans.specials.len() - 1) as u32;
-        let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
-        for done in [Done::Read, Done::Write, Done::Modify] {
-            self.trace_site(insn, SiteKind::Sized { done });
-        }
-        let taken = self.take(insn, i, 2);
-        let [a, b, _] = taken.regs;
-        self.out.code.load_gs(a, Scratch::TracePos as u32);
-        // The highest word first: whatever is there must fit into what the page behind the buffer has.
-        self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
-        let at = |offset: usize| {
-            let base = Register::RAX + u32::from(a.0);
-            MemoryOperand::new(base, Register::None, 1, offset as i64, 8, false, Register::GS)
-        };
-        for (n, v) in vectors.iter().enumerate().rev() {
-            let Some(v) = *v else { continue };
-            let to = at(Special::VECTORS + 64 * n);
-            let store = if wide {
-                Instruction::with2(Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, to, Register::ZMM0 + u32::from(v))
-            } else {
-                Instruction::with2(Code::VEX_Vmovdqu_ymmm256_ymm, to, Register::YMM0 + u32::from(v))
-            };
-            self.encode(&store.expect("a store of a vector register"));
-        }
-        if let Some(k) = mask {
-            let store = Instruction::with2(Code::VEX_Kmovq_m64_kr, at(Special::MASK), k);
-            self.encode(&store.expect("a store of a mask register"));
-        }
-        let c = &mut self.out.code;
-        c.reload(b, Scratch::GuestGs);
-        c.gs_index(0x89, b, a, Special::GS as u32);
-        c.rdfsbase(b);
-        c.gs_index(0x89, b, a, Special::FS as u32);
-        for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            c.gs_index(0x89, r, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
-        }
-        c.store_site(a, site);
-        c.lea_disp(a, a, (words * 4) as i32);
-        c.store_gs(Scratch::TracePos as u32, a);
-        self.give_back(taken);
-        if self.tracer.settings.every.is_some() {
-            return;
-        }
-        // The engine walks them.
-        let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Walk { site });
-        self.out.stubs.push((pos, id));
-        self.out.code.stop(id);
-    }
-
     /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
     /// now are old. rdx is free, and so are the flags.
     pub(super) fn forget_lines(&mut self) {
@@ -793,13 +520,13 @@ impl Emitter<'_> {
 
     /// `n` registers for the checks before instruction `i`: those that the block holds, those that are dead, others that are
     /// saved. If rax is among them it is the second, which is good for [`Self::save_flags`].
-    fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
+    pub(super) fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
         let dead = self.tracer.plan.registers[i].dead;
         self.take_among(insn, dead, n, &[])
     }
 
     /// The same, of registers that the instruction does not use.
-    fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
+    pub(super) fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
         self.take_among(insn, 0, n, &[])
     }
 
@@ -834,78 +561,9 @@ impl Emitter<'_> {
             }
         }
     }
-
-    /// Predicts a conditional branch that the flags decide; keeps them.
-    fn check_condition(&mut self, insn: &Insn, i: usize) {
-        let condition = insn.ins.condition_code() as u8 - 1;
-        let site = self.trace_site(insn, SiteKind::Conditional);
-        let taken = self.take(insn, i, 3);
-        let [a, b, d] = taken.regs;
-        let c = &mut self.out.code;
-        c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
-        c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
-        c.predict(insn.pc(), site, [a, b, d]);
-        self.give_back(taken);
-    }
-
-    /// In one arm of a branch that looks at rcx: predicts it.
-    pub(super) fn record_arm(&mut self, insn: &Insn, site: Option<u32>, taken: bool) {
-        let Some(site) = site else { return };
-        let c = &mut self.out.code;
-        let (a, b, d) = (Gpr::RAX, Gpr::RDX, Gpr::RCX);
-        c.spill(Scratch::T1, a);
-        c.spill(Scratch::T2, b);
-        c.spill(Scratch::T3, d);
-        c.mov_imm(b, u64::from(taken));
-        c.predict(insn.pc(), site, [a, b, d]);
-        c.reload(d, Scratch::T3);
-        c.reload(b, Scratch::T2);
-        c.reload(a, Scratch::T1);
-    }
-
-    /// The site of a branch that looks at rcx, if branches are predicted.
-    pub(super) fn arm_site(&mut self, insn: &Insn) -> Option<u32> {
-        self.tracer.settings.branches.then(|| self.trace_site(insn, SiteKind::Conditional))
-    }
-
-    /// Predicts the target of an indirect jump or call, which is in rcx. No flag is changed.
-    pub(super) fn record_indirect(&mut self, insn: &Insn) {
-        if !self.tracer.settings.branches || events::branch(insn).is_none() {
-            return;
-        }
-        let site = self.trace_site(insn, SiteKind::Indirect);
-        let last = arena::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
-        let c = &mut self.out.code;
-        c.spill(Scratch::T3, Gpr::RAX);
-        c.load_gs(Gpr::RAX, last);
-        c.store_gs(last, Gpr::RCX);
-        c.not(Gpr::RAX);
-        c.lea_sum(Gpr::RCX, Gpr::RAX);
-        c.lea_disp(Gpr::RCX, Gpr::RCX, 1); // this target less the last one
-        let same = c.jrcxz();
-        c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
-        c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
-        c.patch_short(same);
-        c.load_gs(Gpr::RCX, last);
-        c.reload(Gpr::RAX, Scratch::T3);
-    }
 }
 
 /// The register's name for the encoder.
 fn register(r: Gpr) -> Register {
     Register::RAX + u32::from(r.0)
-}
-
-impl Asm {
-    /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
-    fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
-        if clock.is_none() {
-            self.load_gs(to, Scratch::Clock as u32);
-        }
-        if before > 0 || clock.is_some() {
-            self.lea_disp(to, clock.unwrap_or(to), -(before as i32));
-        }
-    }
 }

@@ -1,0 +1,149 @@
+//! What is rarely executed of the checks of caches, behind the hot code: accesses to two lines that the table knows are settled
+//! here; all else is handed to the routines of [`super::walk`]. Where that goes on, it is as if the check had held.
+//!
+//! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
+//! be stored twice for one use, never later than that of the next one.
+
+use super::Emitter;
+use super::instructions::{ABOVE, NE};
+use super::walk::fetch_words;
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::events::Place;
+use crate::trace::FirstLevel;
+
+/// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
+pub(super) type Lines = [(u32, u32); 2];
+
+/// What remains to be emitted behind the hot code.
+#[derive(Clone, Debug)]
+pub(super) enum Cold {
+    /// An instruction whose line is not in the cache, or may not be.
+    Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
+    /// A group of accesses that is not settled.
+    Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
+}
+
+/// A group of accesses that is not to one line that the table knows.
+#[derive(Clone, Debug)]
+pub(super) struct Unsettled {
+    /// The lowest address.
+    pub(super) place: Place,
+    pub(super) offset: i64,
+    /// Bytes.
+    pub(super) span: u16,
+    /// Unless `live`, `a` is the address less that of the line in the table's entry `b`.
+    pub(super) a: Gpr,
+    pub(super) b: Gpr,
+    /// Flags are to be kept.
+    pub(super) live: bool,
+    /// The time of the last access, before the clock.
+    pub(super) before: u32,
+    pub(super) words: Vec<u32>,
+    /// The register that holds the clock.
+    pub(super) clock: Option<Gpr>,
+}
+
+impl Emitter<'_> {
+    /// Emits what was left for later.
+    pub(super) fn cold_parts(&mut self) {
+        for part in std::mem::take(&mut self.tracer.cold) {
+            let c = &mut self.out.code;
+            match part {
+                Cold::Fetch { from, back, lines, before, site } => {
+                    c.patch_here(from);
+                    // Two stores of 12 bytes and a jump of 8; what describes the fetch follows.
+                    let what = c.here() + 32;
+                    c.store_gs32_imm(Scratch::WalkWhat as u32, what as u32);
+                    c.store_gs32_imm(Scratch::WalkWhat as u32 + 4, (what >> 32) as u32);
+                    c.jmp_gs(Scratch::FetchWalk as u32);
+                    debug_assert_eq!(c.here(), what);
+                    let go_on = back as i32 - c.pos() as i32;
+                    c.words(&fetch_words(site, before, lines, go_on));
+                }
+                Cold::Accesses { from, back, cache, group } => {
+                    c.patch_here(from);
+                    let back = c.base + back as u64;
+                    let Unsettled { ref place, offset, a, b, live, .. } = group;
+                    if live {
+                        self.save_flags(b);
+                        self.access_address(place, offset, a, b);
+                        self.entry_of(a, b, cache);
+                        self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
+                    }
+                    let settled = self.settle(group, cache);
+                    let c = &mut self.out.code;
+                    if live {
+                        settled.into_iter().for_each(|field| c.patch_here(field));
+                        self.restore_flags(b);
+                        let c = &mut self.out.code;
+                        let field = c.jmp_away();
+                        c.patch_rel32(field, back);
+                    } else {
+                        settled.into_iter().for_each(|field| c.patch_rel32(field, back));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Into `b`: the entry of address `a`.
+    pub(super) fn entry_of(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) {
+        if self.tracer.extract {
+            self.out.code.extract(b, a, Scratch::EntryBits);
+        } else {
+            self.out.code.entry(b, a, cache.line.trailing_zeros());
+        }
+    }
+
+    /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
+    /// it goes on.
+    fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
+        let Unsettled { place, offset, span, a, b, before, words, clock, .. } = group;
+        let mut walk = Vec::new();
+        let mut settled = Vec::new();
+        if span > 1 {
+            let c = &mut self.out.code;
+            c.cmp_imm(a, cache.line as i32 - 1);
+            walk.push(c.jcc_away(ABOVE));
+            // The first one. (It has its time even if the other one is walked, and it too, once more.)
+            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.time(a, clock, before);
+            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
+            c.lea_disp(a, a, cache.line as i32);
+            self.entry_of(a, b, cache);
+            let c = &mut self.out.code;
+            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            walk.push(c.jcc_away(NE));
+            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.time(a, clock, before - 1);
+            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            settled.push(c.jmp_away());
+            walk.into_iter().for_each(|field| c.patch_here(field));
+        }
+        self.access_address(&place, offset, a, b);
+        let c = &mut self.out.code;
+        c.store_gs(Scratch::WalkAddress as u32, a);
+        let what = c.lea_ahead(b);
+        c.store_gs(Scratch::WalkWhat as u32, b);
+        c.jmp_gs(Scratch::AccessWalk as u32);
+        c.patch_here(what);
+        c.words(&[4 * words.len() as u32]);
+        c.words(&words[1..]);
+        settled.push(c.jmp_away());
+        settled
+    }
+}
+
+impl Asm {
+    /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
+    fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
+        if clock.is_none() {
+            self.load_gs(to, Scratch::Clock as u32);
+        }
+        if before > 0 || clock.is_some() {
+            self.lea_disp(to, clock.unwrap_or(to), -(before as i32));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Simulation of what is not an access at an address that stands in the instruction: repeated string instructions, those whose
+//! accesses depend on masks and the like, and branches, which are predicted.
+//!
+//! Invariants: a record holds what the registers were when the instruction began; no flag is changed but where they are dead;
+//! the highest word of a record is written first.
+
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+
+use super::Emitter;
+use super::walk::{Repeat, emit_repeat_walk};
+use crate::arena::{self, Scratch};
+use crate::asm::Gpr;
+use crate::decode::Insn;
+use crate::events::{self, Access, Kind, Place, When};
+use crate::trace::{Done, SiteKind, Special, Target};
+use crate::transtab::{Point, StubKind};
+
+impl Emitter<'_> {
+    /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its
+    /// accesses are recorded.
+    pub(super) fn before_repeat(&mut self, insn: &Insn) -> Option<u32> {
+        if !self.tracer.settings.data() {
+            return None;
+        }
+        let mut list = std::mem::take(&mut self.tracer.accesses);
+        list.clear();
+        events::accesses(insn, &mut list);
+        let (mut source, mut target, mut size, mut narrow) = (false, Target::Unused, 0, false);
+        for a in &list {
+            size = a.size as u8;
+            if let Place::At(at) = a.place {
+                narrow |= at.narrow;
+                if matches!(at.base, Register::RSI | Register::ESI) {
+                    source = true;
+                } else {
+                    target = if a.kind == Kind::Read { Target::Read } else { Target::Write };
+                }
+            }
+        }
+        let target_first = target == Target::Read
+            && list
+                .first()
+                .is_some_and(|a| matches!(a.place, Place::At(at) if matches!(at.base, Register::RDI | Register::EDI)));
+        self.tracer.accesses = list;
+        let site = self.trace_site(insn, SiteKind::Repeated { size, source, target, target_first, narrow });
+        self.trace_site(insn, SiteKind::Read(size.into()));
+        let at_target =
+            if target == Target::Write { SiteKind::Write(size.into()) } else { SiteKind::Read(size.into()) };
+        self.trace_site(insn, at_target);
+        let c = &mut self.out.code;
+        c.spill(Scratch::Repeat, Gpr::RCX);
+        c.spill(Scratch::RepeatSource, Gpr(6));
+        c.spill(Scratch::RepeatTarget, Gpr(7));
+        Some(site)
+    }
+
+    /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
+    pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
+        // Its registers are needed: none of those that it overwrites.
+        let taken = self.take_unused(insn, 2);
+        let [a, b, _] = taken.regs;
+        let c = &mut self.out.code;
+        c.load_gs(a, Scratch::TracePos as u32);
+        // The highest word first.
+        c.gs_base8(0x89, Gpr(7), a, 44);
+        c.gs_base8(0x89, Gpr(6), a, 36);
+        c.gs_base8(0x89, Gpr::RCX, a, 28);
+        for (word, at) in [(Scratch::RepeatTarget, 20), (Scratch::RepeatSource, 12), (Scratch::Repeat, 4)] {
+            c.reload(b, word);
+            c.gs_base8(0x89, b, a, at);
+        }
+        c.store_site(a, site);
+        c.lea_disp(a, a, 52);
+        c.store_gs(Scratch::TracePos as u32, a);
+        self.give_back(taken);
+        if let Some(f) = self.tracer.settings.accesses
+            && let SiteKind::Repeated { size, source, target, target_first, narrow } =
+                self.trans.trace_sites[site as usize].kind
+        {
+            let repeat = Repeat { size, source, target, target_first, narrow };
+            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site);
+            self.points.push((again, Point::RepeatWalk { site }));
+        }
+    }
+
+    /// Records the registers that decide what `insn` accesses.
+    pub(super) fn record_special(&mut self, insn: &Insn, i: usize, list: &[Access]) {
+        let (mut mask, mut vectors, mut n) = (None, [None; 2], 0);
+        let mut add = |r: Register| {
+            let number = Some(r.number() as u8);
+            if !vectors.contains(&number) && n < 2 {
+                vectors[n] = number;
+                n += 1;
+            }
+        };
+        for a in list {
+            match a.when {
+                When::Sign { mask, .. } => add(mask),
+                When::Bit { mask: k, .. } | When::Span { mask: k, .. } => mask = Some(k),
+                When::Always | When::Iteration | When::Requested(_) => {}
+            }
+            if let Place::Element { index, .. } = a.place {
+                add(index);
+            }
+        }
+        let wide = list.iter().any(|a| {
+            matches!(a.when, When::Bit { .. } | When::Span { .. })
+                || matches!(a.place, Place::Element { index, .. } if index.is_zmm() || index.number() > 15)
+        });
+        let mut bytes = [0; 15];
+        bytes[..insn.bytes().len()].copy_from_slice(insn.bytes());
+        let special = Special {
+            bytes,
+            addr: insn.pc(),
+            masked: self.masked,
+            mask: mask.map(|k: Register| k.number() as u8),
+            vectors,
+        };
+        let words = Special::words(n);
+        self.trans.specials.push(special);
+        let index = (self.trans.specials.len() - 1) as u32;
+        let site = self.trace_site(insn, SiteKind::Special { index, words: words as u16 });
+        for done in [Done::Read, Done::Write, Done::Modify] {
+            self.trace_site(insn, SiteKind::Sized { done });
+        }
+        let taken = self.take(insn, i, 2);
+        let [a, b, _] = taken.regs;
+        self.out.code.load_gs(a, Scratch::TracePos as u32);
+        // The highest word first: whatever is there must fit into what the page behind the buffer has.
+        self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
+        let at = |offset: usize| {
+            let base = Register::RAX + u32::from(a.0);
+            MemoryOperand::new(base, Register::None, 1, offset as i64, 8, false, Register::GS)
+        };
+        for (n, v) in vectors.iter().enumerate().rev() {
+            let Some(v) = *v else { continue };
+            let to = at(Special::VECTORS + 64 * n);
+            let store = if wide {
+                Instruction::with2(Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, to, Register::ZMM0 + u32::from(v))
+            } else {
+                Instruction::with2(Code::VEX_Vmovdqu_ymmm256_ymm, to, Register::YMM0 + u32::from(v))
+            };
+            self.encode(&store.expect("a store of a vector register"));
+        }
+        if let Some(k) = mask {
+            let store = Instruction::with2(Code::VEX_Kmovq_m64_kr, at(Special::MASK), k);
+            self.encode(&store.expect("a store of a mask register"));
+        }
+        let c = &mut self.out.code;
+        c.reload(b, Scratch::GuestGs);
+        c.gs_index(0x89, b, a, Special::GS as u32);
+        c.rdfsbase(b);
+        c.gs_index(0x89, b, a, Special::FS as u32);
+        for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
+            c.gs_index(0x89, r, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
+        }
+        c.store_site(a, site);
+        c.lea_disp(a, a, (words * 4) as i32);
+        c.store_gs(Scratch::TracePos as u32, a);
+        self.give_back(taken);
+        if self.tracer.settings.every.is_some() {
+            return;
+        }
+        // The engine walks them.
+        let pos = self.out.code.pos();
+        let id = self.trans.add_stub(StubKind::Walk { site });
+        self.out.stubs.push((pos, id));
+        self.out.code.stop(id);
+    }
+
+    /// Predicts a conditional branch that the flags decide; keeps them.
+    pub(super) fn check_condition(&mut self, insn: &Insn, i: usize) {
+        let condition = insn.ins.condition_code() as u8 - 1;
+        let site = self.trace_site(insn, SiteKind::Conditional);
+        let taken = self.take(insn, i, 3);
+        let [a, b, d] = taken.regs;
+        let c = &mut self.out.code;
+        c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
+        c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
+        c.predict(insn.pc(), site, [a, b, d]);
+        self.give_back(taken);
+    }
+
+    /// In one arm of a branch that looks at rcx: predicts it.
+    pub(super) fn record_arm(&mut self, insn: &Insn, site: Option<u32>, taken: bool) {
+        let Some(site) = site else { return };
+        let c = &mut self.out.code;
+        let (a, b, d) = (Gpr::RAX, Gpr::RDX, Gpr::RCX);
+        c.spill(Scratch::T1, a);
+        c.spill(Scratch::T2, b);
+        c.spill(Scratch::T3, d);
+        c.mov_imm(b, u64::from(taken));
+        c.predict(insn.pc(), site, [a, b, d]);
+        c.reload(d, Scratch::T3);
+        c.reload(b, Scratch::T2);
+        c.reload(a, Scratch::T1);
+    }
+
+    /// The site of a branch that looks at rcx, if branches are predicted.
+    pub(super) fn arm_site(&mut self, insn: &Insn) -> Option<u32> {
+        self.tracer.settings.branches.then(|| self.trace_site(insn, SiteKind::Conditional))
+    }
+
+    /// Predicts the target of an indirect jump or call, which is in rcx. No flag is changed.
+    pub(super) fn record_indirect(&mut self, insn: &Insn) {
+        if !self.tracer.settings.branches || events::branch(insn).is_none() {
+            return;
+        }
+        let site = self.trace_site(insn, SiteKind::Indirect);
+        let last = arena::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
+        let c = &mut self.out.code;
+        c.spill(Scratch::T3, Gpr::RAX);
+        c.load_gs(Gpr::RAX, last);
+        c.store_gs(last, Gpr::RCX);
+        c.not(Gpr::RAX);
+        c.lea_sum(Gpr::RCX, Gpr::RAX);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, 1); // this target less the last one
+        let same = c.jrcxz();
+        c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
+        c.store_site(Gpr::RAX, site);
+        c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
+        c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
+        c.patch_short(same);
+        c.load_gs(Gpr::RCX, last);
+        c.reload(Gpr::RAX, Scratch::T3);
+    }
+}
