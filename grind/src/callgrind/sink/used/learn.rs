@@ -1,0 +1,89 @@
+//! What records of a site will mean, found out once: which line a stretch lies in, which parts of it it fetches, how the accesses
+//! of a group lie to one another. Nothing is simulated here.
+
+use cg_sim::usage::parts;
+use grind_engine::trace::{Done, Site, SiteKind};
+
+use super::{Group, Loader, Member, NO_CELL, NO_LINE, Stretch, Used, What};
+use crate::callgrind::columns::Missed;
+
+impl Used {
+    /// Learns of more sites.
+    pub(in super::super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+        let costs_of_block = |block: usize| {
+            let row = &costs[cell_of_block[block] as usize * width..][..width];
+            std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
+        };
+        for site in sites {
+            let number = self.whats.len() as u32;
+            let mut missed = Missed::Fetch;
+            let mut member = Member { offset: 0, size: site.len.into() };
+            let what = match site.kind {
+                SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
+                    let cell = tells.map_or(NO_CELL, |block| cell_of_block[block as usize]);
+                    let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), cell, costs);
+                    What::Stretch(self.stretches.len() as u32 - 1)
+                }
+                SiteKind::Member { group, done, offset, size } => {
+                    missed = if done == Done::Read { Missed::Read } else { Missed::Write };
+                    member = Member { offset: offset.into(), size: u32::from(size).min(self.most) };
+                    self.add_member(group.into(), number, member);
+                    What::Told
+                }
+                SiteKind::Conditional => What::Branch(Missed::Conditional),
+                SiteKind::Indirect => What::Branch(Missed::Indirect),
+                SiteKind::Repeated { .. } => What::Repeated,
+                SiteKind::Special { .. } => What::Special,
+                SiteKind::Sized { done: Done::Read } | SiteKind::Read(_) => {
+                    missed = Missed::Read;
+                    What::Told
+                }
+                SiteKind::Sized { .. } | SiteKind::Write(_) | SiteKind::Modify(_) => {
+                    missed = Missed::Write;
+                    What::Told
+                }
+                SiteKind::Fetch | SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
+                    What::Told
+                }
+            };
+            self.whats.push(what);
+            self.members.push(member);
+            self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
+        }
+    }
+
+    fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
+        let bits = self.line_bits;
+        let within = addr as u32 & ((1 << bits) - 1);
+        let inside = within + u32::from(bytes) <= 1 << bits;
+        self.stretches.push(Stretch {
+            line: if inside { addr >> bits } else { NO_LINE },
+            parts: if inside { parts(bits, within, within + u32::from(bytes) - 1) } else { 0 },
+            instructions,
+            bytes,
+            first: self.groups.len() as u32,
+            groups,
+            cell,
+            costs,
+        });
+        self.groups.resize(self.groups.len() + usize::from(groups), Group::default());
+    }
+
+    fn add_member(&mut self, group: u32, site: u32, member: Member) {
+        let Some(stretch) = self.stretches.last() else { return };
+        let group = &mut self.groups[(stretch.first + group) as usize];
+        if group.count == 0 {
+            group.first = site;
+        }
+        group.count += 1;
+        group.last = group.last.max((member.offset + member.size - 1) as u16);
+        // Which parts of the line they touch depends on where it lies, unless they leave no byte out.
+        let members = self.members[group.first as usize..].iter().chain(std::iter::once(&member));
+        let mut bytes = vec![false; group.last as usize + 1];
+        for m in members.take(group.count as usize) {
+            bytes[m.offset as usize..(m.offset + m.size) as usize].fill(true);
+        }
+        group.solid = bytes.iter().all(|b| *b);
+    }
+}
