@@ -11,7 +11,8 @@ use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
 use grind_engine::trace::{Done, Site, SiteKind, Target};
 
-use super::{Catalogue, Hot, Kind, NOTHING, Process, Settings, Space, Thread, word};
+use super::process::{Hot, Kind, NOTHING, Process, Thread, word};
+use super::{Catalogue, Settings, Space};
 use crate::callgrind::columns::Missed;
 
 /// The cell of a miss that has not happened yet.

@@ -15,8 +15,9 @@ use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
 use grind_engine::trace::{Done, SiteKind, Special, Target};
 
+use super::process::{Kind, NOTHING, Process, Thread, word};
 use super::simulated::{repeated, told as tell};
-use super::{Catalogue, Kind, NOTHING, Process, Space, Thread, word};
+use super::{Catalogue, Space};
 use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::desk::Statistics;
 use book::{Book, Numbers};

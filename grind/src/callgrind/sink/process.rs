@@ -1,0 +1,488 @@
+//! What the recorder keeps of a process: what records mean, its threads, and what they have found since the last part.
+//!
+//! Invariants: cells and sites of the catalogue are only added; a cell of the first kind holds what one execution of its block
+//! costs, and [`NOTHING`] costs nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use callgrind_control_protocol::{self as control, Frame};
+use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use cg_sim::writeback::WriteThrough;
+use grind_engine::trace::{Block, Site, SiteKind, SpaceId, Transfer};
+
+use super::super::code::{Catalogue, Origin};
+use super::super::columns::Columns;
+use super::super::desk::{Desk, Found, Progress};
+use super::super::parts::Trigger;
+use super::Space;
+use super::simulated::Simulated;
+use super::used::{ThreadUse, Used};
+
+/// What a record of a site means to a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hot {
+    /// What is executed; [`NOTHING`] has no instructions.
+    pub(super) cell: u32,
+    /// What that costs of the first event.
+    pub(super) cost: u32,
+    pub(super) kind: Kind,
+    pub(super) site: SiteId,
+    /// Where it leads, or how many words a record has that is of no interest.
+    pub(super) target: u64,
+}
+
+/// The cell of records that tell of no execution.
+pub(super) const NOTHING: u32 = 0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Block,
+    Call,
+    Return,
+    CallIndirect,
+    JumpIndirect,
+    Jump(JumpKind),
+    Executions,
+    /// Of no interest here.
+    Other,
+}
+
+/// What is known of a cell beside what the catalogue has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell {
+    /// Its first instruction.
+    pub(super) start: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub(super) number: u64,
+    pub(super) calls: Calls,
+    pub(super) now: Vec<u64>,
+    pub(super) begun: bool,
+    pub(super) recording: bool,
+    /// Blocks executed.
+    pub(super) blocks: u64,
+    /// When so many have been, a part is due.
+    pub(super) pause: u64,
+    /// Nanoseconds in system calls: elapsed, and of processor time.
+    pub(super) in_calls: [u64; 2],
+    /// By site: what the last record of executions said.
+    pub(super) executions: HashMap<u32, u64>,
+    /// If the use of lines is measured.
+    pub(super) used: Option<Box<ThreadUse>>,
+    /// If every access is told, because the last level is written back.
+    pub(super) through: Option<Box<WriteThrough>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) space: SpaceId,
+    pub(super) version: u64,
+    pub(super) known_sites: usize,
+    pub(super) known_blocks: usize,
+    pub(super) catalogue: Arc<Mutex<Catalogue>>,
+    pub(super) hot: Vec<Hot>,
+    /// The same for records that are nothing special.
+    pub(super) steps: Vec<Step>,
+    pub(super) cells: Vec<Cell>,
+    /// Costs of one execution of each cell, side by side.
+    pub(super) costs: Vec<u64>,
+    /// The cell of each of the engine's blocks.
+    pub(super) cell_of_block: Vec<u32>,
+    /// Cells of the first instructions of a block: by block and their number.
+    pub(super) heads: HashMap<(u32, usize), u32>,
+    /// Cells of single instructions that count by themselves, by address.
+    pub(super) single: HashMap<u64, u32>,
+    pub(super) threads: HashMap<i32, Thread>,
+    /// Of threads that have ended, since the last part.
+    pub(super) ended: Vec<(u64, Profile)>,
+    /// Blocks that were executed by threads that have ended.
+    pub(super) blocks: u64,
+    /// How many had been executed when the last part was due for `--dump-every-bb`.
+    pub(super) dumped: u64,
+    pub(super) columns: Columns,
+    /// If caches or branches are simulated, but for those of `used`.
+    pub(super) simulated: Option<Box<Simulated>>,
+    /// If the use of lines is measured.
+    pub(super) used: Option<Box<Used>>,
+}
+
+impl Process {
+    pub(super) fn new(
+        space: SpaceId,
+        catalogue: Catalogue,
+        columns: Columns,
+        simulated: Option<Simulated>,
+        used: Option<Used>,
+    ) -> Self {
+        let mut process = Self {
+            space,
+            version: 0,
+            known_sites: 0,
+            known_blocks: 0,
+            catalogue: Arc::new(Mutex::new(catalogue)),
+            hot: Vec::new(),
+            steps: Vec::new(),
+            cells: Vec::new(),
+            costs: Vec::new(),
+            cell_of_block: Vec::new(),
+            heads: HashMap::new(),
+            single: HashMap::new(),
+            threads: HashMap::new(),
+            ended: Vec::new(),
+            blocks: 0,
+            dumped: 0,
+            columns,
+            simulated: simulated.map(Box::new),
+            used: used.map(Box::new),
+        };
+        let catalogue = process.catalogue.clone();
+        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.stride);
+        process
+    }
+
+    /// Registers a cell with the instructions `addr` and what they cost.
+    pub(super) fn add_cell(
+        &mut self,
+        catalogue: &mut Catalogue,
+        instructions: Vec<(u64, Vec<u64>)>,
+        width: usize,
+    ) -> u32 {
+        let start = instructions.first().map_or(0, |(addr, _)| *addr);
+        let mut sum = vec![0; width];
+        for (_, costs) in &instructions {
+            sum.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+        }
+        self.costs.extend(sum);
+        self.cells.push(Cell { start });
+        catalogue.add_cell(instructions)
+    }
+
+    /// Learns what has been said of the space since the last time.
+    pub(super) fn catch_up(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
+        if self.version != space.version {
+            self.version = space.version;
+            for m in space.modules.iter() {
+                let origin = match (&m.image, &m.path) {
+                    (Some(image), _) => Origin::Image(image.clone()),
+                    (None, Some(path)) => Origin::File(path.clone()),
+                    (None, None) => Origin::Anonymous,
+                };
+                catalogue.map(m.start.0, m.end.0, m.offset, &origin);
+            }
+        }
+        let columns = self.columns;
+        for block in &space.blocks[self.known_blocks..] {
+            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, columns.execution(i.counted, i.events));
+            let cell = self.add_cell(catalogue, block.instructions.iter().map(costs).collect(), width);
+            self.cell_of_block.push(cell);
+        }
+        self.known_blocks = space.blocks.len();
+        if let Some(simulated) = &mut self.simulated {
+            simulated.catch_up(&space.sites[self.known_sites..]);
+        }
+        if let Some(used) = &mut self.used {
+            let width = self.columns.stride;
+            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
+        }
+        for site in &space.sites[self.known_sites..] {
+            let hot = self.understand(site, space, catalogue, width);
+            self.hot.push(hot);
+            let mut kind = match hot.kind {
+                _ if hot.cell == NOTHING => StepKind::Other,
+                Kind::Block => StepKind::Block,
+                Kind::Call => StepKind::Call,
+                Kind::CallIndirect => StepKind::CallIndirect,
+                Kind::Return => StepKind::Return,
+                Kind::JumpIndirect => StepKind::JumpIndirect,
+                Kind::Jump(_) => StepKind::Jump,
+                Kind::Executions | Kind::Other => StepKind::Other,
+            };
+            let Hot { cell, mut cost, site, target, .. } = hot;
+            if self.simulated.is_some() {
+                let row = &self.costs[cell as usize * width..][..width];
+                match self.columns.packed(row) {
+                    Some(packed) => cost = packed.word(),
+                    None => kind = StepKind::Other,
+                }
+            }
+            self.steps.push(Step { kind, cell, cost, site, target });
+        }
+        self.known_sites = space.sites.len();
+    }
+
+    pub(super) fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
+        let mut hot = Hot { cell: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let addr = site.addr.0;
+        match site.kind {
+            SiteKind::Block { block } => {
+                hot.kind = Kind::Block;
+                hot.cell = self.cell_of_block[block as usize];
+            }
+            SiteKind::Transfer { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                if tells {
+                    hot.cell = self.cell_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Call(target) => (Kind::Call, target.0),
+                    Transfer::CallIndirect => (Kind::CallIndirect, 0),
+                    Transfer::Return => (Kind::Return, 0),
+                    Transfer::JumpIndirect => (Kind::JumpIndirect, 0),
+                    Transfer::Jump(to) => (Kind::Jump(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Jump(JumpKind::Conditional), to.0),
+                    Transfer::Onward(to) => (Kind::Jump(JumpKind::FallThrough), to.0),
+                };
+            }
+            SiteKind::Executions { .. } => {
+                let cell = self.single_cell(catalogue, addr, width);
+                // The cell is named apart: its executions are not one each.
+                (hot.kind, hot.target) = (Kind::Executions, cell.into());
+            }
+            other => hot.target = other.words() as u64,
+        }
+        hot.cost = self.costs[hot.cell as usize * width] as u32;
+        hot
+    }
+
+    pub(super) fn thread(&mut self, tid: i32, config: &Config) -> &mut Thread {
+        // As the reference numbers them: the lowest number that is free.
+        let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
+        self.threads.entry(tid).or_insert_with(|| {
+            let now = vec![0; config.costs];
+            let calls = Calls::new(config.clone(), &now);
+            Thread {
+                number,
+                calls,
+                now,
+                begun: false,
+                recording: true,
+                blocks: 0,
+                pause: u64::MAX,
+                in_calls: [0; 2],
+                executions: HashMap::new(),
+                used: None,
+                through: None,
+            }
+        })
+    }
+
+    /// What all threads have found since the last part.
+    pub(super) fn take(&mut self, trigger: Trigger) -> Found {
+        let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
+        if let Some(used) = &mut self.used {
+            threads.extend(used.settle(true, self.threads.values_mut()));
+        }
+        let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
+        running.sort_by_key(|t| t.number);
+        threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
+        threads.sort_by_key(|(number, _)| *number);
+        let mut merged: Vec<(u64, Profile)> = Vec::new();
+        for (number, profile) in threads {
+            match merged.last_mut().filter(|(last, _)| *last == number) {
+                Some((_, last)) => last.merge(profile),
+                None => merged.push((number, profile)),
+            }
+        }
+        Found { trigger, blocks: self.executed_blocks(), threads: merged }
+    }
+
+    pub(super) fn zero(&mut self, pid: i32, desk: &Desk) {
+        self.ended.clear();
+        if let Some(used) = &mut self.used {
+            used.zero();
+        }
+        for t in self.threads.values_mut() {
+            t.calls.zero(&t.now);
+        }
+        desk.zeroed(pid, self.executed_blocks());
+    }
+
+    /// How many blocks all threads have executed.
+    pub(super) fn executed_blocks(&self) -> u64 {
+        self.blocks + self.threads.values().map(|t| t.blocks).sum::<u64>()
+    }
+
+    /// Does what functions ask for that thread `tid` has entered or left.
+    #[cold]
+    pub(super) fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, desk: &Desk) {
+        while let Some(request) = self.threads.get_mut(&tid).and_then(|t| t.calls.take_request()) {
+            let trigger = match request {
+                Request::Zero(_) => {
+                    self.zero(pid, desk);
+                    continue;
+                }
+                Request::DumpBefore(f) => Trigger::Before(catalogue.name(f).to_vec()),
+                Request::DumpAfter(f) => Trigger::After(catalogue.name(f).to_vec()),
+            };
+            desk.write(pid, self.take(trigger), catalogue);
+        }
+    }
+
+    /// Goes through records up to one after which a function asks for something; returns what is left.
+    pub(super) fn follow<'w>(&mut self, tid: i32, catalogue: &mut Catalogue, words: &'w [u32]) -> &'w [u32] {
+        let width = self.costs.len() / self.cells.len().max(1);
+        let Some(t) = self.threads.get_mut(&tid) else { return &[] };
+        let mut rest = words;
+        if !t.begun
+            && let Some(first) = words.first().and_then(|n| self.hot.get(*n as usize))
+        {
+            t.begun = true;
+            let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
+            t.calls.begin(catalogue, self.cells[cell].start);
+        }
+        loop {
+            if t.pause == u64::MAX {
+                let done = t.calls.express(&self.steps, rest, &mut t.now[0], &mut t.blocks);
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
+            let Some(hot) = self.hot.get(number as usize) else { return &[] };
+            if hot.cell != NOTHING {
+                if t.blocks >= t.pause {
+                    return rest;
+                }
+                t.blocks += 1;
+                t.calls.block(hot.cell);
+                if width > 1 {
+                    let costs = &self.costs[hot.cell as usize * width..][1..width];
+                    t.now[1..].iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+                }
+            }
+            t.now[0] += u64::from(hot.cost);
+            if hot.kind == Kind::Block {
+                rest = operands;
+                continue;
+            }
+            if hot.kind == Kind::Other {
+                let Some((_, after)) = rest.split_at_checked(hot.target as usize) else { return &[] };
+                rest = after;
+                continue;
+            }
+            let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+            rest = after;
+            let sp = word(*low, *high);
+            let asks = if hot.kind == Kind::Call {
+                t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
+            } else if let Kind::Jump(kind) = hot.kind {
+                t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)
+            } else if hot.kind == Kind::Executions {
+                let before = t.executions.insert(number, sp).unwrap_or(0);
+                let more = sp.wrapping_sub(before);
+                t.calls.cost(hot.target as u32, 0, more);
+                t.now[0] = t.now[0].wrapping_add(more);
+                continue;
+            } else {
+                let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };
+                rest = after;
+                let target = word(*low, *high);
+                match hot.kind {
+                    Kind::Return => t.calls.ret(catalogue, hot.site, target, sp, &t.now),
+                    Kind::CallIndirect => t.calls.call(catalogue, hot.site, target, sp, &t.now),
+                    _ => t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now),
+                }
+            };
+            if asks {
+                return rest;
+            }
+        }
+        rest
+    }
+
+    /// Writes a part if so many blocks have been executed since the last one that was due for that, and sees to it that `tid`
+    /// comes here again when the next one is.
+    pub(super) fn dump_after_blocks(&mut self, pid: i32, tid: i32, every: u64, catalogue: &mut Catalogue, desk: &Desk) {
+        let executed = self.executed_blocks();
+        if executed >= self.dumped + every {
+            self.dumped += (executed - self.dumped) / every * every;
+            desk.write(pid, self.take(Trigger::Blocks(every)), catalogue);
+        }
+        let left = self.dumped + every - executed;
+        if let Some(t) = self.threads.get_mut(&tid) {
+            t.pause = t.blocks + left;
+        }
+    }
+
+    /// The cell of the instruction at `addr`, for costs that are told apart from its executions.
+    pub(super) fn single_cell(&mut self, catalogue: &mut Catalogue, addr: u64, width: usize) -> u32 {
+        if let Some(cell) = self.single.get(&addr) {
+            return *cell;
+        }
+        let cell = self.add_cell(catalogue, vec![(addr, Vec::new())], width);
+        self.single.insert(addr, cell);
+        cell
+    }
+
+    /// The cell of the first `n` instructions of a block.
+    pub(super) fn head(&mut self, catalogue: &mut Catalogue, block: u32, n: usize, all: &Block, width: usize) -> u32 {
+        if n >= all.instructions.len() {
+            return self.cell_of_block[block as usize];
+        }
+        if let Some(cell) = self.heads.get(&(block, n)) {
+            return *cell;
+        }
+        let columns = self.columns;
+        let first = all.instructions[..n].iter().map(|i| (i.addr.0, columns.execution(i.counted, i.events))).collect();
+        let cell = self.add_cell(catalogue, first, width);
+        self.heads.insert((block, n), cell);
+        cell
+    }
+
+    /// How far the threads are.
+    pub(super) fn progress(&self) -> Progress {
+        let catalogue = lock(&self.catalogue);
+        let mut running: Vec<&Thread> = self.threads.values().collect();
+        running.sort_by_key(|t| t.number);
+        let counted = |mut costs: Vec<u64>| {
+            costs.truncate(self.columns.width);
+            costs
+        };
+        let threads = running.iter().map(|t| {
+            let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
+                function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
+                calls: active.calls,
+                cost: counted(active.costs),
+            });
+            control::Thread { id: t.number, total: counted(t.calls.collected(&t.now)), frames: frames.collect() }
+        });
+        let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
+        Progress {
+            threads: threads.collect(),
+            figures: vec![
+                ("executed-bbs".to_owned(), self.executed_blocks()),
+                figure("distinct-bbs", self.cell_of_block.len()),
+                figure("distinct-functions", catalogue.functions()),
+            ],
+        }
+    }
+
+    pub(super) fn end_thread(&mut self, tid: i32) {
+        if let Some(mut t) = self.threads.remove(&tid) {
+            if let Some(used) = &mut self.used {
+                used.flush_thread(&mut t);
+            }
+            t.calls.end(&t.now);
+            if let Some(used) = &mut self.used {
+                used.thread_ended(&mut t);
+                let late = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
+                self.ended.extend(late);
+                used.thread_gone(&t);
+            }
+            self.blocks += t.blocks;
+            self.ended.push((t.number, t.calls.take(&t.now)));
+        }
+    }
+}
+
+/// The catalogue is only ever locked by one side at a time; what a panic left is as good as anything.
+pub(super) fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
+    catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[inline]
+pub(super) fn word(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
