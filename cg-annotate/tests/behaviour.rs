@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use grind_tests::json::{documented, printed as keys};
+
 const OLD: &str = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 50 1\n3 50 1\nsummary: 100 2\n";
 const NEW: &str = "cmd: x\nevents: Ir Dr\nfl=a.c\nfn=f\n1 50 1\n3 52 1\nsummary: 102 2\n";
 
@@ -222,33 +224,18 @@ fn json_has_the_numbers_of_the_report() {
     assert_eq!(text(&output.stdout), expected.replace("PROGRAM", env!("CARGO_BIN_EXE_cg_annotate")));
 }
 
-/// The keys of a JSON text that is written one key a line.
-fn keys(json: &str) -> BTreeSet<String> {
-    let named = |line: &str| line.trim_start().strip_prefix('"')?.split_once("\": ").map(|(key, _)| key.to_owned());
-    json.lines().filter_map(named).collect()
-}
-
-/// The keys that the manual's section on JSON names.
-fn documented() -> BTreeSet<String> {
-    let manual = include_str!("../src/narrative.roff");
-    let (_, section) = manual.split_once(".SH JSON\n").unwrap();
-    let (section, _) = section.split_once("\n.SH ").unwrap();
-    let bold = section.lines().filter_map(|line| line.strip_prefix(".B ").or_else(|| line.strip_prefix(".BR ")));
-    let words = bold.flat_map(str::split_whitespace).filter(|word| word.len() > 1);
-    words.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')).map(str::to_owned).collect()
-}
-
 #[test]
 fn the_manual_names_the_keys_of_the_json() {
+    const MANUAL: &str = include_str!("../src/narrative.roff");
     let folder = folder();
     fs::write(folder.path().join("a.c"), "one\n").unwrap();
     fs::write(folder.path().join("odd"), b"cmd: x\nevents: Ir\nfl=caf\xe9.c\nfn=f\n1 5\nsummary: 5\n").unwrap();
     let all: &[&[&str]] = &[&["old"], &["--diff", "--fail-above=Ir:1", "old", "new"], &["odd"]];
     let printed: BTreeSet<String> =
         all.iter().flat_map(|args| keys(&text(&run(folder.path(), &[&["--json"], *args].concat()).stdout))).collect();
-    assert_eq!(printed.contains("name_hex"), documented().contains("_hex"));
+    assert_eq!(printed.contains("name_hex"), documented(MANUAL).contains("_hex"));
     let without = |keys: BTreeSet<String>| keys.into_iter().filter(|key| !key.ends_with("_hex")).collect::<Vec<_>>();
-    assert_eq!(without(printed), without(documented()));
+    assert_eq!(without(printed), without(documented(MANUAL)));
 }
 
 fn age(path: &Path) {

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use grind_tests::json::{documented, printed as keys};
+
 fn run(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cg_diff")).args(args).current_dir(folder).output().unwrap()
 }
@@ -55,31 +57,16 @@ fn json_lists_functions() {
     assert!(json.contains("\"file\": \"v1/a.c\",\n      \"function\": \"f.v1\",\n      \"counts\": [-6]\n"), "{json}");
 }
 
-/// The keys of a JSON text that is written one key a line.
-fn keys(json: &str) -> BTreeSet<String> {
-    let named = |line: &str| line.trim_start().strip_prefix('"')?.split_once("\": ").map(|(key, _)| key.to_owned());
-    json.lines().filter_map(named).collect()
-}
-
-/// The keys that the manual's section on JSON names.
-fn documented() -> BTreeSet<String> {
-    let manual = include_str!("../src/narrative.roff");
-    let (_, section) = manual.split_once(".SH JSON\n").unwrap();
-    let (section, _) = section.split_once("\n.SH ").unwrap();
-    let bold = section.lines().filter_map(|line| line.strip_prefix(".B ").or_else(|| line.strip_prefix(".BR ")));
-    let words = bold.flat_map(str::split_whitespace).filter(|word| word.len() > 1);
-    words.filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')).map(str::to_owned).collect()
-}
-
 #[test]
 fn the_manual_names_the_keys_of_the_json() {
+    const MANUAL: &str = include_str!("../src/narrative.roff");
     let folder = folder();
     fs::write(folder.path().join("odd"), b"cmd: x\nevents: Ir\nfl=caf\xe9.c\nfn=f\n1 5\nsummary: 5\n").unwrap();
     let output = run(folder.path(), &["--json", "one", "odd"]).stdout;
     let printed = keys(&text(&output));
-    assert_eq!(printed.contains("file_hex"), documented().contains("_hex"));
+    assert_eq!(printed.contains("file_hex"), documented(MANUAL).contains("_hex"));
     let without = |keys: BTreeSet<String>| keys.into_iter().filter(|key| !key.ends_with("_hex")).collect::<Vec<_>>();
-    assert_eq!(without(printed), without(documented()));
+    assert_eq!(without(printed), without(documented(MANUAL)));
 }
 
 #[test]

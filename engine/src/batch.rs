@@ -305,16 +305,15 @@ impl Batch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::code_reader::CodeCache;
-    use crate::tracee::Memory;
+pub(crate) mod testing {
+    use std::ops::Range;
 
-    const AT: u64 = 0x40_0000;
+    use super::Known;
 
-    struct Nothing;
+    /// Nothing has been translated yet; what lies in the range may be looked at.
+    pub(crate) struct Untranslated(pub(crate) Range<u64>);
 
-    impl Known for Nothing {
+    impl Known for Untranslated {
         fn live_in(&self, _pc: u64) -> Option<u8> {
             None
         }
@@ -328,14 +327,24 @@ mod tests {
         }
 
         fn may_look_ahead(&self, pc: u64) -> bool {
-            (AT..AT + 0x1000).contains(&pc)
+            self.0.contains(&pc)
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Untranslated;
+    use super::*;
+    use crate::code_reader::CodeCache;
+    use crate::tracee::Memory;
+
+    const AT: u64 = 0x40_0000;
 
     fn discover(batch: &mut Batch, code: &[u8], pc: u64) -> Vec<(u64, usize)> {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
         let mut cache = CodeCache::holding(AT, code);
-        batch.discover(pc, true, &mut cache.reader(&memory, &|_, _| false), &Nothing);
+        batch.discover(pc, true, &mut cache.reader(&memory, &|_, _| false), &Untranslated(AT..AT + 0x1000));
         let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc - AT, b.n)).collect();
         found.sort_unstable();
         for b in &batch.blocks {

@@ -1,24 +1,23 @@
 //! The translations of one address space: code-cache chunks, the tables that emitted code reads, the book of blocks, and
-//! the modules that code comes from. Processes that forked share a space until one of them changes its executable
-//! mappings. Code once written stays where it is; only links, chain ends and single bytes of dead blocks change, each with
-//! one indivisible store, since other threads may be running it.
+//! the modules that code comes from; how a block is found or made, and how it dies. `map` knows what is executable, `link`
+//! puts code in its place and joins it. Processes that forked share a space until one of them changes its executable
+//! mappings. Code once written stays where it is, since other threads may be running it.
 
+mod link;
+mod map;
 mod renew;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::addr::GuestAddr;
 use crate::api::Module;
 use crate::arena::{self, Scratch};
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
-use crate::emit::{self, Emitted, Emitter, walk};
+use crate::emit::{Emitter, walk};
 use crate::hash::Map;
-use crate::maps::Region;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Memory};
@@ -364,84 +363,6 @@ impl Space {
         self.chunk_for(pc).is_some()
     }
 
-    /// Whether `pc` is in executable memory, as far as is known.
-    pub(crate) fn executable(&self, pc: u64) -> bool {
-        pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
-    }
-
-    /// Addresses of executable memory that no chunk is near.
-    pub(crate) fn out_of_reach(&self) -> Vec<u64> {
-        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
-    }
-
-    /// Whether any of `start..end` is executable memory, as far as is known.
-    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
-        self.ranges.iter().any(|r| start < r.end && r.start < end)
-    }
-
-    /// Whether code at `pc` may change without a system call.
-    pub(crate) fn volatile(&self, pc: u64) -> bool {
-        self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))
-    }
-
-    /// Pages that the last translation took volatile code from and that are not protected yet, with the file and offset
-    /// that they show if they are shared.
-    pub(crate) fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
-        let pages = std::mem::take(&mut self.fresh);
-        pages
-            .into_iter()
-            .filter(|p| self.volatile(*p) && !self.protected.contains_key(p))
-            .map(|p| (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p - r.start)))))
-            .collect()
-    }
-
-    /// Whether the last translation still is what the guest's memory says. What is not, is dead afterwards.
-    pub(crate) fn still_true(&mut self, memory: &Memory) -> bool {
-        let batch = std::mem::take(&mut self.batch);
-        let mut fine = true;
-        for b in &batch.blocks {
-            for insn in batch.insns_of(b) {
-                let mut now = [0; 16];
-                let bytes = insn.bytes();
-                if memory.read(insn.pc(), &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
-                    self.kill_range(insn.pc(), insn.next());
-                    fine = false;
-                }
-            }
-        }
-        self.batch = batch;
-        fine
-    }
-
-    /// Whether the page of `address` is, or has been, protected.
-    pub(crate) fn once_protected(&self, address: u64) -> bool {
-        self.once_writable.contains(&(address & !0xfff))
-    }
-
-    /// Whether any page of `start..end` is, or has been, protected.
-    pub(crate) fn once_protected_in(&self, start: u64, end: u64) -> bool {
-        self.once_writable.range(start & !0xfff..end.max(start)).next().is_some()
-    }
-
-    /// Takes note that a page has been protected.
-    pub(crate) fn protect(&mut self, page: u64, how: Protected) {
-        if self.once_writable.insert(page) {
-            // Windows that were read before may not be kept any longer.
-            self.code.clear();
-        }
-        self.protected.insert(page, how);
-    }
-
-    /// How the page of `address` has been protected against writes, if it has.
-    pub(crate) fn protection(&self, address: u64) -> Option<Protected> {
-        self.protected.get(&(address & !0xfff)).copied()
-    }
-
-    /// Whether any page is protected at present.
-    pub(crate) fn protects(&self) -> bool {
-        !self.protected.is_empty()
-    }
-
     /// Lets this system call stop before it runs from now on.
     pub(crate) fn stop_before(&self, nr: i64) {
         self.tables.store_u8(arena::SYSCALL_TABLE as usize + nr as usize, 1);
@@ -460,112 +381,6 @@ impl Space {
         for nr in [l::SYS_clone, l::SYS_clone3, l::SYS_fork, l::SYS_vfork] {
             self.stop_before(nr);
         }
-    }
-
-    /// The page may be written to again.
-    pub(crate) fn unprotect(&mut self, page: u64) {
-        self.protected.remove(&page);
-    }
-
-    /// Protected pages in `start..end`.
-    pub(crate) fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
-        self.protected.range(start & !0xfff..end.max(start)).map(|(&p, &how)| (p, how)).collect()
-    }
-
-    /// The mappings of these pages have changed: what was known about them is void.
-    pub(crate) fn unprotect_range(&mut self, start: u64, end: u64) {
-        self.protected.retain(|&p, _| p < start & !0xfff || p >= end);
-        self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
-    }
-
-    fn range_of(&self, pc: u64) -> Option<&ExecRange> {
-        self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
-    }
-
-    /// Takes over the guest's memory map. `image` reads the vDSO.
-    pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
-        self.ranges.clear();
-        self.code.clear();
-        self.trace.map_changed = true;
-        for r in regions.iter().filter(|r| r.exec) {
-            let path = r.path();
-            let vdso = r.name == b"[vdso]";
-            // All anonymous memory is one module: there may be any number of such mappings, one after the other.
-            let anonymous = path.is_none() && !vdso;
-            let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };
-            let known = self
-                .modules
-                .iter()
-                .position(|m| m.start.0 == start && m.end.0 == end && m.offset == offset && m.path == path);
-            let module = known.unwrap_or_else(|| {
-                let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);
-                self.modules.push(Module { path, image, start: GuestAddr(start), end: GuestAddr(end), offset });
-                self.modules.len() - 1
-            });
-            self.ranges.push(ExecRange {
-                start: r.start,
-                end: r.end,
-                module: module as u32,
-                volatile: r.write || r.shared,
-                shared: r.shared.then_some((r.inode, r.offset)),
-            });
-        }
-    }
-
-    /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.
-    fn module_for_vsyscall(&mut self) {
-        if self.range_of(VSYSCALL_PAGE).is_none() {
-            self.modules.push(Module {
-                path: None::<PathBuf>,
-                image: None,
-                start: GuestAddr(VSYSCALL_PAGE),
-                end: GuestAddr(VSYSCALL_PAGE + 4096),
-                offset: 0,
-            });
-            if self.boundaries.len() + 1 == self.modules.len() {
-                self.boundaries.push(Arc::new([]));
-            }
-            let module = (self.modules.len() - 1) as u32;
-            self.ranges.push(ExecRange {
-                start: VSYSCALL_PAGE,
-                end: VSYSCALL_PAGE + 4096,
-                module,
-                volatile: false,
-                shared: None,
-            });
-        }
-    }
-
-    /// Modules whose boundaries are not known yet.
-    pub(crate) fn unbounded_modules(&self) -> &[Module] {
-        &self.modules[self.boundaries.len()..]
-    }
-
-    /// Takes note of the boundaries of the first module that has none yet.
-    pub(crate) fn add_boundaries(&mut self, list: Vec<u64>) {
-        self.boundaries.push(list.into());
-    }
-
-    /// What is executable at present.
-    pub(crate) fn mapped_modules(&self) -> Vec<Module> {
-        let piece = |r: &ExecRange| {
-            let m = self.modules[r.module as usize].clone();
-            // Anonymous memory is one module, whatever of it is mapped.
-            let offset = m.offset.wrapping_add(r.start.wrapping_sub(m.start.0));
-            Module { start: GuestAddr(r.start), end: GuestAddr(r.end), offset, ..m }
-        };
-        self.ranges.iter().map(piece).collect()
-    }
-
-    /// Forgets code that was read, but not translated.
-    pub(crate) fn drop_read_code(&mut self) {
-        self.code.clear();
-    }
-
-    /// Forgets what is known about executable mappings: the next translation asks again.
-    pub(crate) fn forget_map(&mut self) {
-        self.code.clear();
-        self.ranges.clear();
     }
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
@@ -642,161 +457,5 @@ impl Space {
         }
         self.batch = batch;
         self.trans.lookup(pc)
-    }
-
-    /// Makes sure that an indirect branch to the block finds it without a stop.
-    pub(crate) fn add_landing(&mut self, id: BlockId, way: Way) {
-        let b = *self.trans.block(id);
-        let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
-        if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
-            return;
-        }
-        let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans);
-        self.commit(chunk, emitted);
-    }
-
-    /// Puts code in its place and makes its landings reachable.
-    fn commit(&mut self, chunk: usize, e: Emitted) {
-        let base = e.code.base;
-        let mut publish = Vec::with_capacity(e.landings.len());
-        for l in &e.landings {
-            let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
-            self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
-            let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
-            publish.push((tail, l.way, slot, base + l.pos as u64));
-        }
-        let c = &mut self.chunks[chunk];
-        c.host.write((base - c.guest) as usize, &e.code.buf);
-        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
-        for (tail, way, slot, landing) in publish {
-            match tail {
-                Some(t) => self.lead(t.next, landing),
-                None => self.tables.store_u64((way.table() + u64::from(slot) * 8) as usize, landing),
-            }
-        }
-    }
-
-    fn host(&self, cache: u64) -> Option<(&Chunk, usize)> {
-        self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, (cache - c.guest) as usize))
-    }
-
-    /// Whether `a` is in the code cache.
-    pub(crate) fn is_cache(&self, a: u64) -> bool {
-        self.chunks.iter().any(|c| c.contains(a))
-    }
-
-    /// The byte at a cache address.
-    pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
-        self.host(a).map(|(c, at)| c.host.u8(at))
-    }
-
-    /// Reads translated code; what lies outside the cache is left as it is.
-    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
-        if let Some((c, at)) = self.host(a)
-            && at + bytes.len() <= arena::CHUNK_SIZE as usize
-        {
-            c.host.read(at, bytes);
-        }
-    }
-
-    /// The stub whose `int3` is at `a`.
-    pub(crate) fn stub_at(&self, a: u64) -> Option<StubKind> {
-        let (c, at) = self.host(a)?;
-        if c.host.u8(at) != 0xcc || at as u64 + 5 > arena::CHUNK_SIZE {
-            return None;
-        }
-        let stub = self.trans.stubs.get(c.host.u32(at + 1) as usize)?;
-        (stub.addr == a).then_some(stub.kind)
-    }
-
-    /// Lets the branch whose field is at `site` lead to a block from now on.
-    pub(crate) fn link(&mut self, site: u64, to: BlockId) {
-        let b = *self.trans.block(to);
-        self.note_link(site, b.pc);
-        self.lead(site, b.entry);
-    }
-
-    /// Remembers a branch to code that may have to be taken back.
-    fn note_link(&mut self, site: u64, target: u64) {
-        if self.volatile(target) {
-            self.incoming.entry(target).or_default().push(site);
-        }
-    }
-
-    /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
-    fn unlink(&mut self, pc: u64) {
-        for way in [Way::Jump, Way::Return] {
-            if let Some(at) = self.landings.remove(&(way, pc))
-                && let Some((c, offset)) = self.host(at)
-            {
-                c.host.store_u8(offset, !c.host.u8(offset));
-            }
-        }
-        for site in self.incoming.remove(&pc).unwrap_or_default() {
-            let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
-            if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
-                // No room for a stub: the dead block's first byte stops it.
-                continue;
-            }
-            let id = self.trans.add_stub(StubKind::Exit { target: pc, site });
-            let c = &mut self.chunks[i];
-            let stub = c.guest + c.used;
-            self.trans.stubs[id as usize].addr = stub;
-            let mut code = vec![0xcc];
-            code.extend_from_slice(&id.to_le_bytes());
-            c.host.write(c.used as usize, &code);
-            c.used += 8;
-            c.host.store_u32((site - c.guest) as usize, stub.wrapping_sub(site + 4) as u32);
-        }
-    }
-
-    /// Lets the branch whose field is at `site` lead to cache address `target`.
-    fn lead(&mut self, site: u64, target: u64) {
-        let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { return };
-        let mut to = target;
-        if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
-            // Too far for the field: over a jump through memory, in the branch's own chunk.
-            let c = &mut self.chunks[i];
-            if c.used + 64 > arena::CHUNK_SIZE {
-                return;
-            }
-            to = c.guest + c.used;
-            let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
-            code.extend_from_slice(&target.to_le_bytes());
-            c.host.write(c.used as usize, &code);
-            c.used += 64;
-        }
-        let c = &self.chunks[i];
-        c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
-    }
-
-    /// Marks translations of `start..end` as dead: whoever gets to one stops at its first byte. Returns how many there were.
-    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
-        self.code.clear();
-        let killed = self.trans.kill_range(start, end);
-        for &id in &killed {
-            let b = *self.trans.block(id);
-            self.unlink(b.pc);
-            for at in b.ways_in() {
-                if let Some((c, at)) = self.host(at) {
-                    c.host.store_u8(at, 0xcc);
-                }
-            }
-        }
-        killed.len()
-    }
-
-    /// Lets what enters a dead block from elsewhere lead to its successor. Only while no thread can be inside the dead block's first
-    /// bytes.
-    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
-        let from = *self.trans.block(dead);
-        let to = self.trans.block(to).entry;
-        let rel = to.wrapping_sub(from.entry + 5) as i64;
-        let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
-        if let Some((c, at)) = self.host(from.entry) {
-            c.host.write(at + 1, &rel.to_le_bytes());
-            c.host.store_u8(at, 0xe9);
-        }
     }
 }

@@ -58,6 +58,6 @@ fn gungraun_counts_as_over_valgrind() {
         .output()
         .expect("the script");
     let report = String::from_utf8_lossy(&output.stdout);
-    eprintln!("{report}");
-    assert!(output.status.success(), "{report}");
+    // Who asks for it by name wants to know that it was not run.
+    assert!(output.status.success() && !report.starts_with("skipped"), "{report}");
 }

@@ -2,7 +2,8 @@
 //! kinds whose translations are longest.
 
 use super::Emitter;
-use crate::batch::{Batch, Known};
+use crate::batch::Batch;
+use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
 use crate::decode::MAX_INSNS;
 use crate::trace::{FirstLevel, TraceSettings};
@@ -10,27 +11,6 @@ use crate::tracee::Memory;
 use crate::transtab::{NO_REG, TransTab};
 
 const GUEST: u64 = 0x40_0000;
-
-/// All code lies behind the first instruction.
-struct Nothing;
-
-impl Known for Nothing {
-    fn live_in(&self, _pc: u64) -> Option<u8> {
-        None
-    }
-
-    fn begins(&self, _pc: u64) -> bool {
-        false
-    }
-
-    fn none_before(&self, _pc: u64) -> u64 {
-        u64::MAX
-    }
-
-    fn may_look_ahead(&self, _pc: u64) -> bool {
-        false
-    }
-}
 
 /// Everything that can be simulated.
 fn traced() -> TraceSettings {
@@ -63,7 +43,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
             code.extend([0x9f, 0x31, 0xc0, 0xc3]);
             let mut window = CodeCache::holding(GUEST, &code);
             let mut batch = Batch::default();
-            batch.discover(GUEST, false, &mut window.reader(&memory, &|_, _| false), &Nothing);
+            batch.discover(GUEST, false, &mut window.reader(&memory, &|_, _| false), &Untranslated(0..0));
             let mut trans = TransTab::default();
             let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0).traced(settings, false).emit();
             let b = trans.blocks[0];

@@ -138,7 +138,7 @@ impl Emitter<'_> {
 
 impl Asm {
     /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
-    fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
+    pub(super) fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
         if clock.is_none() {
             self.load_gs(to, Scratch::Clock as u32);
         }

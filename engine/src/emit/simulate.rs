@@ -245,17 +245,10 @@ impl Emitter<'_> {
     /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
     fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
         let clock = self.clock();
-        let c = &mut self.out.code;
-        match clock {
-            Some(r) if before == 0 => return r,
-            Some(r) => c.lea_disp(free, r, -(before as i32)),
-            None => {
-                c.load_gs(free, Scratch::Clock as u32);
-                if before > 0 {
-                    c.lea_disp(free, free, -(before as i32));
-                }
-            }
+        if let Some(r) = clock.filter(|_| before == 0) {
+            return r;
         }
+        self.out.code.time(free, clock, before);
         free
     }
 

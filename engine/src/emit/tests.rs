@@ -6,30 +6,11 @@ use std::fmt::Write as _;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::Emitter;
-use crate::batch::{Batch, Known};
+use crate::batch::Batch;
+use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
 use crate::tracee::Memory;
 use crate::transtab::TransTab;
-
-struct Nothing;
-
-impl Known for Nothing {
-    fn live_in(&self, _pc: u64) -> Option<u8> {
-        None
-    }
-
-    fn begins(&self, _pc: u64) -> bool {
-        false
-    }
-
-    fn none_before(&self, pc: u64) -> u64 {
-        pc + 1
-    }
-
-    fn may_look_ahead(&self, pc: u64) -> bool {
-        (GUEST..GUEST + 0x1000).contains(&pc)
-    }
-}
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -56,7 +37,7 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         window
     });
     let mut batch = Batch::default();
-    batch.discover(pc, true, &mut cache_of_code.reader(&memory, &|_, _| false), &Nothing);
+    batch.discover(pc, true, &mut cache_of_code.reader(&memory, &|_, _| false), &Untranslated(GUEST..GUEST + 0x1000));
     let mut trans = TransTab::default();
     let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
     let mut out = String::new();

@@ -71,7 +71,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.op_reg(0x01, RAX, RBX);
     c.store_gs(Scratch::WalkReturn as u32, RAX);
     c.load32(R10, RBX, 4); // r10: how many are left
-    c.lea_disp(RBX, RBX, -8);
+    c.lea_disp(RBX, RBX, 8 - 16); // behind the two words, and back by a member, since the loop begins with the next one
     let member = c.pos();
     c.lea_disp(RBX, RBX, 16); // rbx: what describes it
     c.load_gs(RDI, Scratch::Clock as u32);

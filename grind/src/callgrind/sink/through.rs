@@ -75,7 +75,7 @@ fn touch(simulated: &mut Simulated, t: &mut Thread, site: u32, addr: u64, size: 
 }
 
 /// Calls `each` for every access of a repeated instruction, in program order: whether it is at \[rdi\], and its address.
-fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64)) {
+pub(super) fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64)) {
     let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
     let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
     let [count, mut from, mut to, left, from_after, to_after] =

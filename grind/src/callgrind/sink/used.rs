@@ -13,10 +13,11 @@ use cg_calls::{Calls, Standing};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
-use grind_engine::trace::{Done, SiteKind, Special, Target};
+use grind_engine::trace::{Done, SiteKind, Special};
 
 use super::process::{Kind, NOTHING, Process, Thread, word};
 use super::simulated::{repeated, told as tell};
+use super::through::elements;
 use super::{Catalogue, Space};
 use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::desk::Statistics;
@@ -598,25 +599,11 @@ impl Process {
         kind: SiteKind,
         record: &[u32],
     ) {
-        let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
-        let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
-        let [count, mut from, mut to, left, from_after, to_after] =
-            [1, 3, 5, 7, 9, 11].map(|n| word(record[n], record[n + 1]) & mask);
-        let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)) as i64;
-        let step = if down < 0 { u64::from(size).wrapping_neg() } else { size.into() };
-        let target_is = target != Target::Unused;
-        let order: Vec<bool> = [(target_is && target_first, true), (source, false), (target_is && !target_first, true)]
-            .into_iter()
-            .filter_map(|(is, at_target)| is.then_some(at_target))
-            .collect();
-        for _ in 0..count.wrapping_sub(left) & mask {
-            for &at_target in &order {
-                let (site, addr) = if at_target { (number + 2, to) } else { (number + 1, from) };
-                self.access(used, t, catalogue, site, addr, size.into(), 1);
-            }
-            from = from.wrapping_add(step) & mask;
-            to = to.wrapping_add(step) & mask;
-        }
+        let SiteKind::Repeated { size, .. } = kind else { return };
+        elements(kind, record, |at_target, addr| {
+            let site = number + 1 + u32::from(at_target);
+            self.access(used, t, catalogue, site, addr, size.into(), 1);
+        });
     }
 
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.

@@ -1,0 +1,166 @@
+//! Translations in their places: how emitted code gets into the cache and becomes reachable, how branches are made to lead to
+//! it and are taken back. Other threads may be running all of it meanwhile, so every change of code that has been there is
+//! one indivisible store.
+
+use super::{Chunk, Space, Tail};
+use crate::arena;
+use crate::emit::{self, Emitted};
+use crate::transtab::{BlockId, StubKind, Way};
+
+impl Space {
+    /// Makes sure that an indirect branch to the block finds it without a stop.
+    pub(crate) fn add_landing(&mut self, id: BlockId, way: Way) {
+        let b = *self.trans.block(id);
+        let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
+        if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
+            return;
+        }
+        let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans);
+        self.commit(chunk, emitted);
+    }
+
+    /// Puts code in its place and makes its landings reachable.
+    pub(super) fn commit(&mut self, chunk: usize, e: Emitted) {
+        let base = e.code.base;
+        let mut publish = Vec::with_capacity(e.landings.len());
+        for l in &e.landings {
+            let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
+            self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
+            let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
+            publish.push((tail, l.way, slot, base + l.pos as u64));
+        }
+        let c = &mut self.chunks[chunk];
+        c.host.write((base - c.guest) as usize, &e.code.buf);
+        c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
+        for (tail, way, slot, landing) in publish {
+            match tail {
+                Some(t) => self.lead(t.next, landing),
+                None => self.tables.store_u64((way.table() + u64::from(slot) * 8) as usize, landing),
+            }
+        }
+    }
+
+    pub(super) fn host(&self, cache: u64) -> Option<(&Chunk, usize)> {
+        self.chunks.iter().find(|c| c.contains(cache)).map(|c| (c, (cache - c.guest) as usize))
+    }
+
+    /// Whether `a` is in the code cache.
+    pub(crate) fn is_cache(&self, a: u64) -> bool {
+        self.chunks.iter().any(|c| c.contains(a))
+    }
+
+    /// The byte at a cache address.
+    pub(crate) fn cache_byte(&self, a: u64) -> Option<u8> {
+        self.host(a).map(|(c, at)| c.host.u8(at))
+    }
+
+    /// Reads translated code; what lies outside the cache is left as it is.
+    pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
+        if let Some((c, at)) = self.host(a)
+            && at + bytes.len() <= arena::CHUNK_SIZE as usize
+        {
+            c.host.read(at, bytes);
+        }
+    }
+
+    /// The stub whose `int3` is at `a`.
+    pub(crate) fn stub_at(&self, a: u64) -> Option<StubKind> {
+        let (c, at) = self.host(a)?;
+        if c.host.u8(at) != 0xcc || at as u64 + 5 > arena::CHUNK_SIZE {
+            return None;
+        }
+        let stub = self.trans.stubs.get(c.host.u32(at + 1) as usize)?;
+        (stub.addr == a).then_some(stub.kind)
+    }
+
+    /// Lets the branch whose field is at `site` lead to a block from now on.
+    pub(crate) fn link(&mut self, site: u64, to: BlockId) {
+        let b = *self.trans.block(to);
+        self.note_link(site, b.pc);
+        self.lead(site, b.entry);
+    }
+
+    /// Remembers a branch to code that may have to be taken back.
+    pub(super) fn note_link(&mut self, site: u64, target: u64) {
+        if self.volatile(target) {
+            self.incoming.entry(target).or_default().push(site);
+        }
+    }
+
+    /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
+    pub(super) fn unlink(&mut self, pc: u64) {
+        for way in [Way::Jump, Way::Return] {
+            if let Some(at) = self.landings.remove(&(way, pc))
+                && let Some((c, offset)) = self.host(at)
+            {
+                c.host.store_u8(offset, !c.host.u8(offset));
+            }
+        }
+        for site in self.incoming.remove(&pc).unwrap_or_default() {
+            let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
+            if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
+                // No room for a stub: the dead block's first byte stops it.
+                continue;
+            }
+            let id = self.trans.add_stub(StubKind::Exit { target: pc, site });
+            let c = &mut self.chunks[i];
+            let stub = c.guest + c.used;
+            self.trans.stubs[id as usize].addr = stub;
+            let mut code = vec![0xcc];
+            code.extend_from_slice(&id.to_le_bytes());
+            c.host.write(c.used as usize, &code);
+            c.used += 8;
+            c.host.store_u32((site - c.guest) as usize, stub.wrapping_sub(site + 4) as u32);
+        }
+    }
+
+    /// Lets the branch whose field is at `site` lead to cache address `target`.
+    pub(super) fn lead(&mut self, site: u64, target: u64) {
+        let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { return };
+        let mut to = target;
+        if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
+            // Too far for the field: over a jump through memory, in the branch's own chunk.
+            let c = &mut self.chunks[i];
+            if c.used + 64 > arena::CHUNK_SIZE {
+                return;
+            }
+            to = c.guest + c.used;
+            let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
+            code.extend_from_slice(&target.to_le_bytes());
+            c.host.write(c.used as usize, &code);
+            c.used += 64;
+        }
+        let c = &self.chunks[i];
+        c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
+    }
+
+    /// Marks translations of `start..end` as dead: whoever gets to one stops at its first byte. Returns how many there were.
+    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
+        self.code.clear();
+        let killed = self.trans.kill_range(start, end);
+        for &id in &killed {
+            let b = *self.trans.block(id);
+            self.unlink(b.pc);
+            for at in b.ways_in() {
+                if let Some((c, at)) = self.host(at) {
+                    c.host.store_u8(at, 0xcc);
+                }
+            }
+        }
+        killed.len()
+    }
+
+    /// Lets what enters a dead block from elsewhere lead to its successor. Only while no thread can be inside the dead block's first
+    /// bytes.
+    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
+        let from = *self.trans.block(dead);
+        let to = self.trans.block(to).entry;
+        let rel = to.wrapping_sub(from.entry + 5) as i64;
+        let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
+        if let Some((c, at)) = self.host(from.entry) {
+            c.host.write(at + 1, &rel.to_le_bytes());
+            c.host.store_u8(at, 0xe9);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What is known of the guest's memory: what is executable, the modules that it belongs to, and pages whose code may change
+//! without a system call, which are protected against writes once they have been translated. What is known is void as soon
+//! as mappings change; whoever changes them says so here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{ExecRange, Protected, Space};
+use crate::addr::GuestAddr;
+use crate::api::Module;
+use crate::code_reader::VSYSCALL_PAGE;
+use crate::maps::Region;
+use crate::tracee::Memory;
+
+impl Space {
+    /// Whether `pc` is in executable memory, as far as is known.
+    pub(crate) fn executable(&self, pc: u64) -> bool {
+        pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
+    }
+
+    /// Addresses of executable memory that no chunk is near.
+    pub(crate) fn out_of_reach(&self) -> Vec<u64> {
+        self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()
+    }
+
+    /// Whether any of `start..end` is executable memory, as far as is known.
+    pub(crate) fn executable_in(&self, start: u64, end: u64) -> bool {
+        self.ranges.iter().any(|r| start < r.end && r.start < end)
+    }
+
+    /// Whether code at `pc` may change without a system call.
+    pub(crate) fn volatile(&self, pc: u64) -> bool {
+        self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))
+    }
+
+    /// Pages that the last translation took volatile code from and that are not protected yet, with the file and offset
+    /// that they show if they are shared.
+    pub(crate) fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
+        let pages = std::mem::take(&mut self.fresh);
+        pages
+            .into_iter()
+            .filter(|p| self.volatile(*p) && !self.protected.contains_key(p))
+            .map(|p| (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p - r.start)))))
+            .collect()
+    }
+
+    /// Whether the last translation still is what the guest's memory says. What is not, is dead afterwards.
+    pub(crate) fn still_true(&mut self, memory: &Memory) -> bool {
+        let batch = std::mem::take(&mut self.batch);
+        let mut fine = true;
+        for b in &batch.blocks {
+            for insn in batch.insns_of(b) {
+                let mut now = [0; 16];
+                let bytes = insn.bytes();
+                if memory.read(insn.pc(), &mut now[..bytes.len()]) != bytes.len() || now[..bytes.len()] != *bytes {
+                    self.kill_range(insn.pc(), insn.next());
+                    fine = false;
+                }
+            }
+        }
+        self.batch = batch;
+        fine
+    }
+
+    /// Whether the page of `address` is, or has been, protected.
+    pub(crate) fn once_protected(&self, address: u64) -> bool {
+        self.once_writable.contains(&(address & !0xfff))
+    }
+
+    /// Whether any page of `start..end` is, or has been, protected.
+    pub(crate) fn once_protected_in(&self, start: u64, end: u64) -> bool {
+        self.once_writable.range(start & !0xfff..end.max(start)).next().is_some()
+    }
+
+    /// Takes note that a page has been protected.
+    pub(crate) fn protect(&mut self, page: u64, how: Protected) {
+        if self.once_writable.insert(page) {
+            // Windows that were read before may not be kept any longer.
+            self.code.clear();
+        }
+        self.protected.insert(page, how);
+    }
+
+    /// How the page of `address` has been protected against writes, if it has.
+    pub(crate) fn protection(&self, address: u64) -> Option<Protected> {
+        self.protected.get(&(address & !0xfff)).copied()
+    }
+
+    /// Whether any page is protected at present.
+    pub(crate) fn protects(&self) -> bool {
+        !self.protected.is_empty()
+    }
+
+    /// The page may be written to again.
+    pub(crate) fn unprotect(&mut self, page: u64) {
+        self.protected.remove(&page);
+    }
+
+    /// Protected pages in `start..end`.
+    pub(crate) fn protected_in(&self, start: u64, end: u64) -> Vec<(u64, Protected)> {
+        self.protected.range(start & !0xfff..end.max(start)).map(|(&p, &how)| (p, how)).collect()
+    }
+
+    /// The mappings of these pages have changed: what was known about them is void.
+    pub(crate) fn unprotect_range(&mut self, start: u64, end: u64) {
+        self.protected.retain(|&p, _| p < start & !0xfff || p >= end);
+        self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
+    }
+
+    pub(super) fn range_of(&self, pc: u64) -> Option<&ExecRange> {
+        self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
+    }
+
+    /// Takes over the guest's memory map. `image` reads the vDSO.
+    pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
+        self.ranges.clear();
+        self.code.clear();
+        self.trace.map_changed = true;
+        for r in regions.iter().filter(|r| r.exec) {
+            let path = r.path();
+            let vdso = r.name == b"[vdso]";
+            // All anonymous memory is one module: there may be any number of such mappings, one after the other.
+            let anonymous = path.is_none() && !vdso;
+            let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };
+            let known = self
+                .modules
+                .iter()
+                .position(|m| m.start.0 == start && m.end.0 == end && m.offset == offset && m.path == path);
+            let module = known.unwrap_or_else(|| {
+                let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);
+                self.modules.push(Module { path, image, start: GuestAddr(start), end: GuestAddr(end), offset });
+                self.modules.len() - 1
+            });
+            self.ranges.push(ExecRange {
+                start: r.start,
+                end: r.end,
+                module: module as u32,
+                volatile: r.write || r.shared,
+                shared: r.shared.then_some((r.inode, r.offset)),
+            });
+        }
+    }
+
+    /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.
+    pub(super) fn module_for_vsyscall(&mut self) {
+        if self.range_of(VSYSCALL_PAGE).is_none() {
+            self.modules.push(Module {
+                path: None::<PathBuf>,
+                image: None,
+                start: GuestAddr(VSYSCALL_PAGE),
+                end: GuestAddr(VSYSCALL_PAGE + 4096),
+                offset: 0,
+            });
+            if self.boundaries.len() + 1 == self.modules.len() {
+                self.boundaries.push(Arc::new([]));
+            }
+            let module = (self.modules.len() - 1) as u32;
+            self.ranges.push(ExecRange {
+                start: VSYSCALL_PAGE,
+                end: VSYSCALL_PAGE + 4096,
+                module,
+                volatile: false,
+                shared: None,
+            });
+        }
+    }
+
+    /// Modules whose boundaries are not known yet.
+    pub(crate) fn unbounded_modules(&self) -> &[Module] {
+        &self.modules[self.boundaries.len()..]
+    }
+
+    /// Takes note of the boundaries of the first module that has none yet.
+    pub(crate) fn add_boundaries(&mut self, list: Vec<u64>) {
+        self.boundaries.push(list.into());
+    }
+
+    /// What is executable at present.
+    pub(crate) fn mapped_modules(&self) -> Vec<Module> {
+        let piece = |r: &ExecRange| {
+            let m = self.modules[r.module as usize].clone();
+            // Anonymous memory is one module, whatever of it is mapped.
+            let offset = m.offset.wrapping_add(r.start.wrapping_sub(m.start.0));
+            Module { start: GuestAddr(r.start), end: GuestAddr(r.end), offset, ..m }
+        };
+        self.ranges.iter().map(piece).collect()
+    }
+
+    /// Forgets code that was read, but not translated.
+    pub(crate) fn drop_read_code(&mut self) {
+        self.code.clear();
+    }
+
+    /// Forgets what is known about executable mappings: the next translation asks again.
+    pub(crate) fn forget_map(&mut self) {
+        self.code.clear();
+        self.ranges.clear();
+    }
+}
