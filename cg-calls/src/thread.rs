@@ -15,11 +15,13 @@
 
 mod costs;
 mod express;
+mod followed;
 mod frames;
 mod late;
 mod wide;
 
 pub use express::{Step, StepKind};
+pub use followed::{Again, Here, Made, Settled, Shown};
 pub use late::{ArcId, Changes, RootChange, Spot, Standing};
 pub use wide::{Packed, Places as PackedPlaces};
 
@@ -153,6 +155,7 @@ pub struct Calls {
     counting: bool,
     outer: Vec<Outer>,
     requests: VecDeque<Request>,
+    followed: followed::Followed,
     /// The arc of the call that the last dump request belongs to: it counts in the part after the dump.
     carried: u32,
     /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
@@ -192,6 +195,7 @@ impl Calls {
             counting: false,
             outer: Vec::new(),
             requests: VecDeque::new(),
+            followed: followed::Followed::default(),
             carried: NONE,
             roots: None,
             config,
@@ -270,7 +274,9 @@ impl Calls {
     ) -> bool {
         self.check(code, site);
         if self.quiet.knows(site, target) && !self.config.collect_jumps {
-            self.unwind(sp, now);
+            if self.unwind(sp, now) == 0 {
+                self.followed.settled = Some(Settled::Nothing);
+            }
             return self.wanted();
         }
         let from = self.sites.get(code, site).place;

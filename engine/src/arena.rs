@@ -60,6 +60,24 @@ pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
     (TRACE_BUFFER + number * TRACE_STRIDE, TRACE_BUFFER + (number + 1) % TRACE_SEGMENTS * TRACE_STRIDE)
 }
 
+/// Offset of the frames of calls that are followed, where nothing is simulated: at first one that only the sink can pop.
+/// Behind their end is a page that cannot be written.
+pub(crate) const FRAMES: u64 = TRACE_AREA;
+/// Bytes of a frame: stack pointer, total at entry, where its return is dealt with, number of its route.
+pub(crate) const FRAME: u64 = 32;
+/// Offsets in a frame.
+pub(crate) const FRAME_ENTERED: u64 = 8;
+/// The same.
+pub(crate) const FRAME_RETURN: u64 = 16;
+/// The same.
+pub(crate) const FRAME_ROUTE: u64 = 24;
+/// Bytes of all frames: twice the window.
+pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * crate::follow::WINDOW as u64;
+/// Offset of the numbers of calls of each function that are going on.
+pub(crate) const ACTIVE: u64 = FRAMES + FRAMES_SIZE + 4096;
+/// Functions that there is room for.
+pub(crate) const MOST_FUNCTIONS: u32 = 1 << 20;
+
 /// Offset of a thread's table of contexts: for the low bits of each, its number and what gs must be in it (0: not known).
 pub(crate) const CONTEXT_TABLE: u64 = SLOT_SIZE - (16 << 10);
 /// Entries of that table, of 16 bytes.
@@ -137,6 +155,12 @@ pub(crate) enum Scratch {
     ContextStops = 1048,
     /// One more than [`Scratch::Clock`] at the last change of context; 0: there has been none.
     ContextTime = 1056,
+    /// Offset from gs of the innermost frame of the calls that are followed.
+    TopFrame = 1064,
+    /// Instructions that the thread has executed, as far as calls are concerned.
+    Total = 1072,
+    /// The site of the return that is under way.
+    Returning = 1080,
 }
 
 /// The target of an indirect jump or call while it is looked up.
@@ -159,7 +183,13 @@ pub(crate) const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;
 /// Entries in each of the two.
 pub(crate) const IBL_ENTRIES: u64 = 1 << 16;
 /// Bytes of all tables.
-pub(crate) const TABLES_SIZE: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
+pub(crate) const TABLES_SIZE: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
+/// Offset of tables of the targets of single branches, where calls are followed.
+pub(crate) const TARGET_TABLES: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
+/// Bytes of such a table.
+pub(crate) const TARGET_TABLE: u64 = 256 * 8;
+/// The most of them.
+pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
 
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
@@ -171,4 +201,5 @@ const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(TRACE_BUFFER + TRACE_ALL <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
+const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= TRACE_BUFFER && FRAMES_SIZE.is_multiple_of(4096));
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

@@ -56,6 +56,9 @@ pub(crate) struct Batch {
     least: u32,
     /// The likeliest of the blocks that were left for later: as a rule, both ways out of the last one that was found.
     left: Vec<u64>,
+    /// Code that is called and belongs to another standing: which flags are live there.
+    called: Vec<(u64, u8)>,
+    ahead: Vec<Insn>,
 }
 
 impl Default for Batch {
@@ -67,6 +70,8 @@ impl Default for Batch {
             index: Index::default(),
             least: LEAST,
             left: Vec::new(),
+            called: Vec::new(),
+            ahead: Vec::new(),
         }
     }
 }
@@ -83,6 +88,14 @@ pub(crate) trait Known {
     /// The first boundary of functions or sections in `start..end`.
     fn boundary_in(&self, _start: u64, _end: u64) -> Option<u64> {
         None
+    }
+    /// Whether a jump from one address to another leads to code of the same standing.
+    fn stays(&self, _from: u64, _to: u64) -> bool {
+        true
+    }
+    /// Whether calls lead to code of the same standing.
+    fn calls_stay(&self) -> bool {
+        true
     }
     /// How many conditional branches a block may go on behind.
     fn through(&self) -> usize {
@@ -162,6 +175,7 @@ impl Batch {
         self.index.clear();
         let expected = self.left.contains(&pc);
         self.left.clear();
+        self.called.clear();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
         let mut candidate = |pc, likely, return_site| {
@@ -221,21 +235,51 @@ impl Batch {
                 let insn = self.insns[i];
                 if insn.class == Class::Jcc {
                     let (on, taken) = likelihoods(&insn);
-                    self.queue.push(candidate(insn.target(), scale(likely, taken), false));
+                    if known.stays(insn.pc(), insn.target()) {
+                        self.queue.push(candidate(insn.target(), scale(likely, taken), false));
+                    }
                     likely = scale(likely, on);
                 }
             }
             let (on, taken) = likelihoods(&last);
             let scaled = |share: u32| scale(likely, share);
-            if class.goes_on() {
-                let returns = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
-                self.queue.push(candidate(last.next(), scaled(on), returns));
+            let calls = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
+            if class.goes_on() && (calls || known.stays(last.pc(), last.next())) {
+                // Where calls are followed, whoever returns has not looked for a landing.
+                self.queue.push(candidate(last.next(), scaled(on), calls && known.calls_stay()));
             }
-            if matches!(class, Class::Jcc | Class::Loop | Class::Jmp | Class::Call) {
+            let stays = match class {
+                Class::Call => known.calls_stay(),
+                Class::Jcc | Class::Loop | Class::Jmp => known.stays(last.pc(), last.target()),
+                _ => false,
+            };
+            if stays {
                 self.queue.push(candidate(last.target(), scaled(taken), false));
+            }
+            if class == Class::Call && !stays {
+                self.look_at(last.target(), masked, reader);
             }
         }
         self.settle_flags(known);
+    }
+
+    /// Takes note of the flags that are live at `pc`, which is called, as far as its first instructions tell.
+    fn look_at(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>) {
+        if self.called.iter().any(|(at, _)| *at == pc) {
+            return;
+        }
+        self.ahead.clear();
+        decode::decode_block(reader, pc, masked, 0, |at| at >= pc + 64, &mut self.ahead);
+        let mut live = STATUS;
+        for insn in self.ahead.iter().rev() {
+            live = live & !insn.kills | insn.reads;
+        }
+        self.called.push((pc, live));
+    }
+
+    /// The flags that are live where a call leads that this batch has seen.
+    pub(crate) fn live_at_call(&self, pc: u64) -> u8 {
+        self.called.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
     }
 
     /// The block that `at` lies in.
@@ -296,6 +340,7 @@ impl Batch {
     fn live_out(&self, b: &Found, known: &impl Known) -> u8 {
         let last = self.insns[b.first + b.n - 1];
         match last.class {
+            Class::Call if !known.calls_stay() => self.live_at_call(last.target()),
             Class::Jmp | Class::Call => self.live_in(last.target(), known),
             Class::Jcc | Class::Loop => self.live_in(last.target(), known) | self.live_in(last.next(), known),
             c if !c.ends_block() => self.live_in(last.next(), known),

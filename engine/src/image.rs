@@ -187,7 +187,8 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, arena::TABLES_SIZE)?;
+    let used = arena::TARGET_TABLES + arena::TARGET_TABLE * u64::from(space.trans.follow.tables);
+    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, used)?;
     let mut chunks = Vec::new();
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;

@@ -27,6 +27,7 @@ pub mod addr;
 pub mod api;
 pub mod cpuid;
 pub mod error;
+pub mod follow;
 pub mod trace;
 
 pub use api::*;

@@ -115,6 +115,13 @@ impl SharedMemory {
         u32::from_le_bytes(b)
     }
 
+    /// Reads 8 bytes, which nobody is changing.
+    pub(crate) fn u64(&self, offset: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.read(offset, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
     /// Reads one byte.
     pub(crate) fn u8(&self, offset: usize) -> u8 {
         let mut b = [0];

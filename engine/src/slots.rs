@@ -11,6 +11,7 @@ use std::sync::Arc;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
+use crate::follow::{Calls, Frame, NO_ROUTE, WINDOW};
 use crate::level1::Words;
 use crate::shared_memory::{SharedMemory, read_words};
 use crate::trace::FirstLevel;
@@ -61,6 +62,19 @@ impl Segment {
             }
         }
     }
+}
+
+/// Words of a frame as emitted code has it.
+fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> [u64; 4] {
+    let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
+    [frame.sp, frame.entered, if at == 0 { odd } else { at }, u64::from(frame.route)]
+}
+
+/// All that is in the window of `calls`, below them a frame that only the sink can pop.
+fn window_words(calls: &Calls, returns: &[u64], odd: u64) -> Vec<u64> {
+    let bottom = Frame { sp: u64::MAX, entered: 0, route: NO_ROUTE };
+    debug_assert!(calls.frames.len() <= WINDOW);
+    std::iter::once(&bottom).chain(&calls.frames).flat_map(|f| frame_words(f, returns, odd)).collect()
 }
 
 impl SlotPool {
@@ -304,6 +318,35 @@ impl SlotPool {
             self.file.write_all_at(&bytes, to + at)?;
         }
         Ok(())
+    }
+
+    /// What emitted code knows of the calls of the thread on a slot.
+    pub(crate) fn calls(&self, id: SlotId) -> Calls {
+        let top = self.scratch(id, Scratch::TopFrame).saturating_sub(arena::FRAMES) / arena::FRAME;
+        let n = top.min(arena::FRAMES_SIZE / arena::FRAME - 1) as usize;
+        let mut bytes = vec![0; n * arena::FRAME as usize];
+        let at = u64::from(id.0) * arena::SLOT_SIZE + arena::FRAMES + arena::FRAME;
+        let _ = self.file.read_exact_at(&mut bytes, at);
+        let frames = bytes.as_chunks::<8>().0.as_chunks::<4>().0;
+        let frame = |w: &[[u8; 8]; 4]| Frame {
+            sp: u64::from_le_bytes(w[0]),
+            entered: u64::from_le_bytes(w[1]),
+            route: u64::from_le_bytes(w[3]) as u32,
+        };
+        let total = self.scratch(id, Scratch::Total);
+        Calls { total, frames: frames.iter().map(frame).collect(), active: Vec::new() }
+    }
+
+    /// Lets emitted code go on with these calls. `returns`: where returns of routes are dealt with; `odd`: where others are.
+    pub(crate) fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
+        let _ = self.set_words(id, arena::FRAMES, &window_words(calls, returns, odd));
+        let top = arena::FRAMES + arena::FRAME * calls.frames.len() as u64;
+        let _ = self.set_words(id, Scratch::TopFrame as u64, &[top, calls.total]);
+        for &(function, n) in &calls.active {
+            if function < arena::MOST_FUNCTIONS {
+                let _ = self.set_words(id, arena::ACTIVE + 8 * u64::from(function), &[n]);
+            }
+        }
     }
 
     /// Writes constants to a slot.

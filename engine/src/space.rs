@@ -3,9 +3,12 @@
 //! puts code in its place and joins it. Processes that forked share a space until one of them changes its executable
 //! mappings. Code once written stays where it is, since other threads may be running it.
 
+mod follow;
 mod link;
 mod map;
 mod renew;
+
+pub(crate) use follow::Chain;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +19,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
+use crate::follow::StandingId;
 use crate::emit::{Emitter, walk};
 use crate::hash::Map;
 use crate::shared_memory::SharedMemory;
@@ -86,6 +90,10 @@ pub(crate) struct Protected {
 }
 
 struct Outside<'a> {
+    standing: StandingId,
+    /// Calls lead to other standings.
+    followed: bool,
+    crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
@@ -96,15 +104,15 @@ struct Outside<'a> {
 
 impl Known for Outside<'_> {
     fn live_in(&self, pc: u64) -> Option<u8> {
-        self.trans.lookup(pc).map(|id| self.trans.block(id).live_in)
+        self.trans.lookup(pc, self.standing).map(|id| self.trans.block(id).live_in)
     }
 
     fn begins(&self, pc: u64) -> bool {
-        self.trans.begins(pc)
+        self.trans.begins(pc, self.standing)
     }
 
     fn none_before(&self, pc: u64) -> u64 {
-        self.trans.next_begin(pc)
+        self.trans.next_begin(pc, self.standing)
     }
 
     fn through(&self) -> usize {
@@ -115,6 +123,14 @@ impl Known for Outside<'_> {
         let range = self.ranges.iter().find(|r| start >= r.start && start < r.end)?;
         let list = self.boundaries.get(range.module as usize)?;
         list.get(list.partition_point(|b| *b < start)).copied().filter(|b| *b < end)
+    }
+
+    fn stays(&self, from: u64, to: u64) -> bool {
+        !self.followed || !(self.crosses)(from, to)
+    }
+
+    fn calls_stay(&self) -> bool {
+        !self.followed
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
@@ -162,7 +178,7 @@ pub(crate) struct Space {
     /// The lowest byte of what the landing for this guest address compares with.
     landings: Map<(Way, u64), u64>,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
-    incoming: Map<u64, Vec<u64>>,
+    incoming: Map<(u64, StandingId), Vec<u64>>,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
     pub(crate) far: bool,
@@ -266,6 +282,11 @@ impl Space {
                 stop.extend_from_slice(&id.to_le_bytes());
                 chunk.host.write(at as usize, &stop);
             }
+            let id = self.trans.add_stub(StubKind::Return { in_rcx: false });
+            self.trans.stubs[id as usize].addr = guest + follow::ODD_RETURN;
+            let mut stop = vec![0xcc];
+            stop.extend_from_slice(&id.to_le_bytes());
+            chunk.host.write(follow::ODD_RETURN as usize, &stop);
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
             chunk.used = renew::FIRST_USED;
             self.empty_tables();
@@ -385,7 +406,7 @@ impl Space {
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
-    pub(crate) fn translate(&mut self, pc: u64, memory: &Memory) -> Option<BlockId> {
+    pub(crate) fn translate(&mut self, pc: u64, standing: StandingId, memory: &Memory) -> Option<BlockId> {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
@@ -396,7 +417,22 @@ impl Space {
         let mut batch = std::mem::take(&mut self.batch);
         let settings = self.trace.settings;
         let simulated = settings.fetches.is_some() || settings.data() || settings.branches;
+        let ranges = &self.ranges;
+        let boundaries = &self.boundaries;
+        let crosses = |from: u64, to: u64| {
+            let Some(r) = ranges.iter().find(|r| from >= r.start && from < r.end) else { return true };
+            if to < r.start || to >= r.end {
+                return true;
+            }
+            let Some(list) = boundaries.get(r.module as usize) else { return false };
+            let place = |pc: u64| list.partition_point(|b| *b <= pc);
+            let to_place = place(to);
+            to_place != place(from) || to_place > 0 && list[to_place - 1] == to
+        };
         let outside = Outside {
+            standing,
+            followed: settings.followed(),
+            crosses: &crosses,
             trans: &self.trans,
             ranges: &self.ranges,
             boundaries: &self.boundaries,
@@ -419,7 +455,6 @@ impl Space {
                     }
                 }
             }
-            let ranges = &self.ranges;
             let last = Cell::new((0, 0, 0));
             let module_of = |pc: u64| {
                 let (start, end, module) = last.get();
@@ -430,17 +465,6 @@ impl Space {
                 last.set((r.start, r.end, r.module));
                 r.module
             };
-            let boundaries = &self.boundaries;
-            let crosses = |from: u64, to: u64| {
-                let Some(r) = ranges.iter().find(|r| from >= r.start && from < r.end) else { return true };
-                if to < r.start || to >= r.end {
-                    return true;
-                }
-                let Some(list) = boundaries.get(r.module as usize) else { return false };
-                let place = |pc: u64| list.partition_point(|b| *b <= pc);
-                let to_place = place(to);
-                to_place != place(from) || to_place > 0 && list[to_place - 1] == to
-            };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let flows = !self.volatile(pc) && !self.trace.settings.any();
@@ -448,14 +472,15 @@ impl Space {
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
+                .standing(standing)
                 .bounded(&crosses, !any_volatile)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
-                self.note_link(base + pos as u64, target);
+                self.note_link(base + pos as u64, target, standing);
             }
             self.commit(chunk, emitted);
         }
         self.batch = batch;
-        self.trans.lookup(pc)
+        self.trans.lookup(pc, standing)
     }
 }

@@ -5,6 +5,7 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
+use crate::follow::{Book, Calls, Counts, Outcome, Standing};
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
 use crate::slots::Segment;
@@ -48,6 +50,11 @@ impl TraceSettings {
         self.fetches.is_some() || self.data() || self.branches || self.calls.is_some() || self.system_calls
     }
 
+    /// Whether emitted code follows calls.
+    pub(crate) fn followed(&self) -> bool {
+        self.calls.is_some_and(|c| c.followed)
+    }
+
     /// Whether data accesses are followed.
     pub(crate) fn data(&self) -> bool {
         self.accesses.is_some() || self.every.is_some()
@@ -70,6 +77,8 @@ pub struct EveryAccess {
 /// transfer of control that ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTrace {
+    /// Emitted code follows calls by itself as far as it can (see [`crate::follow`]), and tells nothing.
+    pub followed: bool,
     /// Every direct jump, and every conditional one that is taken, is recorded too.
     pub jumps: bool,
 }
@@ -401,6 +410,32 @@ pub trait Sink: Send {
     fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
     /// A thread begins to record (again), or ceases to; a new one is announced like this, the first of a process is not.
     fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
+    /// What emitted code has done about calls of a thread since it was told how to go on (only with [`CallTrace::followed`], as
+    /// all that follows).
+    fn caught_up(&mut self, _pid: i32, _tid: i32, _book: &Book, _calls: &Calls) {}
+    /// What emitted code shall go on with; `made` is the number of the route of the call that was decided on last, if it is
+    /// one. `None`: the process is not known.
+    fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>) -> Option<Calls> {
+        None
+    }
+    /// The thread runs code at `pc`, not because of a transfer: in which standing? `None`: the process is not known.
+    fn runs(&mut self, _pid: i32, _tid: i32, _book: &Book, _pc: u64) -> Option<Standing> {
+        None
+    }
+    /// The site `told` transfers control to `target`; `sp` is the stack pointer there.
+    fn transfer(
+        &mut self,
+        _pid: i32,
+        _tid: i32,
+        _book: &Book,
+        _told: u32,
+        _target: u64,
+        _sp: u64,
+    ) -> Option<Outcome> {
+        None
+    }
+    /// What a thread has executed and called since this was told last.
+    fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.
@@ -434,7 +469,21 @@ enum Message {
 pub(crate) struct Feed {
     to: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
+    /// The sink itself, where it is asked at stops.
+    here: Option<RefCell<Here>>,
     spaces: u32,
+}
+
+/// A sink on the engine's own thread.
+struct Here {
+    sink: Box<dyn Sink>,
+    buffer: Vec<u32>,
+}
+
+impl std::fmt::Debug for Here {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Here").finish_non_exhaustive()
+    }
 }
 
 impl Feed {
@@ -442,10 +491,25 @@ impl Feed {
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from))?;
-        Ok(Self { to: Some(to), thread: Some(thread), spaces: 0 })
+        Ok(Self { to: Some(to), thread: Some(thread), here: None, spaces: 0 })
+    }
+
+    /// The sink stays here: it is asked at stops.
+    pub(crate) fn at_hand(sink: Box<dyn Sink>) -> Self {
+        let here = Here { sink, buffer: Vec::new() };
+        Self { to: None, thread: None, here: Some(RefCell::new(here)), spaces: 0 }
+    }
+
+    /// Asks the sink that is at hand.
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut dyn Sink) -> Option<T>) -> Option<T> {
+        question(&mut *self.here.as_ref()?.borrow_mut().sink)
     }
 
     fn send(&self, message: Message) {
+        if let Some(here) = &self.here {
+            let Here { sink, buffer } = &mut *here.borrow_mut();
+            return deliver(&mut **sink, buffer, message);
+        }
         if let Some(to) = &self.to {
             // If the sink's thread has panicked, the run's results are void; dropping the feed passes the panic on.
             let _ = to.send(message);
@@ -550,6 +614,12 @@ impl Drop for Feed {
 fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
     let mut buffer = Vec::new();
     for message in from {
+        deliver(&mut *sink, &mut buffer, message);
+    }
+}
+
+fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
+    {
         match message {
             Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
             Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
@@ -560,7 +630,7 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
             Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
             Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
             Message::Segment(pid, tid, segment) => {
-                let n = segment.read(&mut buffer);
+                let n = segment.read(buffer);
                 // Only now may its slot be used for something else.
                 drop(segment);
                 sink.records(pid, tid, &buffer[..n]);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::api::StaticEvents;
 use crate::arena;
+use crate::follow::{self, StandingId};
 use crate::hash::Map;
 use crate::trace::{self, SiteKind};
 
@@ -40,6 +41,8 @@ impl InsnShape {
 pub(crate) struct Block {
     /// Its guest address.
     pub(crate) pc: u64,
+    /// Whom its executions count for.
+    pub(crate) standing: StandingId,
     /// The address of its translation (behind a landing).
     pub(crate) cache: u64,
     /// Where it is entered from elsewhere, to be counted in `cell`: `cache`, or a few instructions that lead there.
@@ -120,7 +123,14 @@ impl Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
-    Exit { target: u64, site: u64 },
+    Exit { target: u64, site: u64, standing: StandingId },
+    /// A transfer of control that the sink has to decide on: where it is told, in which standing, and the 32-bit field that
+    /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
+    /// is in [`arena::TARGET`].
+    Transfer { told: u32, standing: StandingId, root: u64 },
+    /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx and rdx have been saved; the
+    /// target is in rcx, or right below the stack pointer.
+    Return { in_rcx: bool },
     /// An indirect branch that this landing, the last one of its chain, is not for.
     IblMiss { way: Way },
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
@@ -274,7 +284,9 @@ pub(crate) struct TransTab {
     /// Ordered by where they lead.
     pub(crate) flows: Vec<Flow>,
     /// What is known by guest page.
-    pages: Map<u64, Box<Page>>,
+    pages: Map<(u64, StandingId), Box<Page>>,
+    /// The standings in which there is any on a page.
+    standings: Map<u64, Vec<StandingId>>,
     /// What is known by cache address, a run for each chunk.
     runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
@@ -292,14 +304,16 @@ pub(crate) struct TransTab {
     pub(crate) trace_blocks: Vec<trace::Block>,
     /// Those of them that record registers.
     pub(crate) specials: Vec<trace::Special>,
+    /// What calls are followed by.
+    pub(crate) follow: follow::Book,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }
 
 impl TransTab {
     /// The live fragment for `pc`.
-    pub(crate) fn lookup(&self, pc: u64) -> Option<BlockId> {
-        let page = self.pages.get(&(pc >> 12)).filter(|p| p.begins(pc))?;
+    pub(crate) fn lookup(&self, pc: u64, standing: StandingId) -> Option<BlockId> {
+        let page = self.pages.get(&(pc >> 12, standing)).filter(|p| p.begins(pc))?;
         let offset = (pc & 0xfff) as u16;
         page.live.iter().find(|(o, _)| *o == offset).map(|(_, id)| *id)
     }
@@ -367,6 +381,8 @@ impl TransTab {
         self.specials = old.specials;
         self.lines = old.lines;
         self.trace_blocks = old.trace_blocks;
+        self.follow = old.follow;
+        self.follow.renew();
     }
 
     /// The number that the next block gets.
@@ -380,23 +396,31 @@ impl TransTab {
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
-        self.pages.entry(first).or_default().insert(block.pc, id);
+        self.page(first, block.standing).insert(block.pc, id);
         if last != first {
-            self.pages.entry(last).or_default().tails.push(id);
+            self.page(last, block.standing).tails.push(id);
         }
         self.blocks.push(block);
         id
     }
 
+    fn page(&mut self, page: u64, standing: StandingId) -> &mut Page {
+        let standings = &mut self.standings;
+        self.pages.entry((page, standing)).or_insert_with(|| {
+            standings.entry(page).or_default().push(standing);
+            Box::default()
+        })
+    }
+
     /// Whether a live block begins at `pc`.
-    pub(crate) fn begins(&self, pc: u64) -> bool {
-        self.pages.get(&(pc >> 12)).is_some_and(|p| p.begins(pc))
+    pub(crate) fn begins(&self, pc: u64, standing: StandingId) -> bool {
+        self.pages.get(&(pc >> 12, standing)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
-    pub(crate) fn next_begin(&self, pc: u64) -> u64 {
+    pub(crate) fn next_begin(&self, pc: u64, standing: StandingId) -> u64 {
         let end = (pc | 0xfff).saturating_add(1);
-        let Some(page) = self.pages.get(&(pc >> 12)) else { return end };
+        let Some(page) = self.pages.get(&(pc >> 12, standing)) else { return end };
         let first = (pc as usize & 0xfff) >> 6;
         let mut word = page.starts[first] >> (pc & 63) << (pc & 63);
         for i in first..64 {
@@ -447,13 +471,17 @@ impl TransTab {
     }
 
     /// The pages from `first` to `last` that have entries.
-    fn pages_in(&self, first: u64, last: u64) -> Vec<u64> {
-        if last.saturating_sub(first) < self.pages.len() as u64 {
-            return (first..=last).filter(|p| self.pages.contains_key(p)).collect();
+    fn pages_in(&self, first: u64, last: u64) -> Vec<(u64, StandingId)> {
+        let in_order = |page: u64| {
+            let standings = self.standings.get(&page).into_iter().flatten();
+            standings.map(move |&standing| (page, standing))
+        };
+        if last.saturating_sub(first) < self.standings.len() as u64 {
+            return (first..=last).flat_map(in_order).collect();
         }
-        let mut pages: Vec<u64> = self.pages.keys().copied().filter(|p| (first..=last).contains(p)).collect();
+        let mut pages: Vec<u64> = self.standings.keys().copied().filter(|p| (first..=last).contains(p)).collect();
         pages.sort_unstable();
-        pages
+        pages.into_iter().flat_map(in_order).collect()
     }
 
     /// Whether any code of the pages from `start` to `end` (exclusive) has been translated.
@@ -489,7 +517,7 @@ impl TransTab {
                 self.dead.insert(at, id);
             }
             // Killed by its last page, it is still listed on its first one.
-            if let Some(page) = self.pages.get_mut(&(b.pc >> 12)) {
+            if let Some(page) = self.pages.get_mut(&(b.pc >> 12, b.standing)) {
                 page.forget(b.pc, id);
             }
         }
@@ -546,6 +574,7 @@ mod tests {
     fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
         Block {
             pc,
+            standing: StandingId(0),
             cache,
             entry: cache,
             len: 16,
@@ -639,7 +668,7 @@ mod tests {
                 a.sort_unstable();
                 b.sort_unstable();
                 assert_eq!(a, b, "round {round}");
-            } else if fast.lookup(pc).is_none() {
+            } else if fast.lookup(pc, StandingId(0)).is_none() {
                 let chunk = random(2) as usize;
                 let new = block(pc, 1 + random(100) as u16, used[chunk]);
                 if random(3) == 0 {
@@ -654,10 +683,10 @@ mod tests {
                 naive.0.push(new);
             }
             let at = 0x40_0000 + random(5 * 4096);
-            assert_eq!(fast.lookup(at), naive.lookup(at), "round {round}");
-            assert_eq!(fast.begins(at), naive.lookup(at).is_some());
-            let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a)).unwrap_or((at | 0xfff) + 1);
-            assert_eq!(fast.next_begin(at), next);
+            assert_eq!(fast.lookup(at, StandingId(0)), naive.lookup(at), "round {round}");
+            assert_eq!(fast.begins(at, StandingId(0)), naive.lookup(at).is_some());
+            let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a, StandingId(0))).unwrap_or((at | 0xfff) + 1);
+            assert_eq!(fast.next_begin(at, StandingId(0)), next);
             // Pages that hold nothing but dead blocks may still count as touched.
             let end = at + random(9000);
             let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > at);

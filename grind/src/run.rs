@@ -112,12 +112,12 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
             for warning in warnings {
                 complain(called, &warning);
             }
-            run(called, &options, &program)
+            run(called, &mut options.clone(), &program)
         }
     }
 }
 
-fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
@@ -139,7 +139,11 @@ fn run(called: Called, options: &Options, program: &[OsString]) -> Result<Ending
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
-        settings.trace.calls = Some(CallTrace { jumps: options.callgrind.collect_jumps });
+        let calls = CallTrace { jumps: options.callgrind.collect_jumps, ..CallTrace::default() };
+        settings.trace.calls = Some(calls);
+        // What is simulated is told in program order, and calls with it.
+        options.callgrind.tell_calls |= simulation.trace().any();
+        settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
     os::pass_on_signals();

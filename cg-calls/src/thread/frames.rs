@@ -90,7 +90,11 @@ impl Calls {
                     }
                 }
             }
-        } else if self.unwind(sp, now) == 0 && self.config.collect_jumps {
+        } else if self.unwind(sp, now) == 0 && (kind.is_some() || self.config.collect_jumps) {
+            if !self.config.collect_jumps {
+                self.followed.settled = Some(Settled::Nothing);
+                return;
+            }
             let conditional = match kind {
                 Some(JumpKind::Always) | None => false,
                 Some(JumpKind::Conditional) => true,
@@ -184,6 +188,7 @@ impl Calls {
         let active = &mut self.functions[way.to_function as usize].active;
         if way.deepens {
             *active += 1;
+            self.followed.changed(way.to_function);
         } else {
             frame.function = NONE;
         }
@@ -218,6 +223,11 @@ impl Calls {
     #[cold]
     #[inline(never)]
     fn remember(&mut self, kind: RouteKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
+        // Out of a stub: where that returns to.
+        let stub = self.stack.top().filter(|_| kind == RouteKind::Through).map(|f| f.returns_to);
+        let settled =
+            Settled::Push { made: kind.into(), levels: way.recursions, returns_to: stub.unwrap_or(returns_to) };
+        self.followed.settled = Some(settled);
         let key = RouteKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
         let route = Route {
             kind,
@@ -305,6 +315,7 @@ impl Calls {
         }
         let known = &mut self.functions[frame.function as usize];
         known.active = known.active.saturating_sub(1);
+        self.followed.changed(frame.function);
         if known.active == 0 && known.about.is_some_and(|about| about.has_hooks()) {
             self.left(FunctionId(frame.function), now);
         }
@@ -340,6 +351,7 @@ impl Calls {
         let info = self.contexts.info(self.path);
         let active = &mut self.functions[function.0 as usize].active;
         *active += 1;
+        self.followed.changed(info.top.0);
         self.node = info.first_node + (*active).min(info.recursions) - 1;
     }
 
@@ -349,6 +361,7 @@ impl Calls {
             let root = self.contexts.info(self.path).top;
             let active = &mut self.functions[root.0 as usize].active;
             *active = active.saturating_sub(1);
+            self.followed.changed(root.0);
         }
         self.path = PathId::EMPTY;
         self.node = NONE;

@@ -13,25 +13,27 @@ use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
-use crate::decode::{Class, Insn};
+use crate::decode::{Class, Insn, STATUS};
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind, Transfer};
 use crate::transtab::InsnShape;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+pub(super) struct Taken {
     /// The 32-bit field of the branch.
-    from: usize,
-    target: u64,
-    site: u32,
-    /// The record has a stack pointer.
-    transfer: bool,
+    pub(super) from: usize,
+    pub(super) target: u64,
+    pub(super) site: u32,
+    /// It is a transfer of control that is recorded; the record has a stack pointer.
+    pub(super) transfer: bool,
+    /// What has been executed of the block.
+    pub(super) instructions: u32,
 }
 
 /// What telling needs while a batch is emitted.
 #[derive(Debug, Default)]
 pub(super) struct Teller {
-    settings: Option<CallTrace>,
+    pub(super) settings: Option<CallTrace>,
     /// No code changes without a system call.
     pub(super) steady: bool,
     /// Blocks are told where they begin, by the record of their accesses.
@@ -44,6 +46,8 @@ pub(super) struct Teller {
     /// How many of its instructions have been executed behind the one at hand, and how many there are.
     done: usize,
     n: usize,
+    /// How many of those the block counts.
+    counted: u32,
 }
 
 impl Teller {
@@ -63,8 +67,12 @@ impl Teller {
     }
 
     /// The next instruction is the `done`th of `n`.
-    pub(super) fn at(&mut self, done: usize, n: usize) {
+    pub(super) fn at(&mut self, done: usize, n: usize, counts: bool) {
+        if done == 1 {
+            self.counted = 0;
+        }
         (self.done, self.n) = (done, n);
+        self.counted += u32::from(counts);
     }
 
     /// The number of what has been executed when the block is left behind the instruction at hand.
@@ -134,6 +142,11 @@ impl Emitter<'_> {
         self.call_site(insn, kind)
     }
 
+    /// The same, and how many instructions those are that the block counts.
+    pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, u32) {
+        (self.exit_site(insn, how), self.teller.counted)
+    }
+
     /// A register whose value is not needed at `pc`.
     fn dead_at(&mut self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
@@ -155,23 +168,39 @@ impl Emitter<'_> {
                 | Class::Loop
         );
         if self.teller.active() && !self.teller.early && insn.class.ends_block() && !goes {
-            let site = self.exit_site(insn, None);
-            self.out.code.record(site, false, None);
+            let (site, n) = self.exit_of(insn, None);
+            if self.teller.followed() {
+                self.count_exit(site, n, insn.live, None);
+            } else {
+                self.out.code.record(site, false, None);
+            }
             self.bump_end = self.out.code.pos();
         }
     }
 
     /// Before the last instruction of a block gives control away for certain. The stack pointer is what the target will see;
-    /// the target of an indirect transfer is in rcx.
-    pub(super) fn tell_transfer(&mut self, insn: &Insn) {
+    /// the target of an indirect transfer is in rcx. Says whether what has been emitted goes there, too.
+    pub(super) fn tell_transfer(&mut self, insn: &Insn) -> bool {
         if !self.teller.active() {
-            return;
+            return false;
         }
         let how = self.recorded(insn);
         if self.teller.early && how.is_none() {
-            return;
+            return false;
         }
-        let site = self.exit_site(insn, how);
+        if let Some(how) = how.filter(|_| self.teller.followed()) {
+            if matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect) {
+                self.followed_indirect(insn, how);
+            } else {
+                let (site, n) = self.exit_of(insn, Some(how));
+                let live = if self.teller.steady { insn.live } else { STATUS };
+                self.count_exit(site, n, live, None);
+                self.block_told();
+                self.leave_by(site);
+            }
+            return true;
+        }
+        let (site, n) = self.exit_of(insn, how);
         match how {
             Some(Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect) => {
                 let c = &mut self.out.code;
@@ -182,10 +211,15 @@ impl Emitter<'_> {
             }
             _ => {
                 let free = self.dead_at(insn.target());
-                self.out.code.record(site, how.is_some(), free);
+                if self.teller.followed() {
+                    self.count_exit(site, n, insn.live, free);
+                } else {
+                    self.out.code.record(site, how.is_some(), free);
+                }
             }
         }
         self.block_told();
+        false
     }
 
     /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
@@ -197,31 +231,41 @@ impl Emitter<'_> {
         if self.teller.early && how.is_none() {
             return false;
         }
-        let site = self.exit_site(insn, how);
-        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some() });
+        let (site, instructions) = self.exit_of(insn, how);
+        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some(), instructions });
         true
     }
 
-    /// In the arm of a branch that looks at rcx where it is taken.
-    pub(super) fn tell_loop(&mut self, insn: &Insn) {
-        if self.teller.active() {
-            let how = self.recorded(insn);
-            if self.teller.early && how.is_none() {
-                return;
-            }
-            let site = self.exit_site(insn, how);
-            self.out.code.record(site, how.is_some(), None);
+    /// In the arm of a branch that looks at rcx where it is taken. Says whether what has been emitted goes there, too.
+    pub(super) fn tell_loop(&mut self, insn: &Insn) -> bool {
+        if !self.teller.active() {
+            return false;
         }
+        let how = self.recorded(insn);
+        if self.teller.early && how.is_none() {
+            return false;
+        }
+        let (site, n) = self.exit_of(insn, how);
+        if !self.teller.followed() {
+            self.out.code.record(site, how.is_some(), None);
+            return false;
+        }
+        self.count_exit(site, n, self.live_at(insn.target()), None);
+        if how.is_some() {
+            self.leave_by(site);
+        }
+        how.is_some()
     }
 
-    /// Where execution goes on to the instruction behind `insn`, the last one of its block.
-    pub(super) fn tell_onward(&mut self, insn: &Insn) {
+    /// Where execution goes on to the instruction behind `insn`, the last one of its block. Says whether what has been emitted
+    /// goes there, too.
+    pub(super) fn tell_onward(&mut self, insn: &Insn) -> bool {
         let goes_away = matches!(
             insn.class,
             Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Jmp | Class::JmpIndirect | Class::Ret
         );
         if !self.teller.active() || goes_away {
-            return;
+            return false;
         }
         let told = self.teller.early || insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
         let crosses = insn.class.goes_on() && (self.crosses)(insn.pc(), insn.next());
@@ -230,20 +274,35 @@ impl Emitter<'_> {
             if crosses {
                 let block = self.teller.block;
                 let site = self.call_site(insn, SiteKind::Transfer { how: onward, block, tells: false });
+                if self.teller.followed() {
+                    self.leave_by(site);
+                    return true;
+                }
                 self.out.code.record(site, true, None);
             }
-            return;
+            return false;
         }
-        let site = self.exit_site(insn, crosses.then_some(onward));
+        let (site, n) = self.exit_of(insn, crosses.then_some(onward));
         let free = self.dead_at(insn.next());
-        self.out.code.record(site, crosses, free);
+        if self.teller.followed() {
+            self.count_exit(site, n, self.live_at(insn.next()), free);
+            if crosses {
+                self.leave_by(site);
+            }
+        } else {
+            self.out.code.record(site, crosses, free);
+        }
         self.bump_end = self.out.code.pos();
+        crosses && self.teller.followed()
     }
 
     /// A repeated instruction has ended: tells how often it has been executed. All of its registers and flags are the guest's.
     /// Returns the site.
     pub(super) fn tell_executions(&mut self, insn: &Insn, cell: u32, site: Option<u32>) {
         let Some(site) = site else { return };
+        if self.teller.followed() {
+            return self.total_executions(cell);
+        }
         debug_assert!(insn.class == Class::RepMove || insn.class == Class::RepCompare);
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
@@ -286,7 +345,12 @@ impl Emitter<'_> {
 
     /// Emits what was left for later.
     pub(super) fn cold_transfers(&mut self) {
-        for Taken { from, target, site, transfer } in std::mem::take(&mut self.teller.taken) {
+        for taken in std::mem::take(&mut self.teller.taken) {
+            if self.teller.followed() {
+                self.followed_taken(taken);
+                continue;
+            }
+            let Taken { from, target, site, transfer, .. } = taken;
             let free = self.dead_at(target);
             let c = &mut self.out.code;
             let here = c.here();

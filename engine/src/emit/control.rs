@@ -28,17 +28,19 @@ impl Emitter<'_> {
             self.out.code.patch_short(begin);
         }
         self.record_arm(insn, site, false);
-        self.tell_onward(insn);
-        let over = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
+        if !self.tell_onward(insn) {
+            let over = self.out.code.jmp();
+            self.out.fixups.push(Fixup { pos: over, target: insn.next(), to: None });
+        }
         match far {
             Some(field) => self.out.code.patch_here(field),
             None => self.out.code.patch_short(taken),
         }
         self.record_arm(insn, site, true);
-        self.tell_loop(insn);
-        let pos = self.out.code.jmp();
-        self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
+        if !self.tell_loop(insn) {
+            let pos = self.out.code.jmp();
+            self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
+        }
     }
 
     pub(super) fn push_return(&mut self, pc: u64) {
@@ -94,6 +96,9 @@ impl Emitter<'_> {
 
     pub(super) fn ret(&mut self, insn: &Insn) {
         self.out.code.spill(Scratch::Rcx, Gpr::RCX);
+        if self.teller.followed() {
+            return self.followed_return(insn);
+        }
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
             self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));

@@ -45,14 +45,14 @@ impl Emitted {
 }
 
 /// Whether the processor can rotate without touching flags (BMI2).
-fn has_rorx() -> bool {
+pub(super) fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 
 impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is
     /// compared with.
-    fn zero_if_equal(&mut self, pc: u64) -> usize {
+    pub(super) fn zero_if_equal(&mut self, pc: u64) -> usize {
         // Less the lower half, turned, and less what the upper half then is.
         let lower = (pc as u32 as i32).wrapping_neg();
         self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]
@@ -67,7 +67,7 @@ impl Asm {
     }
 
     /// The same on older processors, through rax.
-    fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
+    pub(super) fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
         self.spill(Scratch::T1, Gpr::RAX);
         self.bytes(&[0x48, 0xb8]);
         let low_byte = self.pos();

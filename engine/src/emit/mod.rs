@@ -5,12 +5,14 @@
 
 #[cfg(test)]
 mod bounds;
+pub(crate) mod bridge;
 mod calls;
 mod cold;
 mod contexts;
 mod control;
 mod every;
 mod flow;
+mod follow;
 mod instructions;
 mod landing;
 mod lines;
@@ -29,6 +31,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found};
 use crate::decode::{self, Class, Insn, OSZAP, STATUS};
+use crate::follow::StandingId;
 use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
@@ -152,6 +155,10 @@ pub(crate) struct Emitter<'a> {
     fronts: Vec<lines::Front>,
     /// Fields of branches that may lead past such checks, in order.
     within_line: Vec<usize>,
+    /// Whom executions count for.
+    standing: StandingId,
+    /// Where blocks are left by transfers that the sink decides on: 32-bit fields and sites.
+    transfers: Vec<(usize, u32)>,
 }
 
 impl<'a> Emitter<'a> {
@@ -186,6 +193,8 @@ impl<'a> Emitter<'a> {
             loops: Vec::new(),
             fronts: Vec::new(),
             within_line: Vec::new(),
+            standing: StandingId::NONE,
+            transfers: Vec::new(),
         }
     }
 
@@ -229,6 +238,7 @@ impl<'a> Emitter<'a> {
         self.checked_entries(first, &order);
         self.cold_parts();
         self.cold_transfers();
+        self.place_transfers();
         self.entries(first);
         self.resolve();
         self.out.place_misses(self.trans);
@@ -290,6 +300,7 @@ impl<'a> Emitter<'a> {
         let shapes = self.trans.shapes.len() as u32;
         let traced = self.tracer.active();
         let told = self.teller.active();
+        let mut gone = false;
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
@@ -314,13 +325,13 @@ impl<'a> Emitter<'a> {
                     self.end_held();
                 }
             }
-            self.teller.at(i + 1, insns.len());
+            self.teller.at(i + 1, insns.len(), insn.class != Class::RepCompare);
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);
             }
             let elsewhere = self.insn(insn, i, next_in_order);
             if i + 1 == insns.len() && insn.class != Class::Loop {
-                self.tell_onward(insn);
+                gone = self.tell_onward(insn);
             }
             if traced || told {
                 let facts = self.facts(insn);
@@ -344,6 +355,7 @@ impl<'a> Emitter<'a> {
         // The way on to the next instruction, unless that follows right here.
         if last.class.goes_on()
             && !matches!(last.class, Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Loop)
+            && !gone
         {
             match last.class {
                 Class::Jcc if self.here.inverted => self.go(last.target(), next_in_order, None),
@@ -355,6 +367,7 @@ impl<'a> Emitter<'a> {
         let (held, held_from, held_to) = self.tracer.held(start);
         self.trans.add_block(Block {
             pc: b.pc,
+            standing: self.standing,
             cache: base + start as u64,
             entry: base + start as u64,
             len: (self.out.code.pos() - start) as u32,
@@ -456,28 +469,32 @@ impl<'a> Emitter<'a> {
             }
             Class::Loop => self.short_branch(insn),
             Class::Jmp => {
-                self.tell_transfer(insn);
-                self.go_from(insn, insn.target(), next_in_order, self.here.goal);
+                if !self.tell_transfer(insn) {
+                    self.go_from(insn, insn.target(), next_in_order, self.here.goal);
+                }
             }
             Class::Call => {
                 self.push_return(insn.next());
-                self.tell_transfer(insn);
-                let pos = self.out.code.jmp();
-                self.out.fixups.push(Fixup { pos, target: insn.target(), to: self.here.goal });
+                if !self.tell_transfer(insn) {
+                    let pos = self.out.code.jmp();
+                    self.out.fixups.push(Fixup { pos, target: insn.target(), to: self.here.goal });
+                }
             }
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
                 self.record_indirect(insn);
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
-                self.tell_transfer(insn);
-                self.look_up(Way::Jump);
+                if !self.tell_transfer(insn) {
+                    self.look_up(Way::Jump);
+                }
             }
             Class::JmpIndirect => {
                 self.indirect_target(insn);
                 self.record_indirect(insn);
-                self.tell_transfer(insn);
-                self.look_up(Way::Jump);
+                if !self.tell_transfer(insn) {
+                    self.look_up(Way::Jump);
+                }
             }
             Class::Ret => self.ret(insn),
             Class::Syscall => self.syscall(insn),
@@ -505,7 +522,7 @@ impl<'a> Emitter<'a> {
     fn resolve(&mut self) {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
-            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target)) {
+            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
                 let b = self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let within = self.within_line.binary_search(&f.pos).is_ok();
@@ -522,7 +539,8 @@ impl<'a> Emitter<'a> {
                 }
             }
             let site = self.out.code.base + f.pos as u64;
-            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site });
+            let standing = self.standing;
+            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
             let pos = self.out.code.pos();
             self.out.stubs.push((pos, id));
             let here = self.out.code.here();

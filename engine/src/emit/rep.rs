@@ -39,6 +39,9 @@ impl Emitter<'_> {
     pub(super) fn rep_move(&mut self, insn: &Insn, index: usize) {
         let address32 = uses_ecx(&insn.ins);
         let cell = self.new_site(index);
+        if self.teller.followed() {
+            self.note_executions(cell);
+        }
         self.add_count(cell, address32);
         let site = self.before_repeat(insn);
         let told = self.executions_site(insn);
@@ -54,6 +57,9 @@ impl Emitter<'_> {
         let address32 = uses_ecx(&insn.ins);
         let cell = self.new_site(index);
         let offset = arena::cell_offset(cell);
+        if self.teller.followed() {
+            self.note_executions(cell);
+        }
         let jrcxz = |c: &mut Asm| {
             if address32 {
                 c.bytes(&[0x67]);

@@ -116,9 +116,11 @@ impl Hub<'_> {
         for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.drain_thread(thread);
         }
+        self.harvest_all(pid);
         if let Some(feed) = self.feed.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             feed.asked(pid, tid, ask);
         }
+        self.hand_back_all(pid);
         if let Some(p) = self.processes.get(&pid) {
             let sum = self.sum(p);
             let space = p.space.borrow();
@@ -227,10 +229,14 @@ impl Hub<'_> {
     /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again.
     pub(super) fn toggle_collect(&mut self, tid: i32) {
         self.drain_thread(tid);
+        self.harvest(tid);
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         if let Some(feed) = &self.feed {
             feed.asked(p.pid, tid, &Ask::ToggleCollect);
+        }
+        if self.follows() {
+            return self.hand_back(tid, None);
         }
         let mut now = Vec::new();
         let cells = p.space.borrow().trans.cells();

@@ -102,6 +102,10 @@ impl Hub<'_> {
         let Some(t) = self.instrument(t, on) else { return };
         regs.rdx = 0;
         regs.gs_base = self.gs(tid);
+        if self.follows() {
+            regs.rip = rip;
+            return self.enter_anew(t, regs);
+        }
         go_on(t, regs, rip);
     }
 

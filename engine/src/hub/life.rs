@@ -47,6 +47,7 @@ impl Hub<'_> {
         }
         if child_pid == child {
             self.drain_thread(tid);
+            self.harvest(tid);
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
@@ -84,7 +85,10 @@ impl Hub<'_> {
             },
         );
         self.begin_contexts(tid, child);
-        if child_pid == child {
+        if child_pid == child && self.follows() {
+            self.hand_back(tid, None);
+            self.hand_back(child, None);
+        } else if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
         } else if let Some(feed) = &self.feed {
             feed.recording(child_pid, child, counting);
@@ -148,6 +152,9 @@ impl Hub<'_> {
             }
             if self.is_renewing(tid) {
                 return self.park(t, State::Cache, false);
+            }
+            if self.follows() && self.process_of(tid).is_some_and(|p| p.pid != tid) {
+                return self.enter_anew(t, regs);
             }
             let _ = t.resume(How::Continue, 0);
         }
@@ -376,6 +383,7 @@ impl Hub<'_> {
             return;
         }
         self.drain_thread(tid);
+        self.harvest(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;
         let pid = th.pid;

@@ -10,6 +10,7 @@ mod ask;
 mod calltime;
 mod clientreq;
 mod contexts;
+mod follow;
 mod life;
 mod limits;
 mod renew;
@@ -29,6 +30,7 @@ use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
+use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
@@ -93,7 +95,9 @@ pub(crate) fn run(
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
     let feed =
-        sink.map(Feed::new).transpose().map_err(|source| EngineError::Os { what: "starting a thread", source })?;
+        sink.map(|sink| if settings.trace.followed() { Ok(Feed::at_hand(sink)) } else { Feed::new(sink) })
+        .transpose()
+        .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
     let mut hub = Hub {
         session,
@@ -277,8 +281,8 @@ impl Hub<'_> {
     /// A stop at a stub; `rip` is the address behind the stub.
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
         match kind {
-            StubKind::Exit { target, site } => {
-                let (t, id) = self.translation(t, target);
+            StubKind::Exit { target, site, standing } => {
+                let (t, id) = self.translation(t, target, standing);
                 match (t, id) {
                     (Some(t), Some(id)) => {
                         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
@@ -295,7 +299,7 @@ impl Hub<'_> {
             StubKind::IblMiss { way } => {
                 let Ok(mut regs) = t.regs() else { return };
                 let target = self.indirect_target(t.tid(), &mut regs, way);
-                let (t, id) = self.translation(t, target);
+                let (t, id) = self.translation(t, target, StandingId::NONE);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((space, _)) = self.space_and_state(t.tid()) else { return };
@@ -310,6 +314,7 @@ impl Hub<'_> {
                     }
                 }
             }
+            StubKind::Transfer { .. } | StubKind::Return { .. } => self.follow_transfer(t, kind),
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
@@ -337,7 +342,11 @@ impl Hub<'_> {
     /// `at` is where it would have entered it.
     fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let pc = space.borrow().trans.block(dead).pc;
+        let (pc, standing) = {
+            let s = space.borrow();
+            let b = s.trans.block(dead);
+            (b.pc, b.standing)
+        };
         // Where it came from may have counted it already.
         let place = space.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {
@@ -345,7 +354,7 @@ impl Hub<'_> {
                 Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
             self.correct(t.tid(), &b, &regs);
         }
-        let (t, id) = self.translation(t, pc);
+        let (t, id) = self.translation(t, pc, standing);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
@@ -362,7 +371,8 @@ impl Hub<'_> {
 
     /// Goes on at guest address `pc`; all other registers are the guest's already.
     fn enter(&mut self, t: Stopped, pc: u64) {
-        let (t, id) = self.translation(t, pc);
+        let standing = self.standing(t.tid(), pc);
+        let (t, id) = self.translation(t, pc, standing);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
         self.set_state(t.tid(), State::Cache);
@@ -383,9 +393,9 @@ impl Hub<'_> {
 
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
     /// died over that; `None` for the block if no code is there.
-    fn translation(&mut self, t: Stopped, pc: u64) -> (Option<Stopped>, Option<BlockId>) {
+    fn translation(&mut self, t: Stopped, pc: u64, standing: StandingId) -> (Option<Stopped>, Option<BlockId>) {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
-        if let Some(id) = space.borrow().trans.lookup(pc) {
+        if let Some(id) = space.borrow().trans.lookup(pc, standing) {
             return (Some(t), Some(id));
         }
         let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
@@ -412,7 +422,7 @@ impl Hub<'_> {
             }
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-        let id = space.borrow_mut().translate(pc, &p.memory);
+        let id = space.borrow_mut().translate(pc, standing, &p.memory);
         if space.borrow().is_full() {
             self.full = Some(pid);
         }
@@ -426,7 +436,7 @@ impl Hub<'_> {
             // Another thread may have written between the reading and the protecting; from now on it cannot.
             let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
             if p.threads.len() > 1 && !space.borrow_mut().still_true(&p.memory) {
-                return self.translation(t, pc);
+                return self.translation(t, pc, standing);
             }
             return (Some(t), id);
         }
@@ -601,6 +611,9 @@ impl Hub<'_> {
                     return self.enter(t, regs.rip);
                 }
                 if state == State::Cache {
+                    if self.follows() && !self.about_to_stop(&t, &regs) {
+                        return self.enter_anew(t, regs);
+                    }
                     self.call_again(&t, 0);
                 }
                 let _ = t.resume(How::Continue, 0);
@@ -625,6 +638,7 @@ impl Hub<'_> {
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
         self.drain_thread(tid);
+        self.harvest(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -665,6 +679,7 @@ impl Hub<'_> {
                 let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_caches());
             }
         }
+        self.hand_back(tid, None);
         Some(t)
     }
 

@@ -140,7 +140,7 @@ impl Hub<'_> {
     }
 
     /// Makes the registers of a thread in translated code the guest's, rip included.
-    fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
+    pub(super) fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
         let tid = t.tid();
         let (space, _) = self.space_and_state(tid)?;
         let spot = recreate::spot(&space.borrow(), regs.rip);
@@ -208,8 +208,9 @@ impl Hub<'_> {
         let threads = self.threads_of(&r.mm);
         for &tid in &threads {
             self.drain_thread(tid);
+            self.harvest(tid);
         }
-        for pid in pids {
+        for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
             if let Some(p) = self.processes.get_mut(&pid) {
                 p.books = sum.without_cells(&space.borrow().trans);
@@ -224,6 +225,9 @@ impl Hub<'_> {
             }
         }
         space.borrow_mut().renew();
+        for pid in pids {
+            self.hand_back_all(pid);
+        }
     }
 
     /// Lets the threads go on.

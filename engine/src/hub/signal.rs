@@ -266,6 +266,10 @@ impl Hub<'_> {
                     regs.rip = self.indirect_target(tid, &mut regs, way);
                     return Some((t, regs));
                 }
+                Spot::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
+                    regs.rip = self.follow_on(tid, kind, &mut regs).target;
+                    return Some((t, regs));
+                }
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
             }
@@ -371,7 +375,8 @@ impl Hub<'_> {
             self.set_state(tid, State::Guest);
             let _ = t.resume(How::Continue, signal);
         } else {
-            let (t, id) = self.translation(t, rip);
+            let standing = self.standing(tid, rip);
+            let (t, id) = self.translation(t, rip, standing);
             let Some(t) = t else { return };
             if let Some(id) = id {
                 let Some((space, _)) = self.space_and_state(tid) else { return };

@@ -23,6 +23,9 @@ impl Hub<'_> {
         if self.feed.is_none() {
             return Some(t);
         }
+        if self.follows() {
+            return self.ready_frames(t);
+        }
         let tid = t.tid();
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -54,6 +57,9 @@ impl Hub<'_> {
     /// A fault at `info`'s address: if it is the end of the thread's trace buffer, that is emptied, and `regs` are such
     /// that the record is written to its beginning.
     pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+        if self.follows() {
+            return self.frames_full(tid, info, regs);
+        }
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
         let Some(p) = self.processes.get(&th.pid) else { return false };
         if p.pool.borrow().at(regs.gs_base).is_none() {
@@ -241,9 +247,11 @@ impl Hub<'_> {
     /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
     pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
         self.drain_thread(tid);
+        self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
         announce(feed, &mut p.space.borrow_mut());
         tell(feed, p.pid);
+        self.hand_back(tid, None);
     }
 
     /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
@@ -262,6 +270,14 @@ impl Hub<'_> {
         if let Some(site) = rep.told {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+            if self.follows() {
+                let pool = p.pool.borrow();
+                let remains = pool.take_off_cell(th.slot, rep.cell, left);
+                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::Repeat));
+                let total = pool.scratch(th.slot, Scratch::Total).wrapping_add(more);
+                let _ = pool.set_scratch(th.slot, Scratch::Total, total);
+                return;
+            }
             let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
             self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
         }
@@ -298,7 +314,7 @@ impl Hub<'_> {
 
     /// Hands over what thread `tid` has recorded so far.
     pub(super) fn drain_thread(&mut self, tid: i32) {
-        if self.feed.is_none() {
+        if self.feed.is_none() || self.follows() {
             return;
         }
         let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));
@@ -317,7 +333,7 @@ pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
 }
 
 /// Tells the sink of everything in `space` that records may name.
-fn announce(feed: &Feed, space: &mut Space) {
+pub(super) fn announce(feed: &Feed, space: &mut Space) {
     let known = space.trace;
     if known.map_changed && known.settings.calls.is_some() {
         feed.mapped(known.id, space.mapped_modules());

@@ -5,6 +5,7 @@
 use super::{Chunk, Space, Tail};
 use crate::arena;
 use crate::emit::{self, Emitted};
+use crate::follow::StandingId;
 use crate::transtab::{BlockId, StubKind, Way};
 
 impl Space {
@@ -77,19 +78,19 @@ impl Space {
     /// Lets the branch whose field is at `site` lead to a block from now on.
     pub(crate) fn link(&mut self, site: u64, to: BlockId) {
         let b = *self.trans.block(to);
-        self.note_link(site, b.pc);
+        self.note_link(site, b.pc, b.standing);
         self.lead(site, b.entry);
     }
 
     /// Remembers a branch to code that may have to be taken back.
-    pub(super) fn note_link(&mut self, site: u64, target: u64) {
+    pub(super) fn note_link(&mut self, site: u64, target: u64, standing: StandingId) {
         if self.volatile(target) {
-            self.incoming.entry(target).or_default().push(site);
+            self.incoming.entry((target, standing)).or_default().push(site);
         }
     }
 
     /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
-    pub(super) fn unlink(&mut self, pc: u64) {
+    pub(super) fn unlink(&mut self, pc: u64, standing: StandingId) {
         for way in [Way::Jump, Way::Return] {
             if let Some(at) = self.landings.remove(&(way, pc))
                 && let Some((c, offset)) = self.host(at)
@@ -97,13 +98,13 @@ impl Space {
                 c.host.store_u8(offset, !c.host.u8(offset));
             }
         }
-        for site in self.incoming.remove(&pc).unwrap_or_default() {
+        for site in self.incoming.remove(&(pc, standing)).unwrap_or_default() {
             let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
             if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
                 // No room for a stub: the dead block's first byte stops it.
                 continue;
             }
-            let id = self.trans.add_stub(StubKind::Exit { target: pc, site });
+            let id = self.trans.add_stub(StubKind::Exit { target: pc, site, standing });
             let c = &mut self.chunks[i];
             let stub = c.guest + c.used;
             self.trans.stubs[id as usize].addr = stub;
@@ -139,9 +140,12 @@ impl Space {
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
         self.code.clear();
         let killed = self.trans.kill_range(start, end);
+        if !killed.is_empty() {
+            self.forget_bridges(start, end);
+        }
         for &id in &killed {
             let b = *self.trans.block(id);
-            self.unlink(b.pc);
+            self.unlink(b.pc, b.standing);
             for at in b.ways_in() {
                 if let Some((c, at)) = self.host(at) {
                     c.host.store_u8(at, 0xcc);

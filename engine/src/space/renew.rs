@@ -29,7 +29,8 @@ impl Space {
     /// See the module's description.
     pub(crate) fn renew(&mut self) {
         debug_assert!(self.users == 1);
-        self.trans.renew(EMPTY_ENTRIES.len());
+        // Those, and that of odd returns.
+        self.trans.renew(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
         self.landings.clear();
         self.incoming.clear();

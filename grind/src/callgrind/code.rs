@@ -156,6 +156,23 @@ impl Catalogue {
         &self.functions[id.0 as usize].name
     }
 
+    /// What tells a function from all others, whatever their numbers: the name of its object, and its first address there. And
+    /// that address in memory, where the object is now.
+    #[must_use]
+    pub fn identity(&self, id: FunctionId) -> ((&[u8], u64), u64) {
+        let known = &self.functions[id.0 as usize];
+        let object = &self.objects[known.object as usize];
+        let at = self.mappings.iter().filter(|m| m.object == known.object).find_map(|m| {
+            let first = match &object.object {
+                Some(o) => o.svma_of_offset(m.offset)?.0,
+                None => m.start,
+            };
+            let offset = known.start.checked_sub(first)?;
+            (offset < m.end - m.start).then_some(m.start + offset)
+        });
+        ((&object.name, known.start), at.unwrap_or(known.start))
+    }
+
     /// The object of an address, and the address within it.
     fn locate(&self, addr: u64) -> (u32, u64) {
         let index = self.mappings.partition_point(|m| m.end <= addr);

@@ -91,6 +91,8 @@ pub struct Settings {
     pub simulate_hwpref: bool,
     /// The use of cache lines is measured.
     pub cache_use: CacheUse,
+    /// Every block and every call is told, though emitted code could follow them by itself.
+    pub tell_calls: bool,
     rules: Vec<(Pattern, Change)>,
 }
 
@@ -117,6 +119,7 @@ impl Default for Settings {
             simulate_wb: false,
             simulate_hwpref: false,
             cache_use: CacheUse::No,
+            tell_calls: false,
             rules: Vec::new(),
         }
     }
@@ -184,6 +187,25 @@ impl Settings {
     #[must_use]
     pub fn needs_contexts(&self) -> bool {
         self.separate_recs > 1 || self.needs_contexts_without_recursion()
+    }
+
+    /// Whether emitted code can follow calls by itself, unless anything is simulated: functions have to be told apart by nothing
+    /// but recursion, and nothing may hang on when they run.
+    #[must_use]
+    pub fn followed(&self) -> bool {
+        let plain = |(_, change): &(Pattern, Change)| {
+            matches!(change, Change::Skip | Change::PopOnJump | Change::Recursions(_))
+        };
+        !self.tell_calls
+            && self.most_callers() == 0
+            && self.rules.iter().all(plain)
+            && self.collect_at_start
+            && !self.skip_direct_rec
+            && !self.collect_jumps
+            && !self.collect_bus
+            && self.collect_systime.is_none()
+            && self.dump_every_bb == 0
+            && self.cache_use == CacheUse::No
     }
 
     /// The same, if no function were recursive.

@@ -5,6 +5,7 @@
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
 //! engine reports its end, and are written by then.
 
+mod followed;
 mod process;
 mod simulated;
 mod through;
@@ -17,7 +18,7 @@ use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
 use grind_engine::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
-use grind_engine::{Ask, Module};
+use grind_engine::{Ask, Module, follow};
 
 use super::code::Catalogue;
 use super::columns::Columns;
@@ -36,6 +37,8 @@ struct Space {
     specials: Vec<Special>,
     blocks: Vec<Block>,
     modules: Arc<[Module]>,
+    /// If emitted code follows calls.
+    functions: followed::Functions,
     /// Counts changes of `modules`.
     version: u64,
 }
@@ -128,6 +131,7 @@ impl Sink for Recorder {
             cell_of_block: p.cell_of_block.clone(),
             heads: p.heads.clone(),
             single: p.single.clone(),
+            followed: p.followed.clone(),
             threads: p.threads.clone(),
             ended: p.ended.clone(),
             blocks: p.blocks,
@@ -143,6 +147,8 @@ impl Sink for Recorder {
         if let Some(mut thread) = thread {
             // Its counters begin anew.
             thread.executions.clear();
+            thread.calls.show_all();
+            thread.idle = None;
             forked.threads.insert(child, thread);
         }
         self.processes.insert(child, forked);
@@ -217,12 +223,16 @@ impl Sink for Recorder {
             t.begun = true;
             t.calls.begin(&mut *catalogue, all.instructions[0].addr.0);
         }
+        let before = t.now[0];
         for (cell, sign) in cells.into_iter().zip([-1i64, 1]) {
             let Some(cell) = cell else { continue };
             t.calls.correct(cell, sign);
             for (now, cost) in t.now.iter_mut().zip(&p.costs[cell as usize * width..][..width]) {
                 *now = now.wrapping_add_signed(sign * *cost as i64);
             }
+        }
+        if self.settings.followed() {
+            t.calls.correct_skipped(t.now[0].wrapping_sub(before) as i64);
         }
     }
 
@@ -234,7 +244,9 @@ impl Sink for Recorder {
             p.catch_up(space, &mut catalogue, self.config.costs);
         }
         let t = p.thread(tid, &self.config);
-        if t.recording && t.begun {
+        if let Some(idle) = t.idle.as_mut().filter(|_| !t.recording) {
+            idle.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
+        } else if t.recording && t.begun {
             t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
         }
@@ -245,7 +257,10 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(t) = p.threads.get_mut(&tid) {
-            t.calls.signal_leave(&t.now);
+            match t.idle.as_mut().filter(|_| !t.recording) {
+                Some(idle) => idle.signal_leave(&t.now),
+                None => t.calls.signal_leave(&t.now),
+            };
             p.requests(pid, tid, &mut catalogue, &self.desk);
         }
     }
@@ -263,7 +278,11 @@ impl Sink for Recorder {
             }
             p.empty_used(tid);
         }
+        let followed = self.settings.followed();
         let t = p.thread(tid, &self.config);
+        if followed {
+            t.change_over(on, &self.config);
+        }
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
@@ -288,6 +307,34 @@ impl Sink for Recorder {
             }
             Ask::Look => self.desk.report(pid, p.progress()),
         }
+    }
+
+    fn caught_up(&mut self, pid: i32, tid: i32, book: &follow::Book, calls: &follow::Calls) {
+        self.catch_up_followed(pid, tid, book, calls);
+    }
+
+    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>) -> Option<follow::Calls> {
+        self.show_followed(pid, tid, made)
+    }
+
+    fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::Standing> {
+        self.standing_of(pid, tid, pc)
+    }
+
+    fn transfer(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        _book: &follow::Book,
+        told: u32,
+        target: u64,
+        sp: u64,
+    ) -> Option<follow::Outcome> {
+        self.decide(pid, tid, told, target, sp)
+    }
+
+    fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {
+        self.take_counts(pid, tid, book, counts);
     }
 
     fn thread_ended(&mut self, pid: i32, tid: i32) {

@@ -16,6 +16,7 @@ use super::super::columns::Columns;
 use super::super::desk::{Desk, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
+use super::followed::Followed;
 use super::simulated::Simulated;
 use super::used::{ThreadUse, Used};
 
@@ -70,6 +71,8 @@ pub(super) struct Thread {
     pub(super) in_calls: [u64; 2],
     /// By site: what the last record of executions said.
     pub(super) executions: HashMap<u32, u64>,
+    /// What stands in for `calls` while nothing is recorded, if emitted code follows calls.
+    pub(super) idle: Option<Box<Calls>>,
     /// If the use of lines is measured.
     pub(super) used: Option<Box<ThreadUse>>,
     /// If every access is told, because the last level is written back.
@@ -95,6 +98,8 @@ pub(super) struct Process {
     pub(super) heads: HashMap<(u32, usize), u32>,
     /// Cells of single instructions that count by themselves, by address.
     pub(super) single: HashMap<u64, u32>,
+    /// If emitted code follows calls.
+    pub(super) followed: Followed,
     pub(super) threads: HashMap<i32, Thread>,
     /// Of threads that have ended, since the last part.
     pub(super) ended: Vec<(u64, Profile)>,
@@ -130,6 +135,7 @@ impl Process {
             cell_of_block: Vec::new(),
             heads: HashMap::new(),
             single: HashMap::new(),
+            followed: Followed::default(),
             threads: HashMap::new(),
             ended: Vec::new(),
             blocks: 0,
@@ -224,6 +230,7 @@ impl Process {
             SiteKind::Transfer { how, block, tells } => {
                 let first = space.blocks[block as usize].instructions[0].addr.0;
                 hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                self.followed.told.insert(hot.site, self.hot.len() as u32);
                 if tells {
                     hot.cell = self.cell_of_block[block as usize];
                 }
@@ -264,6 +271,7 @@ impl Process {
                 pause: u64::MAX,
                 in_calls: [0; 2],
                 executions: HashMap::new(),
+                idle: None,
                 used: None,
                 through: None,
             }

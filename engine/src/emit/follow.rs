@@ -1,0 +1,229 @@
+//! What a block does where it is left while emitted code follows calls: it counts that for the block's standing, and hands
+//! over to what is known of the transfer of control, or stops where nothing is known yet. `bridge` is what it hands over to.
+//!
+//! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
+//! a cell and in the thread's total, before anything is asked of the sink.
+
+use super::calls::Teller;
+use super::{Emitter, Fixup};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::decode::{Insn, STATUS};
+use crate::follow::StandingId;
+use crate::transtab::{NO_REG, Point, StubKind};
+
+impl Emitter<'_> {
+    /// Executions count for this standing.
+    pub(crate) fn standing(mut self, standing: StandingId) -> Self {
+        self.standing = standing;
+        self
+    }
+
+    /// The flags that may be read at `pc`, which is entered in the same standing.
+    pub(super) fn live_at(&self, pc: u64) -> u8 {
+        if !self.teller.steady {
+            return STATUS;
+        }
+        match self.batch.find(pc) {
+            Some(i) => self.batch.insns[self.batch.blocks[i].first].live,
+            None => self.trans.lookup(pc, self.standing).map_or(STATUS, |id| self.trans.block(id).live_in),
+        }
+    }
+
+    /// Counts that the block is left where `site` tells of, after so many instructions. `free`: a register that is not needed;
+    /// `live`: flags that are.
+    pub(super) fn count_exit(&mut self, site: u32, instructions: u32, live: u8, free: Option<Gpr>) {
+        let cell = self.trans.new_cell();
+        self.trans.follow.exits.push((cell, site, self.standing));
+        let (cell, total) = (arena::cell_offset(cell), Scratch::Total as u32);
+        let c = &mut self.out.code;
+        if live & STATUS == 0 {
+            c.add_one_gs(cell);
+            c.add_gs(total, instructions as i32);
+            return;
+        }
+        let r = free.unwrap_or(Gpr::RAX);
+        if free.is_none() {
+            c.spill(Scratch::T3, r);
+        }
+        c.load_gs(r, cell);
+        c.lea_disp(r, r, 1);
+        c.store_gs(cell, r);
+        c.load_gs(r, total);
+        c.lea_disp(r, r, instructions as i32);
+        c.store_gs(total, r);
+        if free.is_none() {
+            c.reload(r, Scratch::T3);
+        }
+    }
+
+    /// Leaves by the transfer that `site` tells of, to wherever that turns out to lead.
+    pub(super) fn leave_by(&mut self, site: u32) {
+        let field = self.out.code.jmp();
+        self.transfers.push((field, site));
+    }
+
+    /// The same, from a branch whose field is at `field`.
+    pub(super) fn place_transfers(&mut self) {
+        for (field, told) in std::mem::take(&mut self.transfers) {
+            let root = self.out.code.base + field as u64;
+            let id = self.trans.add_stub(StubKind::Transfer { told, standing: self.standing, root });
+            let pos = self.out.code.pos();
+            self.out.stubs.push((pos, id));
+            let here = self.out.code.here();
+            self.out.code.patch_rel32(field, here);
+            self.out.code.stop(id);
+        }
+    }
+
+    /// A return: rcx has been saved, the return address is still on the stack.
+    pub(super) fn followed_return(&mut self, insn: &Insn) {
+        let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
+        self.count_exit(site, n, STATUS, Some(Gpr::RCX));
+        self.bump_end = self.out.code.pos();
+        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+        let c = &mut self.out.code;
+        c.bytes(&[0x59]); // pop rcx
+        if insn.ins.op_count() == 1 {
+            c.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
+        }
+        c.store_gs32_imm(Scratch::Returning as u32, site);
+        c.spill(Scratch::T1, Gpr::RDX);
+        if insn.ins.op_count() == 1 {
+            // The return address is not where the code of frames looks for it.
+            let pos = c.pos();
+            let id = self.trans.add_stub(StubKind::Return { in_rcx: true });
+            self.out.stubs.push((pos, id));
+            self.out.code.stop(id);
+            return;
+        }
+        c.load_gs(Gpr::RDX, Scratch::TopFrame as u32);
+        c.jmp_frame(Gpr::RDX, arena::FRAME_RETURN as i8);
+    }
+
+    /// An indirect jump or call: its target is in rcx, which has been saved; what it pushes has been pushed.
+    pub(super) fn followed_indirect(&mut self, insn: &Insn, how: crate::trace::Transfer) {
+        let (site, n) = self.exit_of(insn, Some(how));
+        self.out.code.spill(arena::TARGET, Gpr::RCX);
+        self.count_exit(site, n, STATUS, Some(Gpr::RCX));
+        self.bump_end = self.out.code.pos();
+        self.leave_by(site);
+    }
+
+    /// A repeated instruction has ended: adds its executions to the thread's total. Its cell held what is in the scratch word
+    /// [`Scratch::Repeat`] before.
+    pub(super) fn total_executions(&mut self, cell: u32) {
+        let c = &mut self.out.code;
+        c.spill(Scratch::T2, Gpr::RCX);
+        c.spill(Scratch::T3, Gpr::RDX);
+        c.load_gs(Gpr::RCX, Scratch::Repeat as u32);
+        c.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
+        c.load_gs(Gpr::RDX, arena::cell_offset(cell));
+        c.lea_sum(Gpr::RCX, Gpr::RDX);
+        c.load_gs(Gpr::RDX, Scratch::Total as u32);
+        c.lea_sum(Gpr::RCX, Gpr::RDX);
+        c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
+        c.store_gs(Scratch::Total as u32, Gpr::RCX);
+        c.reload(Gpr::RDX, Scratch::T3);
+        c.reload(Gpr::RCX, Scratch::T2);
+    }
+
+    /// A repeated instruction begins: notes what its cell holds. All registers are the guest's.
+    pub(super) fn note_executions(&mut self, cell: u32) {
+        let c = &mut self.out.code;
+        c.spill(Scratch::T2, Gpr::RCX);
+        c.load_gs(Gpr::RCX, arena::cell_offset(cell));
+        c.store_gs(Scratch::Repeat as u32, Gpr::RCX);
+        c.reload(Gpr::RCX, Scratch::T2);
+    }
+
+    /// A conditional branch that is taken, behind the hot code.
+    pub(super) fn followed_taken(&mut self, taken: super::calls::Taken) {
+        let super::calls::Taken { from, target, site, transfer, instructions } = taken;
+        let here = self.out.code.here();
+        self.out.code.patch_rel32(from, here);
+        let live = self.live_at(target);
+        self.count_exit(site, instructions, live, None);
+        if transfer {
+            self.leave_by(site);
+        } else {
+            let pos = self.out.code.jmp();
+            self.out.fixups.push(Fixup { pos, target, to: None });
+        }
+    }
+}
+
+impl Teller {
+    /// Emitted code follows calls.
+    pub(super) fn followed(&self) -> bool {
+        self.settings.is_some_and(|s| s.followed)
+    }
+}
+
+impl Asm {
+    /// `op reg, gs:[base + offset]`, or the other way round, with 64 bits.
+    pub(super) fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+        debug_assert!(base.0 & 7 != 4);
+        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `mov gs:[base + offset], reg`
+    pub(super) fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+        self.gs_frame(0x89, reg, base, offset);
+    }
+
+    /// `cmp gs:[base + offset], reg`
+    pub(super) fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+        self.gs_frame(0x39, reg, base, offset);
+    }
+
+    /// `mov dword gs:[base + offset], value`
+    pub(super) fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
+        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `cmp dword gs:[base + offset], -1`
+    pub(super) fn cmp_frame_none(&mut self, base: Gpr, offset: i8) {
+        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0x83, 0x78 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0xff]);
+    }
+
+    /// `jmp gs:[base + offset]`
+    pub(super) fn jmp_frame(&mut self, base: Gpr, offset: i8) {
+        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xff, 0x60 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `op reg, gs:[offset]` or the other way round, with 64 bits.
+    pub(super) fn gs_word(&mut self, opcode: u8, reg: Gpr, offset: u32) {
+        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2, opcode, (reg.0 & 7) << 3 | 4, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `cmp qword gs:[offset], value`
+    pub(super) fn cmp_gs(&mut self, offset: u32, value: i8) {
+        self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// rax with the status flags goes to its scratch word; rax itself is saved.
+    pub(super) fn put_flags_away(&mut self) {
+        self.spill(Scratch::T3, Gpr::RAX);
+        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        self.spill(Scratch::Flags, Gpr::RAX);
+        self.reload(Gpr::RAX, Scratch::T3);
+    }
+
+    /// Takes the flags back.
+    pub(super) fn take_flags_back(&mut self) {
+        self.spill(Scratch::T3, Gpr::RAX);
+        self.reload(Gpr::RAX, Scratch::Flags);
+        self.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+        self.reload(Gpr::RAX, Scratch::T3);
+    }
+}

@@ -1,0 +1,204 @@
+//! Calls that emitted code follows by itself: what it has in common with whoever knows the rules.
+//!
+//! A translation belongs to a *standing*: the function that runs, on which level of recursion, or the call of a skipped stub.
+//! Counters of a translation thus count for a context, and a call, a return or a jump that has been made before in the same
+//! standing always has the same effect, its *route*. Emitted code keeps a shadow stack of such routes for each thread;
+//! whatever it has not met before, or cannot decide, stops, and the [`crate::trace::Sink`] decides, once it knows what has
+//! happened since it was asked last.
+//!
+//! Invariants: numbers of standings and routes are never used twice in a space and mean the same in all processes that share
+//! it, so they are made of what does not depend on a process; the stack that emitted code sees is a window of the whole
+//! one: nothing below it is ever touched without a stop.
+
+use crate::hash::Map;
+
+/// Number of a [`Standing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StandingId(pub u32);
+
+impl StandingId {
+    /// That of all code where calls are not followed.
+    pub const NONE: StandingId = StandingId(0);
+}
+
+/// Whom executions count for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Standing {
+    /// The function that is running, by a number of the sink's that is the same for all processes of a space.
+    pub function: u32,
+    /// Its level of recursion, from 0.
+    pub level: u32,
+    /// A skipped stub is running: the site of the call that led to it, and that it counts for.
+    pub skip: Option<u32>,
+}
+
+/// How a route begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RouteKind {
+    /// A call.
+    Call,
+    /// A jump that is a call.
+    Jump,
+    /// A call of a skipped stub.
+    Stub,
+    /// A jump to a skipped stub.
+    JumpToStub,
+    /// The jump out of that stub, which is the call proper.
+    Through,
+}
+
+/// A call that has been made before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// How it begins.
+    pub kind: RouteKind,
+    /// The site of the instruction.
+    pub site: u32,
+    /// The caller.
+    pub from: StandingId,
+    /// Where it leads.
+    pub target: u64,
+    /// The callee.
+    pub to: StandingId,
+}
+
+/// No route: a frame that only the sink can pop.
+pub const NO_ROUTE: u32 = u32::MAX;
+
+/// A frame of the shadow stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The stack pointer after the call; that of the frame below for a jump.
+    pub sp: u64,
+    /// The thread's instructions at that time.
+    pub entered: u64,
+    /// Number of its [`Route`], or [`NO_ROUTE`].
+    pub route: u32,
+}
+
+/// What emitted code knows of a thread's calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Instructions that the thread has executed.
+    pub total: u64,
+    /// The upper end of the stack, the innermost frame last.
+    pub frames: Vec<Frame>,
+    /// How many calls of functions are going on, where that has changed; by the functions' numbers.
+    pub active: Vec<(u32, u64)>,
+}
+
+/// The most frames in [`Calls::frames`].
+pub const WINDOW: usize = 1024;
+
+/// What happens whenever a site leads there in that standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Always {
+    /// Nothing.
+    Nothing,
+    /// A frame is pushed.
+    Push {
+        /// The route's kind.
+        kind: RouteKind,
+        /// Levels that the callee has: it is on the last one if more calls of it are going on.
+        levels: u32,
+        /// Where it returns to; 0 if it pushes nothing.
+        returns_to: u64,
+    },
+}
+
+/// What a transfer of control has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The standing before.
+    pub from: Standing,
+    /// The standing from there on.
+    pub to: Standing,
+    /// Whether that is so every time; if not, it has to be asked for each time.
+    pub always: Option<Always>,
+}
+
+/// What a thread has executed in some standing since that was asked for last.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// How often what sites tell of was executed: site, standing, executions.
+    pub executed: Vec<(u32, StandingId, u64)>,
+    /// Executions of single instructions: address, standing, executions.
+    pub repeated: Vec<(u64, StandingId, u64)>,
+    /// By route: calls, and instructions executed during those that have returned.
+    pub routes: Vec<(u32, u64, u64)>,
+}
+
+/// The standings and routes of a space.
+#[derive(Clone, Debug)]
+pub struct Book {
+    /// By number.
+    pub standings: Vec<Standing>,
+    /// By number.
+    pub routes: Vec<Route>,
+    standing_ids: std::collections::HashMap<Standing, StandingId>,
+    route_ids: std::collections::HashMap<Route, u32>,
+    /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
+    pub(crate) returns: Vec<u64>,
+    /// Counters of calls and of inclusive costs: cell, route, and whether it is the latter.
+    pub(crate) cells: Vec<(u32, u32, bool)>,
+    /// Counters of what is executed: cell, site, standing.
+    pub(crate) exits: Vec<(u32, u32, StandingId)>,
+    /// By the field by which a site is left: what it leads to.
+    pub(crate) chains: Map<u64, crate::space::Chain>,
+    /// By page: the fields of `chains` that lead there.
+    pub(crate) led: Map<u64, Vec<u64>>,
+    /// Tables of targets in use.
+    pub(crate) tables: u32,
+}
+
+impl Default for Book {
+    fn default() -> Self {
+        // Nobody's.
+        let nobody = Standing { function: u32::MAX, level: 0, skip: None };
+        Self {
+            standings: vec![nobody],
+            routes: Vec::new(),
+            standing_ids: std::collections::HashMap::new(),
+            route_ids: std::collections::HashMap::new(),
+            returns: Vec::new(),
+            cells: Vec::new(),
+            exits: Vec::new(),
+            chains: Map::default(),
+            led: Map::default(),
+            tables: 0,
+        }
+    }
+}
+
+impl Book {
+    /// The number of a standing.
+    pub(crate) fn standing(&mut self, standing: Standing) -> StandingId {
+        let next = StandingId(self.standings.len() as u32);
+        let id = *self.standing_ids.entry(standing).or_insert(next);
+        if id == next {
+            self.standings.push(standing);
+        }
+        id
+    }
+
+    /// The number of a route.
+    pub(crate) fn route(&mut self, route: Route) -> u32 {
+        let next = self.routes.len() as u32;
+        let id = *self.route_ids.entry(route).or_insert(next);
+        if id == next {
+            self.routes.push(route);
+            self.returns.push(0);
+        }
+        id
+    }
+
+    /// All translations, and their counters, are gone.
+    pub(crate) fn renew(&mut self) {
+        self.returns.fill(0);
+        self.cells.clear();
+        self.exits.clear();
+        self.chains.clear();
+        self.led.clear();
+        self.tables = 0;
+    }
+}

@@ -1,0 +1,283 @@
+//! Calls that emitted code follows: what happens where it cannot go on by itself. The sink, which is at hand, learns what has
+//! happened since it was asked last, decides, and emitted code goes on with what it says; if that is so every time, a bridge
+//! is built. Nothing here happens unless calls are followed.
+//!
+//! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
+//! on with what the sink says afterwards; cells are counted once, by [`Hub::harvest`].
+
+use nix::libc;
+
+use super::{How, Hub, Stopped};
+use crate::arena::{self, Scratch};
+use crate::follow::{Always, Counts, Outcome, StandingId};
+use crate::image::Remote;
+use crate::slots::SlotId;
+use crate::trace::Transfer;
+use crate::tracee::Regs;
+use crate::transtab::StubKind;
+
+/// What a transfer of control has led to.
+pub(super) struct Followed {
+    pub(super) target: u64,
+    pub(super) standing: StandingId,
+    outcome: Option<Outcome>,
+}
+
+impl Hub<'_> {
+    /// Whether emitted code follows calls.
+    pub(super) fn follows(&self) -> bool {
+        self.feed.is_some() && self.settings.trace.followed()
+    }
+
+    fn slot_of(&self, tid: i32) -> Option<SlotId> {
+        self.threads.get(&tid).filter(|th| !th.folded).map(|th| th.slot)
+    }
+
+    /// Tells the sink what emitted code has done about the calls of `tid`.
+    pub(super) fn catch_up(&self, tid: i32) {
+        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        if !self.follows() {
+            return;
+        }
+        super::trace::announce(feed, &mut p.space.borrow_mut());
+        let calls = p.pool.borrow().calls(slot);
+        let space = p.space.borrow();
+        let _ = feed.ask(|sink| {
+            sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
+            Some(())
+        });
+    }
+
+    /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
+    pub(super) fn hand_back(&self, tid: i32, made: Option<u32>) {
+        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        if !self.follows() {
+            return;
+        }
+        if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made)) {
+            let space = p.space.borrow();
+            p.pool.borrow().set_calls(slot, &calls, &space.trans.follow.returns, space.odd_return());
+        }
+    }
+
+    /// Whom code at `pc` counts for that `tid` is about to run.
+    pub(super) fn standing(&mut self, tid: i32, pc: u64) -> StandingId {
+        if !self.follows() {
+            return StandingId::NONE;
+        }
+        self.know_map(tid, pc);
+        self.catch_up(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return StandingId::NONE };
+        let standing = {
+            let space = p.space.borrow();
+            feed.ask(|sink| sink.runs(p.pid, tid, &space.trans.follow, pc))
+        };
+        self.hand_back(tid, None);
+        standing.map_or(StandingId::NONE, |s| p.space.borrow_mut().trans.follow.standing(s))
+    }
+
+    /// Sees to it that the sink knows what is mapped at `pc`.
+    fn know_map(&mut self, tid: i32, pc: u64) {
+        let Some((pid, space)) = self.process_of(tid).map(|p| (p.pid, p.space.clone())) else { return };
+        if !space.borrow().executable(pc) {
+            self.learn_map(pid, &space);
+        }
+    }
+
+    /// Lets a thread go on as code of whatever standing the sink says; its registers are those that it has stopped with, or
+    /// these.
+    pub(super) fn enter_anew(&mut self, t: Stopped, regs: Regs) {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.leave_cache(t, regs)
+            && let Ok(rip) = t.rip()
+        {
+            self.enter(t, rip);
+        }
+    }
+
+    /// A stop at a transfer that emitted code could not follow.
+    pub(super) fn follow_transfer(&mut self, t: Stopped, kind: StubKind) {
+        let tid = t.tid();
+        let Ok(mut regs) = t.regs() else { return };
+        let Followed { target, standing, outcome } = self.follow_on(tid, kind, &mut regs);
+        if t.set_regs(&regs).is_err() {
+            return;
+        }
+        let (t, id) = self.translation(t, target, standing);
+        let Some(t) = t else { return };
+        let Some(id) = id else { return self.run_off(t, target) };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        if let (StubKind::Transfer { told, standing: from, root }, Some(outcome)) = (kind, outcome) {
+            // A return to code that has been translated by then is the faster one.
+            let t = match outcome.always {
+                Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
+                    let caller = {
+                        let mut s = space.borrow_mut();
+                        let mut caller = s.trans.follow.standings[from.0 as usize];
+                        caller.skip = None;
+                        s.trans.follow.standing(caller)
+                    };
+                    let (t, _) = self.translation(t, returns_to, caller);
+                    t
+                }
+                _ => Some(t),
+            };
+            let Some(t) = t else { return };
+            let Some((space, _)) = self.space_and_state(tid) else { return };
+            let still = space.borrow().trans.lookup(target, standing) == Some(id);
+            let made =
+                if still { space.borrow_mut().build_bridge((told, from, root), target, id, outcome) } else { None };
+            if made.is_some() {
+                self.hand_back(tid, made);
+            }
+            let entry = space.borrow().trans.block(id).entry;
+            if t.set_rip(entry).is_ok() {
+                let _ = t.resume(How::Continue, 0);
+            }
+            return;
+        }
+        let entry = space.borrow().trans.block(id).entry;
+        if t.set_rip(entry).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
+    pub(super) fn follow_on(&mut self, tid: i32, kind: StubKind, regs: &mut Regs) -> Followed {
+        let (told, target) = match kind {
+            StubKind::Transfer { told, .. } => {
+                let how = self.process_of(tid).and_then(|p| p.space.borrow().told_transfer(told));
+                let target = match how {
+                    Some(Transfer::CallIndirect | Transfer::JumpIndirect) => {
+                        regs.rcx = self.scratch(tid, Scratch::Rcx);
+                        self.scratch(tid, arena::TARGET)
+                    }
+                    Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
+                    Some(Transfer::Return) | None => 0,
+                };
+                (told, target)
+            }
+            StubKind::Return { in_rcx } => {
+                let target = if in_rcx {
+                    regs.rcx
+                } else {
+                    let memory = self.process_of(tid).map(|p| p.memory.word(regs.rsp.wrapping_sub(8)));
+                    memory.flatten().unwrap_or(0)
+                };
+                regs.rcx = self.scratch(tid, Scratch::Rcx);
+                regs.rdx = self.scratch(tid, Scratch::T1);
+                (self.scratch(tid, Scratch::Returning) as u32, target)
+            }
+            _ => (0, 0),
+        };
+        let none = Followed { target, standing: StandingId::NONE, outcome: None };
+        self.know_map(tid, target);
+        self.catch_up(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
+        let outcome = {
+            let space = p.space.borrow();
+            feed.ask(|sink| sink.transfer(p.pid, tid, &space.trans.follow, told, target, regs.rsp))
+        };
+        self.hand_back(tid, None);
+        let Some(outcome) = outcome else { return none };
+        let book = &mut p.space.borrow_mut().trans.follow;
+        let standing = book.standing(outcome.to);
+        // Code of another standing may have been left over from before everything began anew.
+        let expected = matches!(kind, StubKind::Transfer { standing, .. } if book.standing(outcome.from) == standing);
+        Followed { target, standing, outcome: expected.then_some(outcome) }
+    }
+
+    /// Hands over what `tid`'s cells have counted, which are zero afterwards.
+    pub(super) fn harvest(&mut self, tid: i32) {
+        let Some(slot) = self.slot_of(tid).filter(|_| self.follows()) else { return };
+        self.catch_up(tid);
+        let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else { return };
+        let space = p.space.borrow();
+        let trans = &space.trans;
+        let mut cells = Vec::new();
+        p.pool.borrow().add_cells(slot, trans.cells(), &mut cells);
+        p.pool.borrow().clear_cells(slot, trans.cells());
+        if super::counted_slot(th, p.counting) != Some(slot) {
+            return;
+        }
+        let get = |cell: u32| cells.get(cell as usize).copied().unwrap_or(0);
+        let mut counts = Counts::default();
+        for &(cell, site, standing) in &trans.follow.exits {
+            if get(cell) != 0 {
+                counts.executed.push((site, standing, get(cell)));
+            }
+        }
+        for site in &trans.sites {
+            if get(site.cell) != 0 {
+                let standing = trans.block(site.block).standing;
+                counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.cell)));
+            }
+        }
+        for &(cell, route, inclusive) in &trans.follow.cells {
+            match get(cell) {
+                0 => {}
+                n if inclusive => counts.routes.push((route, 0, n)),
+                n => counts.routes.push((route, n, 0)),
+            }
+        }
+        let _ = feed.ask(|sink| {
+            sink.counted(p.pid, tid, &trans.follow, &counts);
+            Some(())
+        });
+    }
+
+    /// The same for all threads of a process.
+    pub(super) fn harvest_all(&mut self, pid: i32) {
+        if !self.follows() {
+            return;
+        }
+        for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.harvest(tid);
+        }
+    }
+
+    /// Emitted code goes on with what the sink says, for all threads of a process.
+    pub(super) fn hand_back_all(&self, pid: i32) {
+        for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
+            self.hand_back(tid, None);
+        }
+    }
+
+    /// Whether a thread in the cache has got to a stop, whose signal is still to come.
+    pub(super) fn about_to_stop(&self, t: &Stopped, regs: &Regs) -> bool {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
+        let space = space.borrow();
+        let at = regs.rip.wrapping_sub(1);
+        space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some()
+    }
+
+    /// Makes the slot that `t` is on ready for frames. `None` if the thread died over it.
+    pub(super) fn ready_frames(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
+        let (gs, gadget) = (p.pool.borrow().gs(slot), p.space.borrow().gadget);
+        if p.pool.borrow().scratch(slot, Scratch::TopFrame) == 0 {
+            let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, arena::FRAMES);
+        }
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let page = gs + arena::FRAMES + arena::FRAMES_SIZE;
+        remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+        remote.thread.take()
+    }
+
+    /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
+    pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+        let Some(p) = self.process_of(tid).filter(|_| self.follows()) else { return false };
+        if p.pool.borrow().at(regs.gs_base).is_none() || !p.space.borrow().is_cache(regs.rip) {
+            return false;
+        }
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::FRAMES);
+        if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
+            return false;
+        }
+        self.catch_up(tid);
+        self.hand_back(tid, None);
+        regs.rdx = self.scratch(tid, Scratch::TopFrame);
+        true
+    }
+}

@@ -1,0 +1,246 @@
+//! What emitted code can do by itself once the sink has said what a transfer of control means: bridges, chained from the
+//! place where a block is left. The newest stands first; an indirect branch with many targets gets a table of its own, by
+//! some bits of the target, in front of the chain.
+
+use super::Space;
+use crate::arena;
+use crate::asm::{Asm, Gpr};
+use crate::emit::bridge::{self, Bridge};
+use crate::follow::{Always, Outcome, Route, RouteKind, StandingId};
+use crate::trace::{SiteKind, Transfer};
+use crate::transtab::{BlockId, StubKind};
+
+/// Bytes that a bridge takes at most.
+const BRIDGE_ROOM: u64 = 1024;
+
+/// Targets of an indirect branch from which on it has a table.
+const MANY: usize = 4;
+
+/// Where a stop is for returns that emitted code cannot follow, in the first chunk.
+pub(super) const ODD_RETURN: u64 = 40;
+
+/// What a site leads to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// Where bridges are, by their targets.
+    bridges: Vec<(u64, u64)>,
+    /// Where the first one is, or the table's code.
+    head: u64,
+    /// Where the stop is that asks the sink.
+    stop: u64,
+    table: Option<u32>,
+}
+
+/// Bits of a target that choose its entry in a table.
+fn entry_of(target: u64) -> u64 {
+    target >> 3 & 255
+}
+
+impl Space {
+    /// Where the stop for odd returns is.
+    pub(crate) fn odd_return(&self) -> u64 {
+        self.chunks.first().map_or(0, |c| c.guest + ODD_RETURN)
+    }
+
+    /// How the site of a told transfer transfers control, and where the instruction and the next one are.
+    pub(crate) fn told_transfer(&self, told: u32) -> Option<Transfer> {
+        match self.trans.trace_sites.get(told as usize)?.kind {
+            SiteKind::Transfer { how, .. } => Some(how),
+            _ => None,
+        }
+    }
+
+    /// From now on emitted code does what `outcome` says where the site `told` leads from `from` to `target`, whose translation is
+    /// `block`. Returns the number of the route, if it is one. `root` is the field by which the site is left.
+    pub(crate) fn build_bridge(
+        &mut self,
+        (told, from, root): (u32, StandingId, u64),
+        target: u64,
+        block: BlockId,
+        outcome: Outcome,
+    ) -> Option<u32> {
+        let always = outcome.always?;
+        let how = self.told_transfer(told)?;
+        let indirect = matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect);
+        let (to, to_block) = (self.trans.block(block).standing, *self.trans.block(block));
+        let mut b = Bridge {
+            indirect: indirect.then_some(target),
+            always,
+            live: if self.volatile(target) { u8::MAX } else { to_block.live_in },
+            function: outcome.to.function,
+            level: outcome.to.level,
+            route: u32::MAX,
+            cells: [0; 2],
+            live_after: u8::MAX,
+            through: false,
+            odd_return: 0,
+        };
+        let mut route = None;
+        let mut after = None;
+        if let Always::Push { kind, returns_to, .. } = always {
+            if outcome.to.function >= arena::MOST_FUNCTIONS || outcome.to.level > 100 {
+                return None;
+            }
+            let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
+            route = Some(number);
+            b.route = number;
+            b.through = kind == RouteKind::Through;
+            // Whom the return leads to: of a call through a stub, whoever called that.
+            let mut caller = self.trans.follow.standings[from.0 as usize];
+            caller.skip = None;
+            if returns_to != 0 {
+                let id = self.trans.follow.standing(caller);
+                let known = self.trans.lookup(returns_to, id);
+                if let Some(known) = known.filter(|_| !self.volatile(returns_to)) {
+                    b.live_after = self.trans.block(known).live_in;
+                }
+                after = Some((returns_to, id, known));
+            }
+        }
+        let i = self.chunks.iter().position(|c| c.contains(root))?;
+        if self.chunks[i].used + BRIDGE_ROOM > arena::CHUNK_SIZE {
+            return route;
+        }
+        if route.is_some() {
+            b.cells = [self.trans.new_cell(), self.trans.new_cell()];
+            self.trans.follow.cells.push((b.cells[0], b.route, false));
+            self.trans.follow.cells.push((b.cells[1], b.route, true));
+        }
+        let odd_return = self.odd_return();
+        let chunk = &self.chunks[i];
+        let base = chunk.guest + chunk.used;
+        let near = i32::try_from(odd_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
+        let mut code = Asm { buf: Vec::with_capacity(512), base };
+        // Stops of its own: one for odd returns where the common one is too far, one for what it returns to.
+        let stop = |code: &mut Asm, trans: &mut crate::transtab::TransTab, kind| {
+            let id = trans.add_stub(kind);
+            trans.stubs[id as usize].addr = code.here();
+            code.stop(id);
+            id
+        };
+        b.odd_return = odd_return;
+        if !near {
+            b.odd_return = code.here();
+            stop(&mut code, &mut self.trans, StubKind::Return { in_rcx: false });
+        }
+        let start = code.here();
+        let built = bridge::emit(&mut code, &b);
+        let mut chain = self.trans.follow.chains.remove(&root).unwrap_or_default();
+        if chain.head == 0 {
+            chain.stop = self.led_to(root);
+            chain.head = chain.stop;
+        }
+        let mut late = Vec::new();
+        let mut returns_at = 0;
+        if let Some((pos, onward)) = built.returns {
+            returns_at = base + pos as u64;
+            if let (Some(onward), Some((pc, standing, known))) = (onward, after) {
+                let site = base + onward as u64;
+                let here = code.here();
+                code.patch_rel32(onward, here);
+                stop(&mut code, &mut self.trans, StubKind::Exit { target: pc, site, standing });
+                late.extend(known.map(|known| (site, known)));
+            }
+        }
+        // Fields that lead elsewhere are set when the code is in its place, since that may be far away.
+        let chunk = &mut self.chunks[i];
+        chunk.host.write((base - chunk.guest) as usize, &code.buf);
+        chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(16);
+        let table = chain.table;
+        let next = match table {
+            Some(table) => {
+                let at = arena::TARGET_TABLES + u64::from(table) * arena::TARGET_TABLE + 8 * entry_of(target);
+                self.tables.u64(at as usize)
+            }
+            None => chain.head,
+        };
+        for field in built.else_ {
+            self.lead(base + field as u64, next);
+        }
+        self.link(base + built.onward as u64, block);
+        for (site, known) in late {
+            self.link(site, known);
+        }
+        if let Some(number) = route
+            && returns_at != 0
+        {
+            self.trans.follow.returns[number as usize] = returns_at;
+        }
+        self.trans.follow.led.entry(target >> 12).or_default().push(root);
+        chain.bridges.push((target, start));
+        match table {
+            Some(table) => {
+                let at = arena::TARGET_TABLES + u64::from(table) * arena::TARGET_TABLE + 8 * entry_of(target);
+                self.tables.store_u64(at as usize, start);
+            }
+            None => {
+                chain.head = start;
+                self.lead(root, start);
+                if indirect && chain.bridges.len() == MANY {
+                    self.give_table(i, root, &mut chain);
+                }
+            }
+        }
+        self.trans.follow.chains.insert(root, chain);
+        route
+    }
+
+    /// What was known of code in `start..end` is void: whoever leads there asks the sink again.
+    pub(super) fn forget_bridges(&mut self, start: u64, end: u64) {
+        if self.trans.follow.led.is_empty() || start >= end {
+            return;
+        }
+        let (first, last) = (start >> 12, (end - 1) >> 12);
+        let led = &mut self.trans.follow.led;
+        let pages: Vec<u64> = if last - first < led.len() as u64 {
+            (first..=last).filter(|page| led.contains_key(page)).collect()
+        } else {
+            led.keys().copied().filter(|page| (first..=last).contains(page)).collect()
+        };
+        for page in pages {
+            for root in self.trans.follow.led.remove(&page).unwrap_or_default() {
+                if let Some(chain) = self.trans.follow.chains.remove(&root) {
+                    self.lead(root, chain.stop);
+                }
+            }
+        }
+    }
+
+    /// Where the branch whose field is at `site` leads.
+    fn led_to(&self, site: u64) -> u64 {
+        let Some((c, at)) = self.host(site) else { return 0 };
+        let distance = c.host.u32(at) as i32;
+        (site + 4).wrapping_add_signed(distance.into())
+    }
+
+    /// Puts a table in front of a chain.
+    fn give_table(&mut self, chunk: usize, root: u64, chain: &mut Chain) {
+        let number = self.trans.follow.tables;
+        if number >= arena::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
+            return;
+        }
+        let c = &mut self.chunks[chunk];
+        let base = c.guest + c.used;
+        let mut code = Asm { buf: Vec::new(), base };
+        // rorx ecx, gs:[target], 3; movzx ecx, cl; jmp [rcx * 8 + table]
+        code.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]);
+        code.bytes(&(arena::TARGET as u32).to_le_bytes());
+        code.bytes(&[3, 0x0f, 0xb6, 0xc9]);
+        debug_assert!(Gpr::RCX.0 == 1);
+        code.bytes(&[0xff, 0x24, 0xcd]);
+        let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;
+        code.bytes(&((self.tables_at + at) as u32).to_le_bytes());
+        c.host.write((base - c.guest) as usize, &code.buf);
+        c.used = (c.used + code.buf.len() as u64).next_multiple_of(16);
+        let entry = chain.head.to_le_bytes();
+        let all: Vec<u8> = entry.iter().copied().cycle().take(arena::TARGET_TABLE as usize).collect();
+        self.tables.write(at as usize, &all);
+        for &(target, bridge) in &chain.bridges {
+            self.tables.store_u64((at + 8 * entry_of(target)) as usize, bridge);
+        }
+        self.trans.follow.tables += 1;
+        chain.table = Some(number);
+        chain.head = base;
+        self.lead(root, base);
+    }
+}

@@ -1,0 +1,257 @@
+//! Calls that emitted code follows by itself (see [`grind_engine::follow`]): the recorder's side. It decides what emitted code
+//! has not met before, by the same rules as everywhere, and takes over what that has counted.
+//!
+//! Invariants: functions have numbers that mean the same in all processes of a space, so they are given by object and
+//! address; whatever is said of a thread, its calls are those of the state that it is in, recorded or not.
+
+use std::collections::HashMap;
+
+use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
+use grind_engine::follow::{self, Always, Book, Outcome, RouteKind, Standing, WINDOW};
+
+use super::super::code::Catalogue;
+use super::process::{Kind, NOTHING, Process, Thread, lock};
+use super::{Recorder, Space};
+use cg_calls::Code as _;
+
+/// Functions of a space that have numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Functions {
+    numbers: HashMap<(Vec<u8>, u64), u32>,
+    /// An address of each.
+    addresses: Vec<u64>,
+}
+
+/// What a process knows about that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followed {
+    /// By the process's number of a function: the space's.
+    numbers: Vec<Option<u32>>,
+    /// The other way round.
+    functions: Vec<Option<FunctionId>>,
+    /// Where sites are told, by their number in the catalogue.
+    pub(super) told: HashMap<SiteId, u32>,
+}
+
+impl Followed {
+    fn number(&mut self, function: FunctionId, catalogue: &Catalogue, space: &mut Functions) -> u32 {
+        let at = function.0 as usize;
+        if let Some(Some(known)) = self.numbers.get(at) {
+            return *known;
+        }
+        let ((object, start), address) = catalogue.identity(function);
+        let next = space.addresses.len() as u32;
+        let number = *space.numbers.entry((object.to_vec(), start)).or_insert(next);
+        if number == next {
+            space.addresses.push(address);
+        }
+        set(&mut self.numbers, at, number);
+        set(&mut self.functions, number as usize, function);
+        number
+    }
+
+    fn function(&mut self, number: u32, catalogue: &mut Catalogue, space: &Functions) -> FunctionId {
+        let at = number as usize;
+        if let Some(Some(known)) = self.functions.get(at) {
+            return *known;
+        }
+        // Another process of the space has met it first.
+        let function = catalogue.place(space.addresses.get(at).copied().unwrap_or(0)).function;
+        set(&mut self.functions, at, function);
+        set(&mut self.numbers, function.0 as usize, number);
+        function
+    }
+}
+
+fn set<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
+    if at >= list.len() {
+        list.resize(at + 1, None);
+    }
+    list[at] = Some(value);
+}
+
+impl Thread {
+    /// The calls of the state that the thread is in.
+    pub(super) fn live(&mut self) -> &mut Calls {
+        match &mut self.idle {
+            Some(idle) if !self.recording => idle,
+            _ => &mut self.calls,
+        }
+    }
+
+    /// What follows is recorded, or is not.
+    pub(super) fn change_over(&mut self, on: bool, config: &Config) {
+        if let Some(idle) = &mut self.idle {
+            idle.end(&self.now);
+        }
+        if !on && self.idle.is_none() {
+            let mut idle = Calls::new(config.clone(), &self.now);
+            idle.show_all();
+            self.idle = Some(Box::new(idle));
+        }
+    }
+}
+
+impl Process {
+    fn standing(&mut self, here: Here, catalogue: &Catalogue, functions: &mut Functions) -> Standing {
+        Standing {
+            function: self.followed.number(here.function, catalogue, functions),
+            level: here.level,
+            skip: here.skip.and_then(|site| self.followed.told.get(&site).copied()),
+        }
+    }
+
+    fn here(&mut self, standing: Standing, catalogue: &mut Catalogue, functions: &Functions) -> Here {
+        Here {
+            function: self.followed.function(standing.function, catalogue, functions),
+            level: standing.level,
+            skip: standing.skip.and_then(|told| self.hot.get(told as usize)).map(|hot| hot.site),
+        }
+    }
+
+    fn again(
+        &mut self,
+        route: u32,
+        book: &Book,
+        catalogue: &mut Catalogue,
+        functions: &Functions,
+    ) -> Option<Again> {
+        let route = *book.routes.get(route as usize)?;
+        let made = match route.kind {
+            RouteKind::Call => Made::Call,
+            RouteKind::Jump => Made::Jump,
+            RouteKind::Stub => Made::Stub,
+            RouteKind::JumpToStub => Made::JumpToStub,
+            RouteKind::Through => Made::Through,
+        };
+        let site = self.hot.get(route.site as usize)?.site;
+        let from = self.here(book.standings[route.from.0 as usize], catalogue, functions);
+        let to = self.here(book.standings[route.to.0 as usize], catalogue, functions);
+        Some(Again { made, site, from, target: route.target, to })
+    }
+}
+
+impl Recorder {
+    /// The process, what it runs, and the names of its code, up to date.
+    fn with_followed<T>(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        act: impl FnOnce(&mut Process, &mut Thread, &mut Catalogue, &mut Space) -> T,
+    ) -> Option<T> {
+        let p = self.processes.get_mut(&pid)?;
+        let space = self.spaces.get_mut(&p.space)?;
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.catch_up(space, &mut catalogue, self.config.costs);
+        p.thread(tid, &self.config);
+        // Taken out, so that the process can be asked about everything else meanwhile.
+        let mut thread = p.threads.remove(&tid)?;
+        let answer = act(p, &mut thread, &mut catalogue, space);
+        p.threads.insert(tid, thread);
+        Some(answer)
+    }
+
+    pub(super) fn catch_up_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
+        let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            t.now[0] = calls.total;
+            let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, route: f.route };
+            let frames: Vec<Shown> = calls.frames.iter().map(frame).collect();
+            let now = t.now.clone();
+            let functions = &space.functions;
+            t.live().catch_up(catalogue, &frames, &now, |catalogue, route| p.again(route, book, catalogue, functions));
+        });
+    }
+
+    pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>) -> Option<follow::Calls> {
+        self.with_followed(pid, tid, |p, t, catalogue, space| {
+            let total = t.now[0];
+            let calls = t.live();
+            let frames = calls.show(made, WINDOW);
+            let frames = frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, route: f.route });
+            let active = calls.activities().into_iter();
+            let active = active.map(|(f, n)| (p.followed.number(f, catalogue, &mut space.functions), n));
+            follow::Calls { total, frames: frames.collect(), active: active.collect() }
+        })
+    }
+
+    pub(super) fn standing_of(&mut self, pid: i32, tid: i32, pc: u64) -> Option<Standing> {
+        self.with_followed(pid, tid, |p, t, catalogue, space| {
+            t.begun |= t.recording;
+            let calls = t.live();
+            calls.begin(catalogue, pc);
+            let here = calls.here();
+            p.standing(here, catalogue, &mut space.functions)
+        })
+    }
+
+    pub(super) fn decide(&mut self, pid: i32, tid: i32, told: u32, target: u64, sp: u64) -> Option<Outcome> {
+        let outcome = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            let hot = *p.hot.get(told as usize)?;
+            t.begun |= t.recording;
+            let now = t.now.clone();
+            let start = if hot.cell == NOTHING { catalogue.site(hot.site).addr } else { p.cells[hot.cell as usize].start };
+            let calls = t.live();
+            calls.begin(catalogue, start);
+            let from = calls.here();
+            let _ = calls.take_settled();
+            match hot.kind {
+                Kind::Call | Kind::CallIndirect => calls.call(catalogue, hot.site, target, sp, &now),
+                Kind::Return => calls.ret(catalogue, hot.site, target, sp, &now),
+                Kind::JumpIndirect => calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &now),
+                Kind::Jump(kind) => calls.jump(catalogue, hot.site, target, sp, kind, &now),
+                Kind::Block | Kind::Executions | Kind::Other => return None,
+            };
+            let settled = calls.take_settled();
+            let to = calls.here();
+            if std::env::var_os("DBG").is_some() { eprintln!("{:?} {:x}->{target:x} {} l{} {:?} => {} l{} {:?} {settled:?}", hot.kind, catalogue.site(hot.site).addr, String::from_utf8_lossy(catalogue.name(from.function)), from.level, from.skip, String::from_utf8_lossy(catalogue.name(to.function)), to.level, to.skip); }
+            let always = settled.map(|settled| match settled {
+                Settled::Nothing => Always::Nothing,
+                Settled::Push { made, levels, returns_to } => {
+                    let kind = match made {
+                        Made::Call => RouteKind::Call,
+                        Made::Jump => RouteKind::Jump,
+                        Made::Stub => RouteKind::Stub,
+                        Made::JumpToStub => RouteKind::JumpToStub,
+                        Made::Through => RouteKind::Through,
+                    };
+                    Always::Push { kind, levels, returns_to }
+                }
+            });
+            // A skipped call that no site is known for cannot be told from others.
+            let known = |here: Here, standing: Standing| here.skip.is_some() == standing.skip.is_some();
+            let standings = (
+                p.standing(from, catalogue, &mut space.functions),
+                p.standing(to, catalogue, &mut space.functions),
+            );
+            let always = always.filter(|_| known(from, standings.0) && known(to, standings.1));
+            Some(Outcome { from: standings.0, to: standings.1, always })
+        });
+        let catalogue = self.processes.get(&pid)?.catalogue.clone();
+        self.processes.get_mut(&pid)?.requests(pid, tid, &mut lock(&catalogue), &self.desk);
+        outcome?
+    }
+
+    pub(super) fn take_counts(&mut self, pid: i32, tid: i32, book: &Book, counts: &follow::Counts) {
+        let width = self.config.costs;
+        let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            let functions = &space.functions;
+            let standing = |id: follow::StandingId| book.standings[id.0 as usize];
+            for &(told, id, n) in &counts.executed {
+                let Some(hot) = p.hot.get(told as usize).copied() else { continue };
+                let here = p.here(standing(id), catalogue, functions);
+                t.calls.executed(catalogue, here, hot.cell, n, hot.cost.into());
+                t.blocks += n;
+            }
+            for &(addr, id, n) in &counts.repeated {
+                let cell = p.single_cell(catalogue, addr, width);
+                let here = p.here(standing(id), catalogue, functions);
+                t.calls.executed_again(catalogue, here, cell, n);
+            }
+            for &(route, calls, inclusive) in &counts.routes {
+                let Some(again) = p.again(route, book, catalogue, functions) else { continue };
+                t.calls.called(catalogue, route, &again, calls, inclusive);
+            }
+        });
+    }
+}
