@@ -14,9 +14,9 @@ use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
-use crate::follow::{Book, Calls, Counts, Outcome, Standing};
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
+use crate::follow::{Book, Calls, Counts, Outcome, Standing};
 use crate::slots::Segment;
 
 /// Full buffers that may wait for the sink before the guest has to.
@@ -423,15 +423,7 @@ pub trait Sink: Send {
         None
     }
     /// The site `told` transfers control to `target`; `sp` is the stack pointer there.
-    fn transfer(
-        &mut self,
-        _pid: i32,
-        _tid: i32,
-        _book: &Book,
-        _told: u32,
-        _target: u64,
-        _sp: u64,
-    ) -> Option<Outcome> {
+    fn transfer(&mut self, _pid: i32, _tid: i32, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
         None
     }
     /// What a thread has executed and called since this was told last.

@@ -147,7 +147,6 @@ impl Calls {
 
     /// Forgets what has been shown: it will be another one that follows.
     pub fn show_all(&mut self) {
-        self.followed.on = true;
         self.followed.unknown = true;
         self.followed.shown.clear();
         self.followed.window = self.stack.len();
@@ -249,6 +248,9 @@ impl Calls {
         let len = self.stack.len();
         let lowest = self.stack.take_lowest();
         let f = &mut self.followed;
+        if !std::mem::replace(&mut f.on, true) {
+            f.unknown = true;
+        }
         f.routes.truncate(lowest);
         f.routes.resize(len, Shown::NO_ROUTE);
         let ahead = self.meter.ahead_of_one();

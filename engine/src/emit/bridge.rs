@@ -153,7 +153,11 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
 impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not.
     fn zero_if(&mut self, pc: u64) {
-        if super::landing::has_rorx() { self.zero_if_equal(pc) } else { self.zero_if_equal_slowly(pc) };
+        if super::landing::has_rorx() {
+            self.zero_if_equal(pc)
+        } else {
+            self.zero_if_equal_slowly(pc)
+        };
     }
 
     /// Lets the 32-bit field lead here.

@@ -191,7 +191,9 @@ impl Hub<'_> {
     pub(super) fn harvest(&mut self, tid: i32) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows()) else { return };
         self.catch_up(tid);
-        let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else { return };
+        let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
+            return;
+        };
         let space = p.space.borrow();
         let trans = &space.trans;
         let mut cells = Vec::new();

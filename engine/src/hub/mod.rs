@@ -94,8 +94,8 @@ pub(crate) fn run(
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
-    let feed =
-        sink.map(|sink| if settings.trace.followed() { Ok(Feed::at_hand(sink)) } else { Feed::new(sink) })
+    let feed = sink
+        .map(|sink| if settings.trace.followed() { Ok(Feed::at_hand(sink)) } else { Feed::new(sink) })
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;

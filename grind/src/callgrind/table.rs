@@ -124,9 +124,13 @@ pub static OPTIONS: &[Opt] = &[
         "switch collection on at entering such functions and off at leaving them; nothing is collected at the start",
         |o, v| rule(o, v, Change::ToggleCollect),
     ),
-    opt(&["--tell-calls"], Kind::Bool, "no", "tell every block and call, rather than let emitted code follow them", |o, v| {
-        set(o, v, |s| &mut s.tell_calls)
-    }),
+    opt(
+        &["--tell-calls"],
+        Kind::Bool,
+        "no",
+        "tell every block and call, rather than let emitted code follow them",
+        |o, v| set(o, v, |s| &mut s.tell_calls),
+    ),
     opt(&["--collect-jumps", "--trace-jump"], Kind::Bool, "no", "count jumps", |o, v| {
         set(o, v, |s| &mut s.collect_jumps)
     }),

@@ -109,13 +109,7 @@ impl Process {
         }
     }
 
-    fn again(
-        &mut self,
-        route: u32,
-        book: &Book,
-        catalogue: &mut Catalogue,
-        functions: &Functions,
-    ) -> Option<Again> {
+    fn again(&mut self, route: u32, book: &Book, catalogue: &mut Catalogue, functions: &Functions) -> Option<Again> {
         let route = *book.routes.get(route as usize)?;
         let made = match route.kind {
             RouteKind::Call => Made::Call,
@@ -190,7 +184,8 @@ impl Recorder {
             let hot = *p.hot.get(told as usize)?;
             t.begun |= t.recording;
             let now = t.now.clone();
-            let start = if hot.cell == NOTHING { catalogue.site(hot.site).addr } else { p.cells[hot.cell as usize].start };
+            let start =
+                if hot.cell == NOTHING { catalogue.site(hot.site).addr } else { p.cells[hot.cell as usize].start };
             let calls = t.live();
             calls.begin(catalogue, start);
             let from = calls.here();
@@ -204,7 +199,6 @@ impl Recorder {
             };
             let settled = calls.take_settled();
             let to = calls.here();
-            if std::env::var_os("DBG").is_some() { eprintln!("{:?} {:x}->{target:x} {} l{} {:?} => {} l{} {:?} {settled:?}", hot.kind, catalogue.site(hot.site).addr, String::from_utf8_lossy(catalogue.name(from.function)), from.level, from.skip, String::from_utf8_lossy(catalogue.name(to.function)), to.level, to.skip); }
             let always = settled.map(|settled| match settled {
                 Settled::Nothing => Always::Nothing,
                 Settled::Push { made, levels, returns_to } => {
@@ -220,10 +214,8 @@ impl Recorder {
             });
             // A skipped call that no site is known for cannot be told from others.
             let known = |here: Here, standing: Standing| here.skip.is_some() == standing.skip.is_some();
-            let standings = (
-                p.standing(from, catalogue, &mut space.functions),
-                p.standing(to, catalogue, &mut space.functions),
-            );
+            let standings =
+                (p.standing(from, catalogue, &mut space.functions), p.standing(to, catalogue, &mut space.functions));
             let always = always.filter(|_| known(from, standings.0) && known(to, standings.1));
             Some(Outcome { from: standings.0, to: standings.1, always })
         });
