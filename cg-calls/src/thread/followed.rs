@@ -247,6 +247,7 @@ impl Calls {
     pub fn show(&mut self, made: Option<u32>, most: usize) -> Vec<Shown> {
         let len = self.stack.len();
         let lowest = self.stack.take_lowest();
+        let made = made.filter(|_| self.returns_alone());
         let f = &mut self.followed;
         if !std::mem::replace(&mut f.on, true) {
             f.unknown = true;
@@ -270,6 +271,21 @@ impl Calls {
             f.shown.push(Shown { sp: self.stack.frame(i).sp, entered, route: f.routes[i] });
         }
         f.shown.clone()
+    }
+
+    /// Whether a return from the innermost call pops that call, and a stub that led to it, alone; or, of a jump, is one from the
+    /// frame below, too.
+    fn returns_alone(&self) -> bool {
+        let Some(last) = self.stack.len().checked_sub(1).filter(|last| *last >= self.bottom) else { return false };
+        let top = self.stack.frame(last);
+        // Of a stub, if it was led to by one.
+        let first = if top.arc != NONE && top.skip != NONE { last.saturating_sub(1) } else { last };
+        let below = (first > self.bottom).then(|| self.stack.frame(first - 1).sp);
+        if self.stack.frame(first).returns_to == 0 {
+            below == Some(top.sp)
+        } else {
+            below.is_none_or(|sp| sp >= top.sp + 8)
+        }
     }
 
     /// The functions whose activity is not what it was when this was asked last, with what it is.

@@ -26,6 +26,7 @@ use super::desk::Desk;
 use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
 use crate::debuginfo;
+use followed::Idle;
 use process::{Process, Thread, lock, word};
 use simulated::Simulated;
 use used::Used;
@@ -245,7 +246,8 @@ impl Sink for Recorder {
         }
         let t = p.thread(tid, &self.config);
         if let Some(idle) = t.idle.as_mut().filter(|_| !t.recording) {
-            idle.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
+            let Idle { calls, now } = &mut **idle;
+            calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), now);
         } else if t.recording && t.begun {
             t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
@@ -258,7 +260,7 @@ impl Sink for Recorder {
         let mut catalogue = lock(&catalogue);
         if let Some(t) = p.threads.get_mut(&tid) {
             match t.idle.as_mut().filter(|_| !t.recording) {
-                Some(idle) => idle.signal_leave(&t.now),
+                Some(idle) => idle.calls.signal_leave(&idle.now),
                 None => t.calls.signal_leave(&t.now),
             };
             p.requests(pid, tid, &mut catalogue, &self.desk);

@@ -70,24 +70,32 @@ fn set<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
     list[at] = Some(value);
 }
 
+/// What stands in for a thread's calls while nothing is recorded: somebody has to say whom code runs for.
+#[derive(Clone, Debug)]
+pub(super) struct Idle {
+    pub(super) calls: Calls,
+    pub(super) now: Vec<u64>,
+}
+
 impl Thread {
-    /// The calls of the state that the thread is in.
-    pub(super) fn live(&mut self) -> &mut Calls {
+    /// The calls of the state that the thread is in, and its totals.
+    pub(super) fn live(&mut self) -> (&mut Calls, &mut Vec<u64>) {
         match &mut self.idle {
-            Some(idle) if !self.recording => idle,
-            _ => &mut self.calls,
+            Some(idle) if !self.recording => (&mut idle.calls, &mut idle.now),
+            _ => (&mut self.calls, &mut self.now),
         }
     }
 
     /// What follows is recorded, or is not.
     pub(super) fn change_over(&mut self, on: bool, config: &Config) {
         if let Some(idle) = &mut self.idle {
-            idle.end(&self.now);
+            idle.calls.end(&idle.now);
         }
         if !on && self.idle.is_none() {
-            let mut idle = Calls::new(config.clone(), &self.now);
-            idle.show_all();
-            self.idle = Some(Box::new(idle));
+            let now = vec![0; config.costs];
+            let mut calls = Calls::new(config.clone(), &now);
+            calls.show_all();
+            self.idle = Some(Box::new(Idle { calls, now }));
         }
     }
 }
@@ -148,19 +156,19 @@ impl Recorder {
 
     pub(super) fn catch_up_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
-            t.now[0] = calls.total;
             let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, route: f.route };
             let frames: Vec<Shown> = calls.frames.iter().map(frame).collect();
-            let now = t.now.clone();
             let functions = &space.functions;
-            t.live().catch_up(catalogue, &frames, &now, |catalogue, route| p.again(route, book, catalogue, functions));
+            let (live, now) = t.live();
+            now[0] = calls.total;
+            live.catch_up(catalogue, &frames, now, |catalogue, route| p.again(route, book, catalogue, functions));
         });
     }
 
     pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>) -> Option<follow::Calls> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
-            let total = t.now[0];
-            let calls = t.live();
+            let (calls, now) = t.live();
+            let total = now[0];
             let frames = calls.show(made, WINDOW);
             let frames = frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, route: f.route });
             let active = calls.activities().into_iter();
@@ -172,7 +180,7 @@ impl Recorder {
     pub(super) fn standing_of(&mut self, pid: i32, tid: i32, pc: u64) -> Option<Standing> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             t.begun |= t.recording;
-            let calls = t.live();
+            let (calls, _) = t.live();
             calls.begin(catalogue, pc);
             let here = calls.here();
             p.standing(here, catalogue, &mut space.functions)
@@ -183,18 +191,17 @@ impl Recorder {
         let outcome = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let hot = *p.hot.get(told as usize)?;
             t.begun |= t.recording;
-            let now = t.now.clone();
             let start =
                 if hot.cell == NOTHING { catalogue.site(hot.site).addr } else { p.cells[hot.cell as usize].start };
-            let calls = t.live();
+            let (calls, now) = t.live();
             calls.begin(catalogue, start);
             let from = calls.here();
             let _ = calls.take_settled();
             match hot.kind {
-                Kind::Call | Kind::CallIndirect => calls.call(catalogue, hot.site, target, sp, &now),
-                Kind::Return => calls.ret(catalogue, hot.site, target, sp, &now),
-                Kind::JumpIndirect => calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &now),
-                Kind::Jump(kind) => calls.jump(catalogue, hot.site, target, sp, kind, &now),
+                Kind::Call | Kind::CallIndirect => calls.call(catalogue, hot.site, target, sp, now),
+                Kind::Return => calls.ret(catalogue, hot.site, target, sp, now),
+                Kind::JumpIndirect => calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, now),
+                Kind::Jump(kind) => calls.jump(catalogue, hot.site, target, sp, kind, now),
                 Kind::Block | Kind::Executions | Kind::Other => return None,
             };
             let settled = calls.take_settled();

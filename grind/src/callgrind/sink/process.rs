@@ -16,7 +16,7 @@ use super::super::columns::Columns;
 use super::super::desk::{Desk, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
-use super::followed::Followed;
+use super::followed::{Followed, Idle};
 use super::simulated::Simulated;
 use super::used::{ThreadUse, Used};
 
@@ -72,7 +72,7 @@ pub(super) struct Thread {
     /// By site: what the last record of executions said.
     pub(super) executions: HashMap<u32, u64>,
     /// What stands in for `calls` while nothing is recorded, if emitted code follows calls.
-    pub(super) idle: Option<Box<Calls>>,
+    pub(super) idle: Option<Box<Idle>>,
     /// If the use of lines is measured.
     pub(super) used: Option<Box<ThreadUse>>,
     /// If every access is told, because the last level is written back.
