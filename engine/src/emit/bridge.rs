@@ -183,43 +183,34 @@ impl Asm {
         self.store_gs(Scratch::TopFrame as u32, Gpr::RDX);
     }
 
-    /// A return to where the call came from: the return address is right below the stack pointer, rdx (saved) points to the
-    /// frame. Returns the field that leads there.
+    /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, rdx (saved)
+    /// points to the frame. Returns the field that leads there. Flags are dead only if it is that return, so until that is
+    /// certain, none is changed.
     fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
+        // As a rule nothing else can be there; but the guest may have written to its stack.
+        self.zero_if(returns_to);
+        let there = self.jrcxz();
+        let odd = self.jmp();
+        self.patch_short(there);
+        self.gs_frame(0x8b, Gpr::RCX, Gpr::RDX, 0); // mov rcx, gs:[rdx]
+        self.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
+        self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
+        let right = self.jrcxz();
+        self.lead_here(odd);
+        let field = self.jmp();
+        self.patch_rel32(field, b.odd_return);
+        self.patch_short(right);
         let keep = b.live_after & STATUS != 0;
         if keep {
             self.put_flags_away();
         }
-        // As a rule nothing else can be there; but the guest may have written to its stack.
-        let mut odd = Vec::new();
-        if let Ok(near) = i32::try_from(returns_to) {
-            self.bytes(&[0x48, 0x81, 0x7c, 0x24, 0xf8]); // cmp qword [rsp-8], …
-            self.bytes(&near.to_le_bytes());
-            odd.push(self.jcc(NOT_EQUAL));
-        } else {
-            for (at, half) in [(0xf8, returns_to as u32), (0xfc, (returns_to >> 32) as u32)] {
-                self.bytes(&[0x81, 0x7c, 0x24, at]); // cmp dword [rsp-…], …
-                self.bytes(&half.to_le_bytes());
-                odd.push(self.jcc(NOT_EQUAL));
-            }
-        }
-        self.lea_disp(Gpr::RCX, Gpr::RSP, -8);
-        self.cmp_frame(Gpr::RDX, 0, Gpr::RCX);
-        odd.push(self.jcc(NOT_EQUAL));
         self.close(b);
         if keep {
             self.take_flags_back();
         }
         self.reload(Gpr::RDX, Scratch::T1);
         self.reload(Gpr::RCX, Scratch::Rcx);
-        let onward = self.jmp();
-        odd.into_iter().for_each(|field| self.lead_here(field));
-        if keep {
-            self.take_flags_back();
-        }
-        let field = self.jmp();
-        self.patch_rel32(field, b.odd_return);
-        onward
+        self.jmp()
     }
 
     /// A return from what a jump led to: on to the frame below.
