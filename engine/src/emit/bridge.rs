@@ -154,10 +154,13 @@ impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not.
     fn zero_if(&mut self, pc: u64) {
         if super::landing::has_rorx() {
-            self.zero_if_equal(pc)
-        } else {
-            self.zero_if_equal_slowly(pc)
-        };
+            self.zero_if_equal(pc);
+            return;
+        }
+        self.spill(Scratch::T3, Gpr::RAX);
+        self.mov_imm(Gpr::RAX, pc.wrapping_neg());
+        self.lea_sum(Gpr::RCX, Gpr::RAX);
+        self.reload(Gpr::RAX, Scratch::T3);
     }
 
     /// Lets the 32-bit field lead here.

@@ -67,7 +67,7 @@ impl Asm {
     }
 
     /// The same on older processors, through rax.
-    pub(super) fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
+    fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
         self.spill(Scratch::T1, Gpr::RAX);
         self.bytes(&[0x48, 0xb8]);
         let low_byte = self.pos();
