@@ -136,6 +136,20 @@ impl Profiled {
             .collect()
     }
 
+    /// Makes sure that there are profiles of calls, each with a summary that agrees with its totals.
+    ///
+    /// # Panics
+    /// If not.
+    pub fn check_calls(&self) {
+        assert!(!self.raw.is_empty(), "no profile was written; {}\nlog:\n{}", self.outcome.show(), self.log);
+        for (pid, bytes) in &self.raw {
+            let text = String::from_utf8_lossy(bytes);
+            let of = |key| text.lines().filter_map(|l| l.strip_prefix(key)).map(str::trim).collect::<Vec<_>>();
+            assert_eq!(of("summary:"), of("totals:"), "profile of process {pid}");
+            assert!(!of("summary:").is_empty(), "profile of process {pid}");
+        }
+    }
+
     /// The profile of the only process.
     pub fn only(&self) -> Profile {
         let mut all = self.profiles();

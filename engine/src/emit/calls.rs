@@ -44,8 +44,10 @@ pub(super) struct Teller {
     /// How many of its instructions are told where it is left in the middle; their numbers follow on the block's.
     parts: Vec<usize>,
     /// How many of its instructions have been executed behind the one at hand, and how many there are.
-    done: usize,
-    n: usize,
+    pub(super) done: usize,
+    pub(super) n: usize,
+    /// The cell that counts the end of the block, if that has been counted already.
+    pub(super) counted_early: Option<u32>,
     /// How many of those the block counts.
     counted: u32,
 }
@@ -92,13 +94,14 @@ impl Emitter<'_> {
     pub(super) fn begin_told_block(&mut self) {
         self.teller.block = self.trans.trace_blocks.len() as u32;
         self.teller.parts.clear();
+        self.teller.counted_early = None;
         // Not before it is left, wherever that will be.
         self.bump_end = usize::MAX;
     }
 
     /// What has been executed of the block is told where the code goes on, unless it was told before.
-    fn block_told(&mut self) {
-        if !self.teller.early {
+    pub(super) fn block_told(&mut self) {
+        if !self.teller.early && self.teller.counted_early.is_none() {
             self.bump_end = self.out.code.pos();
         }
     }
@@ -174,7 +177,7 @@ impl Emitter<'_> {
             } else {
                 self.out.code.record(site, false, None);
             }
-            self.bump_end = self.out.code.pos();
+            self.block_told();
         }
     }
 
@@ -292,7 +295,7 @@ impl Emitter<'_> {
         } else {
             self.out.code.record(site, crosses, free);
         }
-        self.bump_end = self.out.code.pos();
+        self.block_told();
         crosses && self.teller.followed()
     }
 
@@ -321,6 +324,7 @@ impl Emitter<'_> {
 
     /// The block at hand has been emitted, its shapes and facts are in the table.
     pub(super) fn end_told_block(&mut self, b: &Found, insns: &[Insn]) {
+        self.teller.counted_early = None;
         if !self.teller.active() {
             return;
         }

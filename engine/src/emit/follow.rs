@@ -8,7 +8,7 @@ use super::calls::Teller;
 use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::decode::{Insn, STATUS};
+use crate::decode::{Class, Insn, STATUS};
 use crate::follow::StandingId;
 use crate::transtab::{NO_REG, Point, StubKind};
 
@@ -33,8 +33,36 @@ impl Emitter<'_> {
     /// Counts that the block is left where `site` tells of, after so many instructions. `free`: a register that is not needed;
     /// `live`: flags that are.
     pub(super) fn count_exit(&mut self, site: u32, instructions: u32, live: u8, free: Option<Gpr>) {
-        let cell = self.trans.new_cell();
+        let done = self.teller.counted_early.filter(|_| self.teller.at_end());
+        let cell = done.unwrap_or_else(|| self.trans.new_cell());
         self.trans.follow.exits.push((cell, site, self.standing));
+        if done.is_none() {
+            self.bump_exit(cell, instructions, live, free);
+        }
+    }
+
+    /// Where the end of a block that can only be left there is counted, if that is better than at the end: before an
+    /// instruction where no flag is live.
+    pub(super) fn early_exit(&self, insns: &[Insn]) -> Option<usize> {
+        let last = insns.last()?;
+        if !self.teller.followed() || matches!(last.class, Class::Jcc | Class::Loop) {
+            return None;
+        }
+        let from = insns.iter().rposition(|i| i.class == Class::Jcc).map_or(0, |i| i + 1);
+        let dead = insns[from..].iter().rposition(|i| i.live & STATUS == 0)?;
+        Some(from + dead)
+    }
+
+    /// Counts the end of a block here, before the end.
+    pub(super) fn count_early(&mut self, insns: &[Insn]) {
+        let cell = self.trans.new_cell();
+        let n = insns.iter().filter(|i| i.class != Class::RepCompare).count() as u32;
+        self.bump_exit(cell, n, 0, None);
+        self.bump_end = self.out.code.pos();
+        self.teller.counted_early = Some(cell);
+    }
+
+    fn bump_exit(&mut self, cell: u32, instructions: u32, live: u8, free: Option<Gpr>) {
         let (cell, total) = (arena::cell_offset(cell), Scratch::Total as u32);
         let c = &mut self.out.code;
         if live & STATUS == 0 {
@@ -80,7 +108,7 @@ impl Emitter<'_> {
     pub(super) fn followed_return(&mut self, insn: &Insn) {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
         self.count_exit(site, n, STATUS, Some(Gpr::RCX));
-        self.bump_end = self.out.code.pos();
+        self.block_told();
         self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
         let c = &mut self.out.code;
         c.bytes(&[0x59]); // pop rcx
@@ -106,7 +134,7 @@ impl Emitter<'_> {
         let (site, n) = self.exit_of(insn, Some(how));
         self.out.code.spill(arena::TARGET, Gpr::RCX);
         self.count_exit(site, n, STATUS, Some(Gpr::RCX));
-        self.bump_end = self.out.code.pos();
+        self.block_told();
         self.leave_by(site);
     }
 
@@ -154,6 +182,11 @@ impl Emitter<'_> {
 }
 
 impl Teller {
+    /// Whether all of the block at hand has been executed.
+    pub(super) fn at_end(&self) -> bool {
+        self.done == self.n
+    }
+
     /// Emitted code follows calls.
     pub(super) fn followed(&self) -> bool {
         self.settings.is_some_and(|s| s.followed)

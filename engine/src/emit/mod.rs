@@ -301,6 +301,7 @@ impl<'a> Emitter<'a> {
         let traced = self.tracer.active();
         let told = self.teller.active();
         let mut gone = false;
+        let early = self.early_exit(insns);
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
@@ -315,6 +316,9 @@ impl<'a> Emitter<'a> {
                     self.out.code.reload(Gpr::RAX, Scratch::Rax);
                 }
                 _ => {}
+            }
+            if early == Some(i) {
+                self.count_early(insns);
             }
             if traced {
                 if i == 0 {
