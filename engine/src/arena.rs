@@ -63,14 +63,12 @@ pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
 /// Offset of the frames of calls that are followed, where nothing is simulated: at first one that only the sink can pop.
 /// Behind their end is a page that cannot be written.
 pub(crate) const FRAMES: u64 = TRACE_AREA;
-/// Bytes of a frame: stack pointer, total at entry, where its return is dealt with, number of its route.
+/// Bytes of a frame: stack pointer, total at entry, where its return is dealt with, and nothing.
 pub(crate) const FRAME: u64 = 32;
 /// Offsets in a frame.
 pub(crate) const FRAME_ENTERED: u64 = 8;
 /// The same.
 pub(crate) const FRAME_RETURN: u64 = 16;
-/// The same.
-pub(crate) const FRAME_ROUTE: u64 = 24;
 /// Bytes of all frames: twice the window.
 pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * crate::follow::WINDOW as u64;
 /// Offset of the numbers of calls of each function that are going on.

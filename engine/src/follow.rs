@@ -139,6 +139,8 @@ pub struct Book {
     route_ids: std::collections::HashMap<Route, u32>,
     /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
     pub(crate) returns: Vec<u64>,
+    /// The other way round, of all code that ever did: frames may last longer than what pushed them.
+    pub(crate) by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: cell, route, and whether it is the latter.
     pub(crate) cells: Vec<(u32, u32, bool)>,
     /// Counters of what is executed: cell, site, standing.
@@ -161,6 +163,7 @@ impl Default for Book {
             standing_ids: std::collections::HashMap::new(),
             route_ids: std::collections::HashMap::new(),
             returns: Vec::new(),
+            by_return: Map::default(),
             cells: Vec::new(),
             exits: Vec::new(),
             chains: Map::default(),
@@ -195,6 +198,7 @@ impl Book {
     /// All translations, and their counters, are gone.
     pub(crate) fn renew(&mut self) {
         self.returns.fill(0);
+        self.by_return.clear();
         self.cells.clear();
         self.exits.clear();
         self.chains.clear();

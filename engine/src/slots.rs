@@ -12,6 +12,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
 use crate::follow::{Calls, Frame, NO_ROUTE, WINDOW};
+use crate::hash::Map;
 use crate::level1::Words;
 use crate::shared_memory::{SharedMemory, read_words};
 use crate::trace::FirstLevel;
@@ -67,7 +68,7 @@ impl Segment {
 /// Words of a frame as emitted code has it.
 fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> [u64; 4] {
     let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
-    [frame.sp, frame.entered, if at == 0 { odd } else { at }, u64::from(frame.route)]
+    [frame.sp, frame.entered, if at == 0 { odd } else { at }, 0]
 }
 
 /// All that is in the window of `calls`, below them a frame that only the sink can pop.
@@ -321,7 +322,8 @@ impl SlotPool {
     }
 
     /// What emitted code knows of the calls of the thread on a slot.
-    pub(crate) fn calls(&self, id: SlotId) -> Calls {
+    /// `routes`: the routes of frames, by where their returns are dealt with.
+    pub(crate) fn calls(&self, id: SlotId, routes: &Map<u64, u32>) -> Calls {
         let top = self.scratch(id, Scratch::TopFrame).saturating_sub(arena::FRAMES) / arena::FRAME;
         let n = top.min(arena::FRAMES_SIZE / arena::FRAME - 1) as usize;
         let mut bytes = vec![0; n * arena::FRAME as usize];
@@ -331,7 +333,7 @@ impl SlotPool {
         let frame = |w: &[[u8; 8]; 4]| Frame {
             sp: u64::from_le_bytes(w[0]),
             entered: u64::from_le_bytes(w[1]),
-            route: u64::from_le_bytes(w[3]) as u32,
+            route: routes.get(&u64::from_le_bytes(w[2])).copied().unwrap_or(NO_ROUTE),
         };
         let total = self.scratch(id, Scratch::Total);
         Calls { total, frames: frames.iter().map(frame).collect(), active: Vec::new() }

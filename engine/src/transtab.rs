@@ -67,6 +67,8 @@ pub(crate) struct Block {
     pub(crate) guest_len: u16,
     /// The status flags (of those that `inc` writes) that may be read before they are written.
     pub(crate) live_in: u8,
+    /// Registers that are written before they are read, a bit each, as far as that was looked for.
+    pub(crate) dead_in: u16,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
     /// `Held1` to `Held3`. [`NO_REG`]: no such register.
     pub(crate) held: [u8; 3],
@@ -128,7 +130,7 @@ pub(crate) enum StubKind {
     /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
     /// is in [`arena::TARGET`].
     Transfer { told: u32, standing: StandingId, root: u64 },
-    /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx and rdx have been saved; the
+    /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
     Return { in_rcx: bool },
     /// An indirect branch that this landing, the last one of its chain, is not for.
@@ -587,6 +589,7 @@ mod tests {
             module: 0,
             guest_len,
             live_in: 0,
+            dead_in: 0,
             held: [NO_REG; 3],
             held_from: 0,
             held_to: 0,

@@ -198,7 +198,7 @@ impl Calls {
         now: &[u64],
         mut again: impl FnMut(&mut C, u32) -> Option<Again>,
     ) {
-        let same = self.followed.shown.iter().zip(frames).take_while(|(a, b)| a == b).count();
+        let same = self.followed.shown.iter().zip(frames).take_while(|(a, b)| (a.sp, a.entered) == (b.sp, b.entered)).count();
         let kept = self.followed.window + same;
         while self.stack.len() > kept {
             let Some((frame, _)) = self.stack.pop() else { break };
@@ -235,8 +235,8 @@ impl Calls {
             (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
             self.followed.routes.push(shown.route);
         }
-        self.followed.shown.clear();
-        self.followed.shown.extend_from_slice(frames);
+        self.followed.shown.truncate(same);
+        self.followed.shown.extend_from_slice(&frames[same..]);
         // What has been executed of a skipped call is counted elsewhere.
         self.meter.read_into(now, &mut self.skip_since);
         self.stack.take_lowest();

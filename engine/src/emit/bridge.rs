@@ -10,7 +10,7 @@
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr};
 use crate::decode::STATUS;
-use crate::follow::{Always, NO_ROUTE, RouteKind};
+use crate::follow::{Always, RouteKind};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;
@@ -27,11 +27,13 @@ pub(crate) struct Bridge {
     /// The callee's function and level, for calls.
     pub(crate) function: u32,
     pub(crate) level: u32,
-    /// Number of the route, and its counters: calls, inclusive costs.
-    pub(crate) route: u32,
+    /// The route's counters: calls, inclusive costs.
     pub(crate) cells: [u32; 2],
-    /// The flags that may be read where it returns to.
+    /// Registers that are not needed at the target, a bit each.
+    pub(crate) dead: u16,
+    /// The flags that may be read where it returns to, and registers that are not needed there.
     pub(crate) live_after: u8,
+    pub(crate) dead_after: u16,
     /// Whether a return pops the frame below, too, and comes from it.
     pub(crate) through: bool,
     /// Where a stop for returns is that nobody can follow.
@@ -49,9 +51,52 @@ pub(crate) struct Built {
     pub(crate) returns: Option<(usize, Option<usize>)>,
 }
 
+/// Registers that a bridge uses, and which of them it has to save.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// The frame, then a value.
+    regs: [Gpr; 2],
+    saved: [Option<Scratch>; 2],
+}
+
+impl Pair {
+    /// Two registers, of those that are not needed any more if there are any.
+    fn of(dead: u16, indirect: bool) -> Pair {
+        // As a base of an address, these would take a byte more.
+        let usable = dead & !(1 << 4 | 1 << 12);
+        let mut free = (0..16u8).filter(|r| usable & 1 << r != 0 && *r != Gpr::RCX.0).map(Gpr);
+        // rcx has been saved where the target is in a register.
+        let rcx = (indirect || dead & 1 << Gpr::RCX.0 != 0).then_some(Gpr::RCX);
+        match (free.next(), rcx.or_else(|| free.next())) {
+            (Some(a), Some(b)) => Pair { regs: [a, b], saved: [None, None] },
+            (Some(a), None) => Pair { regs: [a, Gpr::RCX], saved: [None, Some(Scratch::Rcx)] },
+            (None, Some(b)) => Pair { regs: [Gpr::RDX, b], saved: [Some(Scratch::T1), None] },
+            (None, None) => Pair { regs: [Gpr::RDX, Gpr::RCX], saved: [Some(Scratch::T1), Some(Scratch::Rcx)] },
+        }
+    }
+
+    fn save(self, c: &mut Asm) {
+        for (reg, word) in self.regs.into_iter().zip(self.saved) {
+            if let Some(word) = word {
+                c.spill(word, reg);
+            }
+        }
+    }
+
+    /// Gives back what was saved.
+    fn give_back(self, c: &mut Asm) {
+        for (reg, word) in self.regs.into_iter().zip(self.saved) {
+            if let Some(word) = word {
+                c.reload(reg, word);
+            }
+        }
+    }
+}
+
 /// Emits a bridge.
 pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     let mut built = Built::default();
+    let indirect = b.indirect.is_some();
     if let Some(target) = b.indirect {
         c.reload(Gpr::RCX, TARGET);
         c.zero_if(target);
@@ -65,86 +110,49 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
         (true, true) => c.take_flags_back(),
         _ => {}
     };
-    if b.indirect.is_none() {
-        c.spill(Scratch::Rcx, Gpr::RCX);
-    }
+    let pair = Pair::of(b.dead, indirect);
+    let [frame, value] = pair.regs;
+    pair.save(c);
     flags(c, false);
     let mut slow = Vec::new();
-    let (kind, levels, returns_to) = match b.always {
-        Always::Nothing => {
-            c.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
-            c.cmp_frame(Gpr::RCX, 0, Gpr::RSP);
-            slow.push(c.jcc(BELOW));
-            flags(c, true);
-            c.reload(Gpr::RCX, Scratch::Rcx);
-            built.onward = c.jmp();
-            slow.into_iter().for_each(|field| c.lead_here(field));
-            flags(c, true);
-            c.reload(Gpr::RCX, Scratch::Rcx);
-            built.else_.push(c.jmp());
-            return built;
-        }
-        Always::Push { kind, levels, returns_to } => (kind, levels, returns_to),
+    c.load_gs(frame, Scratch::TopFrame as u32);
+    if let Always::Push { kind, levels, .. } = b.always {
+        let returns = c.push_frame(b, (kind, levels), pair.regs, &mut slow);
+        built.returns = Some((returns, None));
+    } else {
+        c.cmp_frame(frame, 0, Gpr::RSP);
+        slow.push(c.jcc(BELOW));
+    }
+    let leave = |c: &mut Asm| {
+        flags(c, true);
+        pair.give_back(c);
     };
-    c.spill(Scratch::T1, Gpr::RDX);
-    c.load_gs(Gpr::RDX, Scratch::TopFrame as u32);
-    let pushes = matches!(kind, RouteKind::Call | RouteKind::Stub);
-    if pushes {
-        // Nothing may share the place of the return address.
-        c.lea_disp(Gpr::RCX, Gpr::RSP, 8);
-        c.cmp_frame(Gpr::RDX, 0, Gpr::RCX);
-    } else {
-        if kind != RouteKind::Through {
-            c.cmp_frame_none(Gpr::RDX, arena::FRAME_ROUTE as i8);
-            slow.push(c.jcc(EQUAL));
-        }
-        c.cmp_frame(Gpr::RDX, 0, Gpr::RSP);
+    leave(c);
+    if indirect && b.dead & 1 << Gpr::RCX.0 == 0 {
+        c.reload(Gpr::RCX, Scratch::Rcx);
     }
-    slow.push(c.jcc(BELOW));
-    let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
-    let active = (arena::ACTIVE + 8 * u64::from(b.function)) as u32;
-    if !stub && levels > 1 {
-        c.cmp_gs(active, b.level as i8);
-        slow.push(c.jcc(if b.level + 1 == levels { BELOW } else { NOT_EQUAL }));
-    }
-    let at = |offset: u64| (FRAME + offset) as i8;
-    if pushes {
-        c.store_frame(Gpr::RDX, at(0), Gpr::RSP);
-    } else {
-        c.gs_frame(0x8b, Gpr::RCX, Gpr::RDX, 0);
-        c.store_frame(Gpr::RDX, at(0), Gpr::RCX);
-    }
-    c.load_gs(Gpr::RCX, Scratch::Total as u32);
-    c.store_frame(Gpr::RDX, at(arena::FRAME_ENTERED), Gpr::RCX);
-    let returns = c.lea_rip(Gpr::RCX);
-    c.store_frame(Gpr::RDX, at(arena::FRAME_RETURN), Gpr::RCX);
-    c.store_frame_imm(Gpr::RDX, at(arena::FRAME_ROUTE), b.route);
-    if !stub {
-        c.add_one_gs(active);
-        c.add_one_gs(arena::cell_offset(b.cells[0]));
-    }
-    c.lea_disp(Gpr::RDX, Gpr::RDX, FRAME as i32);
-    c.store_gs(Scratch::TopFrame as u32, Gpr::RDX);
-    flags(c, true);
-    c.reload(Gpr::RDX, Scratch::T1);
-    c.reload(Gpr::RCX, Scratch::Rcx);
     built.onward = c.jmp();
-
+    // What comes next takes rcx, if that has been saved before, from where that is.
     slow.into_iter().for_each(|field| c.lead_here(field));
-    flags(c, true);
-    c.reload(Gpr::RDX, Scratch::T1);
-    c.reload(Gpr::RCX, Scratch::Rcx);
+    debug_assert!(value.0 != frame.0);
+    leave(c);
     built.else_.push(c.jmp());
-
-    if stub {
-        c.patch_rel32(returns, b.odd_return);
-    } else {
-        c.lead_here(returns);
+    if let (Always::Push { kind, returns_to, .. }, Some((field, _))) = (b.always, built.returns) {
+        c.lead_here(field);
         let pos = c.pos();
-        let onward = if returns_to != 0 { Some(c.return_to(b, returns_to)) } else { None };
-        if onward.is_none() {
-            c.return_further(b);
-        }
+        let onward = match kind {
+            RouteKind::Stub | RouteKind::JumpToStub => {
+                // Nobody but its address tells its frame from others.
+                let away = c.jmp();
+                c.patch_rel32(away, b.odd_return);
+                None
+            }
+            _ if returns_to != 0 => Some(c.return_to(b, returns_to)),
+            _ => {
+                c.return_further(b);
+                None
+            }
+        };
         built.returns = Some((pos, onward));
     }
     built
@@ -175,29 +183,78 @@ impl Asm {
         self.pos() - 4
     }
 
-    /// Closes the innermost frame, which rdx points to: books its cost, and pops it. rcx is overwritten.
-    fn close(&mut self, b: &Bridge) {
-        self.load_gs(Gpr::RCX, Scratch::Total as u32);
-        self.gs_frame(0x2b, Gpr::RCX, Gpr::RDX, arena::FRAME_ENTERED as i8); // sub rcx, gs:[…]
-        self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1])); // add gs:[…], rcx
-        self.bytes(&[0x65, 0x48, 0xff, 0x0c, 0x25]); // dec gs:[…]
-        self.bytes(&((arena::ACTIVE + 8 * u64::from(b.function)) as u32).to_le_bytes());
-        self.lea_disp(Gpr::RDX, Gpr::RDX, -(FRAME as i32) * if b.through { 2 } else { 1 });
-        self.store_gs(Scratch::TopFrame as u32, Gpr::RDX);
+    /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
+    fn push_frame(
+        &mut self,
+        b: &Bridge,
+        (kind, levels): (RouteKind, u32),
+        [frame, value]: [Gpr; 2],
+        slow: &mut Vec<usize>,
+    ) -> usize {
+        let pushes = matches!(kind, RouteKind::Call | RouteKind::Stub);
+        if pushes {
+            // Nothing may share the place of the return address.
+            self.lea_disp(value, Gpr::RSP, 8);
+            self.cmp_frame(frame, 0, value);
+        } else {
+            // It has the place of the frame below, of which there must be one.
+            self.gs_frame(0x8b, value, frame, 0);
+            self.op_reg(0x39, value, Gpr::RSP);
+        }
+        slow.push(self.jcc(BELOW));
+        if !pushes {
+            self.cmp_minus_one(value);
+            slow.push(self.jcc(EQUAL));
+        }
+        let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
+        let active = (arena::ACTIVE + 8 * u64::from(b.function)) as u32;
+        if !stub && levels > 1 {
+            self.cmp_gs(active, b.level as i8);
+            slow.push(self.jcc(if b.level + 1 == levels { BELOW } else { NOT_EQUAL }));
+        }
+        let at = |offset: u64| (FRAME + offset) as i8;
+        self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
+        self.load_gs(value, Scratch::Total as u32);
+        self.store_frame(frame, at(arena::FRAME_ENTERED), value);
+        let returns = self.lea_rip(value);
+        self.store_frame(frame, at(arena::FRAME_RETURN), value);
+        if !stub {
+            self.add_one_gs(active);
+            self.add_one_gs(arena::cell_offset(b.cells[0]));
+        }
+        self.add_gs(Scratch::TopFrame as u32, FRAME as i32);
+        returns
     }
 
-    /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, rdx (saved)
-    /// points to the frame. Returns the field that leads there. Flags are dead only if it is that return, so until that is
-    /// certain, none is changed.
+    /// Closes the innermost frame: books its cost, and pops it. rcx and flags are overwritten.
+    fn close(&mut self, b: &Bridge) {
+        self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+        self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::FRAME_ENTERED as i8);
+        self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
+        self.gs_word(0x03, Gpr::RCX, Scratch::Total as u32); // add rcx, gs:[…]
+        self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1])); // add gs:[…], rcx
+        self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
+        self.add_gs(Scratch::TopFrame as u32, -(FRAME as i32) * if b.through { 2 } else { 1 });
+    }
+
+    /// Makes rcx, the innermost frame, zero if the stack pointer has just taken the return address from that frame's place.
+    fn zero_if_there(&mut self) {
+        self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, 0); // mov rcx, gs:[rcx]
+        self.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
+        self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
+    }
+
+    /// A return to where the call came from: the return address is right below the stack pointer, rcx (saved) points to the
+    /// frame. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
+    /// changed.
     fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
-        // As a rule nothing else can be there; but the guest may have written to its stack.
-        self.zero_if(returns_to);
+        self.zero_if_there();
         let there = self.jrcxz();
         let odd = self.jmp();
         self.patch_short(there);
-        self.gs_frame(0x8b, Gpr::RCX, Gpr::RDX, 0); // mov rcx, gs:[rdx]
-        self.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
-        self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
+        // As a rule nothing else can be there; but the guest may have written to its stack.
+        self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
+        self.zero_if(returns_to);
         let right = self.jrcxz();
         self.lead_here(odd);
         let field = self.jmp();
@@ -211,28 +268,30 @@ impl Asm {
         if keep {
             self.take_flags_back();
         }
-        self.reload(Gpr::RDX, Scratch::T1);
-        self.reload(Gpr::RCX, Scratch::Rcx);
+        if b.dead_after & 1 << Gpr::RCX.0 == 0 {
+            self.reload(Gpr::RCX, Scratch::Rcx);
+        }
         self.jmp()
     }
 
     /// A return from what a jump led to: on to the frame below.
     fn return_further(&mut self, b: &Bridge) {
-        self.spill(Scratch::T2, Gpr::RCX);
-        self.put_flags_away();
-        self.lea_disp(Gpr::RCX, Gpr::RSP, -8);
-        self.cmp_frame(Gpr::RDX, 0, Gpr::RCX);
-        let displaced = self.jcc(NOT_EQUAL);
-        self.close(b);
-        self.take_flags_back();
-        self.reload(Gpr::RCX, Scratch::T2);
-        self.jmp_frame(Gpr::RDX, arena::FRAME_RETURN as i8);
-        self.lead_here(displaced);
-        self.take_flags_back();
-        self.reload(Gpr::RCX, Scratch::T2);
+        self.zero_if_there();
+        let there = self.jrcxz();
         let field = self.jmp();
         self.patch_rel32(field, b.odd_return);
+        self.patch_short(there);
+        self.put_flags_away();
+        self.close(b);
+        self.take_flags_back();
+        self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+        self.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
+    }
+
+    /// `cmp reg, -1`
+    fn cmp_minus_one(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xf8 | reg.0 & 7, 0xff]);
     }
 }
 
-const _: () = assert!(NO_ROUTE == u32::MAX && FRAME + arena::FRAME_ROUTE < 128);
+const _: () = assert!(FRAME + arena::FRAME_RETURN < 120);

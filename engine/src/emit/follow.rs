@@ -116,7 +116,6 @@ impl Emitter<'_> {
             c.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
         }
         c.store_gs32_imm(Scratch::Returning as u32, site);
-        c.spill(Scratch::T1, Gpr::RDX);
         if insn.ins.op_count() == 1 {
             // The return address is not where the code of frames looks for it.
             let pos = c.pos();
@@ -125,8 +124,8 @@ impl Emitter<'_> {
             self.out.code.stop(id);
             return;
         }
-        c.load_gs(Gpr::RDX, Scratch::TopFrame as u32);
-        c.jmp_frame(Gpr::RDX, arena::FRAME_RETURN as i8);
+        c.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+        c.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
     }
 
     /// An indirect jump or call: its target is in rcx, which has been saved; what it pushes has been pushed.
@@ -209,20 +208,6 @@ impl Asm {
     /// `cmp gs:[base + offset], reg`
     pub(super) fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
         self.gs_frame(0x39, reg, base, offset);
-    }
-
-    /// `mov dword gs:[base + offset], value`
-    pub(super) fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `cmp dword gs:[base + offset], -1`
-    pub(super) fn cmp_frame_none(&mut self, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0x83, 0x78 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&[0xff]);
     }
 
     /// `jmp gs:[base + offset]`

@@ -369,6 +369,8 @@ impl<'a> Emitter<'a> {
         }
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
+        let dead_in =
+            if self.teller.followed() { self.dead_registers(insns, |dead| dead.count_ones() > 3) } else { 0 };
         self.trans.add_block(Block {
             pc: b.pc,
             standing: self.standing,
@@ -384,6 +386,7 @@ impl<'a> Emitter<'a> {
             module: (self.module_of)(b.pc),
             guest_len,
             live_in: insns[0].live,
+            dead_in,
             held,
             held_from,
             held_to,
@@ -420,10 +423,18 @@ impl<'a> Emitter<'a> {
 
     /// A register that is written before it is read, seen from the first instruction.
     fn dead_register(&mut self, insns: &[Insn]) -> Option<Gpr> {
+        let first = |dead: u16| dead != 0;
+        let dead = self.dead_registers(insns, first);
+        (dead != 0).then_some(Gpr(dead.trailing_zeros() as u8))
+    }
+
+    /// Registers that are written before they are read, a bit each, seen from the first instruction; until there are `enough`.
+    fn dead_registers(&mut self, insns: &[Insn], enough: impl Fn(u16) -> bool) -> u16 {
         let mut read = 1u16 << Gpr::RSP.0;
+        let mut all = 0u16;
         for insn in insns {
             if !matches!(insn.class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call) {
-                return None;
+                return all;
             }
             let used = self.info.info(&insn.ins).used_registers();
             let mut written = 0u16;
@@ -439,16 +450,13 @@ impl<'a> Emitter<'a> {
                     _ => read |= bit,
                 }
             }
-            let dead = written & !read;
-            if dead != 0 {
-                return Some(Gpr(dead.trailing_zeros() as u8));
-            }
-            if insn.class == Class::Jcc {
+            all |= written & !read;
+            if enough(all) || insn.class == Class::Jcc {
                 // Where it is taken, what is written behind it may be needed.
-                return None;
+                return all;
             }
         }
-        None
+        all
     }
 
     fn point(&mut self, point: Point) {

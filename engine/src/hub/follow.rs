@@ -11,6 +11,7 @@ use super::{How, Hub, Stopped};
 use crate::arena::{self, Scratch};
 use crate::follow::{Always, Counts, Outcome, StandingId};
 use crate::image::Remote;
+use crate::recreate;
 use crate::slots::SlotId;
 use crate::trace::Transfer;
 use crate::tracee::Regs;
@@ -40,8 +41,8 @@ impl Hub<'_> {
             return;
         }
         super::trace::announce(feed, &mut p.space.borrow_mut());
-        let calls = p.pool.borrow().calls(slot);
         let space = p.space.borrow();
+        let calls = p.pool.borrow().calls(slot, &space.trans.follow.by_return);
         let _ = feed.ask(|sink| {
             sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
             Some(())
@@ -165,7 +166,6 @@ impl Hub<'_> {
                     memory.flatten().unwrap_or(0)
                 };
                 regs.rcx = self.scratch(tid, Scratch::Rcx);
-                regs.rdx = self.scratch(tid, Scratch::T1);
                 (self.scratch(tid, Scratch::Returning) as u32, target)
             }
             _ => (0, 0),
@@ -270,16 +270,17 @@ impl Hub<'_> {
     /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
     pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         let Some(p) = self.process_of(tid).filter(|_| self.follows()) else { return false };
-        if p.pool.borrow().at(regs.gs_base).is_none() || !p.space.borrow().is_cache(regs.rip) {
+        if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }
+        let Some(base) = super::trace::base_of_access(&p.space.borrow(), regs.rip) else { return false };
         let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::FRAMES);
         if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
             return false;
         }
         self.catch_up(tid);
         self.hand_back(tid, None);
-        regs.rdx = self.scratch(tid, Scratch::TopFrame);
+        *recreate::register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
         true
     }
 }

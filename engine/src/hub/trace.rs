@@ -69,18 +69,7 @@ impl Hub<'_> {
         if at >= arena::TRACE_ALL || at % arena::TRACE_STRIDE < arena::TRACE_SIZE {
             return false;
         }
-        let mut code = [0; 16];
-        let base = {
-            let space = p.space.borrow();
-            if !space.is_cache(regs.rip) {
-                return false;
-            }
-            space.read_cache(regs.rip, &mut code);
-            iced_x86::Decoder::with_ip(64, &code, regs.rip, iced_x86::DecoderOptions::NONE).decode().memory_base()
-        };
-        if !base.is_gpr64() {
-            return false;
-        }
+        let Some(base) = base_of_access(&p.space.borrow(), regs.rip) else { return false };
         let slot = th.slot;
         let pool = p.pool.clone();
         self.drain(tid, slot);
@@ -330,6 +319,17 @@ pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
         let page = gs + arena::TRACE_BUFFER + n * arena::TRACE_STRIDE + arena::TRACE_SIZE;
         remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
     }
+}
+
+/// The register that the memory access of the translated instruction at `rip` counts from.
+pub(super) fn base_of_access(space: &Space, rip: u64) -> Option<iced_x86::Register> {
+    let mut code = [0; 16];
+    if !space.is_cache(rip) {
+        return None;
+    }
+    space.read_cache(rip, &mut code);
+    let base = iced_x86::Decoder::with_ip(64, &code, rip, iced_x86::DecoderOptions::NONE).decode().memory_base();
+    base.is_gpr64().then_some(base)
 }
 
 /// Tells the sink of everything in `space` that records may name.

@@ -69,9 +69,10 @@ impl Space {
             live: if self.volatile(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,
             level: outcome.to.level,
-            route: u32::MAX,
             cells: [0; 2],
+            dead: if self.volatile(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
+            dead_after: 0,
             through: false,
             odd_return: 0,
         };
@@ -83,7 +84,6 @@ impl Space {
             }
             let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
             route = Some(number);
-            b.route = number;
             b.through = kind == RouteKind::Through;
             // Whom the return leads to: of a call through a stub, whoever called that.
             let mut caller = self.trans.follow.standings[from.0 as usize];
@@ -93,6 +93,7 @@ impl Space {
                 let known = self.trans.lookup(returns_to, id);
                 if let Some(known) = known.filter(|_| !self.volatile(returns_to)) {
                     b.live_after = self.trans.block(known).live_in;
+                    b.dead_after = self.trans.block(known).dead_in;
                 }
                 after = Some((returns_to, id, known));
             }
@@ -101,10 +102,10 @@ impl Space {
         if self.chunks[i].used + BRIDGE_ROOM > arena::CHUNK_SIZE {
             return route;
         }
-        if route.is_some() {
+        if let Some(number) = route {
             b.cells = [self.trans.new_cell(), self.trans.new_cell()];
-            self.trans.follow.cells.push((b.cells[0], b.route, false));
-            self.trans.follow.cells.push((b.cells[1], b.route, true));
+            self.trans.follow.cells.push((b.cells[0], number, false));
+            self.trans.follow.cells.push((b.cells[1], number, true));
         }
         let odd_return = self.odd_return();
         let chunk = &self.chunks[i];
@@ -165,6 +166,7 @@ impl Space {
             && returns_at != 0
         {
             self.trans.follow.returns[number as usize] = returns_at;
+            self.trans.follow.by_return.insert(returns_at, number);
         }
         self.trans.follow.led.entry(target >> 12).or_default().push(root);
         chain.bridges.push((target, start));
