@@ -10,6 +10,8 @@
 //! it, so they are made of what does not depend on a process; the stack that emitted code sees is a window of the whole
 //! one: nothing below it is ever touched without a stop.
 
+use std::time::{Duration, Instant};
+
 use crate::hash::Map;
 
 /// Number of a [`Standing`].
@@ -151,7 +153,14 @@ pub struct Book {
     pub(crate) led: Map<u64, Vec<u64>>,
     /// Tables of targets in use.
     pub(crate) tables: u32,
+    /// Stops that were of no use for the future, since when.
+    vain: Option<(u32, Instant)>,
+    /// There are so many of them that calls should rather be told.
+    pub(crate) given_up: bool,
 }
+
+/// So many stops in vain (which take some 20 us each) within so short a time make telling calls faster than following them.
+const IN_VAIN: (u32, Duration) = (4096, Duration::from_millis(500));
 
 impl Default for Book {
     fn default() -> Self {
@@ -169,6 +178,8 @@ impl Default for Book {
             chains: Map::default(),
             led: Map::default(),
             tables: 0,
+            vain: None,
+            given_up: false,
         }
     }
 }
@@ -193,6 +204,22 @@ impl Book {
             self.returns.push(0);
         }
         id
+    }
+
+    /// Whether a bridge leads from the site that is left by `root` to `target`.
+    pub(crate) fn leads(&self, root: u64, target: u64) -> bool {
+        self.chains.get(&root).is_some_and(|c| c.leads(target))
+    }
+
+    /// A stop was in vain; says whether calls should rather be told from now on.
+    pub(crate) fn in_vain(&mut self) -> bool {
+        let (n, since) = self.vain.get_or_insert_with(|| (0, Instant::now()));
+        *n += 1;
+        if *n >= IN_VAIN.0 {
+            self.given_up |= since.elapsed() < IN_VAIN.1;
+            self.vain = None;
+        }
+        self.given_up
     }
 
     /// All translations, and their counters, are gone.

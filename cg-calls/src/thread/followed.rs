@@ -198,7 +198,8 @@ impl Calls {
         now: &[u64],
         mut again: impl FnMut(&mut C, u32) -> Option<Again>,
     ) {
-        let same = self.followed.shown.iter().zip(frames).take_while(|(a, b)| (a.sp, a.entered) == (b.sp, b.entered)).count();
+        let same =
+            self.followed.shown.iter().zip(frames).take_while(|(a, b)| (a.sp, a.entered) == (b.sp, b.entered)).count();
         let kept = self.followed.window + same;
         while self.stack.len() > kept {
             let Some((frame, _)) = self.stack.pop() else { break };

@@ -369,8 +369,7 @@ impl<'a> Emitter<'a> {
         }
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
-        let dead_in =
-            if self.teller.followed() { self.dead_registers(insns, |dead| dead.count_ones() > 3) } else { 0 };
+        let dead_in = if self.teller.followed() { self.dead_registers(insns, |dead| dead.count_ones() > 3) } else { 0 };
         self.trans.add_block(Block {
             pc: b.pc,
             standing: self.standing,

@@ -235,7 +235,7 @@ impl Hub<'_> {
         if let Some(feed) = &self.feed {
             feed.asked(p.pid, tid, &Ask::ToggleCollect);
         }
-        if self.follows() {
+        if self.follows(tid) {
             return self.hand_back(tid, None);
         }
         let mut now = Vec::new();

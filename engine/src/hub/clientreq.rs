@@ -102,7 +102,7 @@ impl Hub<'_> {
         let Some(t) = self.instrument(t, on) else { return };
         regs.rdx = 0;
         regs.gs_base = self.gs(tid);
-        if self.follows() {
+        if self.follows(tid) {
             regs.rip = rip;
             return self.enter_anew(t, regs);
         }

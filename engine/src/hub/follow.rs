@@ -25,9 +25,10 @@ pub(super) struct Followed {
 }
 
 impl Hub<'_> {
-    /// Whether emitted code follows calls.
-    pub(super) fn follows(&self) -> bool {
-        self.feed.is_some() && self.settings.trace.followed()
+    /// Whether emitted code follows the calls of `tid`.
+    pub(super) fn follows(&self, tid: i32) -> bool {
+        self.settings.trace.followed()
+            && self.process_of(tid).is_some_and(|p| p.space.borrow().trace.settings.followed())
     }
 
     fn slot_of(&self, tid: i32) -> Option<SlotId> {
@@ -37,7 +38,7 @@ impl Hub<'_> {
     /// Tells the sink what emitted code has done about the calls of `tid`.
     pub(super) fn catch_up(&self, tid: i32) {
         let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
-        if !self.follows() {
+        if !self.follows(tid) {
             return;
         }
         super::trace::announce(feed, &mut p.space.borrow_mut());
@@ -52,7 +53,7 @@ impl Hub<'_> {
     /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
     pub(super) fn hand_back(&self, tid: i32, made: Option<u32>) {
         let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
-        if !self.follows() {
+        if !self.follows(tid) {
             return;
         }
         if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made)) {
@@ -63,7 +64,7 @@ impl Hub<'_> {
 
     /// Whom code at `pc` counts for that `tid` is about to run.
     pub(super) fn standing(&mut self, tid: i32, pc: u64) -> StandingId {
-        if !self.follows() {
+        if !self.follows(tid) {
             return StandingId::NONE;
         }
         self.know_map(tid, pc);
@@ -108,6 +109,13 @@ impl Hub<'_> {
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, target) };
         let Some((space, _)) = self.space_and_state(tid) else { return };
+        if !matches!((kind, outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
+            && !space.borrow().trans.follow.leads(root, target))
+            && space.borrow_mut().trans.follow.in_vain()
+        {
+            // Its calls are such that nearly each is decided on: to tell them is faster.
+            self.full = self.process_of(tid).map(|p| p.pid);
+        }
         if let (StubKind::Transfer { told, standing: from, root }, Some(outcome)) = (kind, outcome) {
             // A return to code that has been translated by then is the faster one.
             let t = match outcome.always {
@@ -189,7 +197,7 @@ impl Hub<'_> {
 
     /// Hands over what `tid`'s cells have counted, which are zero afterwards.
     pub(super) fn harvest(&mut self, tid: i32) {
-        let Some(slot) = self.slot_of(tid).filter(|_| self.follows()) else { return };
+        let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
         self.catch_up(tid);
         let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
             return;
@@ -230,9 +238,6 @@ impl Hub<'_> {
 
     /// The same for all threads of a process.
     pub(super) fn harvest_all(&mut self, pid: i32) {
-        if !self.follows() {
-            return;
-        }
         for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.harvest(tid);
         }
@@ -269,7 +274,7 @@ impl Hub<'_> {
 
     /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
     pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
-        let Some(p) = self.process_of(tid).filter(|_| self.follows()) else { return false };
+        let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return false };
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }

@@ -85,7 +85,7 @@ impl Hub<'_> {
             },
         );
         self.begin_contexts(tid, child);
-        if child_pid == child && self.follows() {
+        if child_pid == child && self.follows(tid) {
             self.hand_back(tid, None);
             self.hand_back(child, None);
         } else if child_pid == child {
@@ -153,7 +153,7 @@ impl Hub<'_> {
             if self.is_renewing(tid) {
                 return self.park(t, State::Cache, false);
             }
-            if self.follows() && self.process_of(tid).is_some_and(|p| p.pid != tid) {
+            if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
                 return self.enter_anew(t, regs);
             }
             let _ = t.resume(How::Continue, 0);
@@ -200,7 +200,9 @@ impl Hub<'_> {
                     _ if switch => self.switch_on_the_way(t, state),
                     // It has been stopped while its translation was thrown away.
                     State::Guest => {
-                        if let Ok(rip) = t.rip() {
+                        if let Some(t) = self.ready_trace(t)
+                            && let Ok(rip) = t.rip()
+                        {
                             self.enter(t, rip);
                         }
                     }

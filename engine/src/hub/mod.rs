@@ -611,7 +611,7 @@ impl Hub<'_> {
                     return self.enter(t, regs.rip);
                 }
                 if state == State::Cache {
-                    if self.follows() && !self.about_to_stop(&t, &regs) {
+                    if self.follows(t.tid()) && !self.about_to_stop(&t, &regs) {
                         return self.enter_anew(t, regs);
                     }
                     self.call_again(&t, 0);

@@ -225,6 +225,9 @@ impl Hub<'_> {
             }
         }
         space.borrow_mut().renew();
+        if space.borrow().trans.follow.given_up {
+            space.borrow_mut().tell_calls();
+        }
         for pid in pids {
             self.hand_back_all(pid);
         }
@@ -241,6 +244,8 @@ impl Hub<'_> {
             } else {
                 // Its leader may have changed its context meanwhile.
                 let Some(thread) = self.follow_leader(w.thread) else { continue };
+                // Records may be written from now on.
+                let Some(thread) = self.ready_trace(thread) else { continue };
                 match state {
                     State::Guest => match thread.rip() {
                         Ok(rip) => self.enter(thread, rip),

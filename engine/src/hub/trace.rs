@@ -23,10 +23,10 @@ impl Hub<'_> {
         if self.feed.is_none() {
             return Some(t);
         }
-        if self.follows() {
+        let tid = t.tid();
+        if self.follows(tid) {
             return self.ready_frames(t);
         }
-        let tid = t.tid();
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let slot = th.slot;
@@ -57,7 +57,7 @@ impl Hub<'_> {
     /// A fault at `info`'s address: if it is the end of the thread's trace buffer, that is emptied, and `regs` are such
     /// that the record is written to its beginning.
     pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
-        if self.follows() {
+        if self.follows(tid) {
             return self.frames_full(tid, info, regs);
         }
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
@@ -259,7 +259,7 @@ impl Hub<'_> {
         if let Some(site) = rep.told {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
-            if self.follows() {
+            if self.follows(tid) {
                 let pool = p.pool.borrow();
                 let remains = pool.take_off_cell(th.slot, rep.cell, left);
                 let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::Repeat));
@@ -303,7 +303,7 @@ impl Hub<'_> {
 
     /// Hands over what thread `tid` has recorded so far.
     pub(super) fn drain_thread(&mut self, tid: i32) {
-        if self.feed.is_none() || self.follows() {
+        if self.feed.is_none() || self.follows(tid) {
             return;
         }
         let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));

@@ -31,6 +31,13 @@ pub(crate) struct Chain {
     table: Option<u32>,
 }
 
+impl Chain {
+    /// Whether it has a bridge to `target`.
+    pub(crate) fn leads(&self, target: u64) -> bool {
+        self.bridges.iter().any(|(to, _)| *to == target)
+    }
+}
+
 /// Bits of a target that choose its entry in a table.
 fn entry_of(target: u64) -> u64 {
     target >> 3 & 255

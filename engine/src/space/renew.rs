@@ -42,6 +42,13 @@ impl Space {
         self.empty_tables();
     }
 
+    /// From now on calls are told.
+    pub(crate) fn tell_calls(&mut self) {
+        if let Some(calls) = &mut self.trace.settings.calls {
+            calls.followed = false;
+        }
+    }
+
     /// Lets every indirect branch stop.
     pub(super) fn empty_tables(&self) {
         let Some(first) = self.chunks.first() else { return };
