@@ -300,6 +300,7 @@ impl Calls {
         now: &[u64],
     ) -> bool {
         let skip = self.skip;
+        self.followed.stale = true;
         self.set_skip(NONE, now);
         let reading = self.meter.read_all(now);
         let collecting = self.meter.collecting();
@@ -336,6 +337,7 @@ impl Calls {
         self.set_skip(NONE, now);
         self.end_root();
         let Some(outer) = self.outer.pop() else { return self.wanted() };
+        self.followed.stale = true;
         for i in 0..self.config.costs {
             self.done[i] += self.meter.read(now, i) - self.base[i];
         }
@@ -382,6 +384,7 @@ impl Calls {
 
     /// Switches collection on or off, in this state.
     pub fn toggle_collect(&mut self, now: &[u64]) {
+        self.followed.stale = true;
         self.meter.toggle(now);
         self.update_counting();
     }

@@ -83,13 +83,15 @@ pub struct Frame {
 pub struct Calls {
     /// Instructions that the thread has executed.
     pub total: u64,
-    /// The upper end of the stack, the innermost frame last.
+    /// How many of the frames that it knew the last time are as they were; the lowest ones.
+    pub kept: usize,
+    /// Those above them, the innermost last.
     pub frames: Vec<Frame>,
     /// How many calls of functions are going on, where that has changed; by the functions' numbers.
     pub active: Vec<(u32, u64)>,
 }
 
-/// The most frames in [`Calls::frames`].
+/// The most frames that emitted code knows.
 pub const WINDOW: usize = 1024;
 
 /// What happens whenever a site leads there in that standing.
@@ -154,13 +156,16 @@ pub struct Book {
     /// Tables of targets in use.
     pub(crate) tables: u32,
     /// Stops that were of no use for the future, since when.
-    vain: Option<(u32, Instant)>,
+    vain: Option<(u32, Duration, Instant)>,
     /// There are so many of them that calls should rather be told.
     pub(crate) given_up: bool,
 }
 
-/// So many stops in vain (which take some 20 us each) within so short a time make telling calls faster than following them.
-const IN_VAIN: (u32, Duration) = (4096, Duration::from_millis(500));
+/// After so many stops in vain it is seen how long they took.
+const IN_VAIN: u32 = 4096;
+
+/// What a stop takes beside what is done at it.
+const STOP: Duration = Duration::from_micros(8);
 
 impl Default for Book {
     fn default() -> Self {
@@ -211,12 +216,14 @@ impl Book {
         self.chains.get(&root).is_some_and(|c| c.leads(target))
     }
 
-    /// A stop was in vain; says whether calls should rather be told from now on.
-    pub(crate) fn in_vain(&mut self) -> bool {
-        let (n, since) = self.vain.get_or_insert_with(|| (0, Instant::now()));
+    /// A stop that began then was in vain; says whether calls should rather be told from now on: if such stops take more than
+    /// an eighth of the time.
+    pub(crate) fn in_vain(&mut self, began: Instant) -> bool {
+        let (n, spent, since) = self.vain.get_or_insert((0, Duration::ZERO, began));
         *n += 1;
-        if *n >= IN_VAIN.0 {
-            self.given_up |= since.elapsed() < IN_VAIN.1;
+        *spent += began.elapsed();
+        if *n >= IN_VAIN {
+            self.given_up |= (*spent + STOP * IN_VAIN) * 8 > since.elapsed();
             self.vain = None;
         }
         self.given_up

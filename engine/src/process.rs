@@ -10,6 +10,7 @@ use std::rc::Rc;
 use crate::addr::GuestAddr;
 use crate::api::{InstructionCount, StaticEvents};
 use crate::contexts::{Books, ThreadContexts};
+use crate::follow::Frame;
 use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
@@ -52,6 +53,8 @@ pub(crate) struct Thread {
     /// Its end has been seen, its counts are in the sum.
     pub(crate) folded: bool,
     pub(crate) contexts: ThreadContexts,
+    /// What emitted code knew of its calls the last time, if it follows them.
+    pub(crate) frames: RefCell<Vec<Frame>>,
     /// Where its own trap flag has stopped it last.
     pub(crate) trapped_at: Option<u64>,
 }

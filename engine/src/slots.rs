@@ -71,12 +71,8 @@ fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> [u64; 4] {
     [frame.sp, frame.entered, if at == 0 { odd } else { at }, 0]
 }
 
-/// All that is in the window of `calls`, below them a frame that only the sink can pop.
-fn window_words(calls: &Calls, returns: &[u64], odd: u64) -> Vec<u64> {
-    let bottom = Frame { sp: u64::MAX, entered: 0, route: NO_ROUTE };
-    debug_assert!(calls.frames.len() <= WINDOW);
-    std::iter::once(&bottom).chain(&calls.frames).flat_map(|f| frame_words(f, returns, odd)).collect()
-}
+/// Frames that are read at a time to find one that is as it was.
+const LOOKED_AT: usize = 8;
 
 impl SlotPool {
     /// Slots in `file`, which is mapped at `base` in the guest.
@@ -321,28 +317,57 @@ impl SlotPool {
         Ok(())
     }
 
-    /// What emitted code knows of the calls of the thread on a slot.
-    /// `routes`: the routes of frames, by where their returns are dealt with.
-    pub(crate) fn calls(&self, id: SlotId, routes: &Map<u64, u32>) -> Calls {
-        let top = self.scratch(id, Scratch::TopFrame).saturating_sub(arena::FRAMES) / arena::FRAME;
-        let n = top.min(arena::FRAMES_SIZE / arena::FRAME - 1) as usize;
-        let mut bytes = vec![0; n * arena::FRAME as usize];
-        let at = u64::from(id.0) * arena::SLOT_SIZE + arena::FRAMES + arena::FRAME;
-        let _ = self.file.read_exact_at(&mut bytes, at);
-        let frames = bytes.as_chunks::<8>().0.as_chunks::<4>().0;
-        let frame = |w: &[[u8; 8]; 4]| Frame {
-            sp: u64::from_le_bytes(w[0]),
-            entered: u64::from_le_bytes(w[1]),
-            route: routes.get(&u64::from_le_bytes(w[2])).copied().unwrap_or(NO_ROUTE),
-        };
-        let total = self.scratch(id, Scratch::Total);
-        Calls { total, frames: frames.iter().map(frame).collect(), active: Vec::new() }
+    /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `routes`: the routes
+    /// of frames, by where their returns are dealt with.
+    pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], routes: &Map<u64, u32>) -> Calls {
+        let mut words = [0; 2];
+        self.read_words_at(id, Scratch::TopFrame as u64, &mut words);
+        let [top, total] = words;
+        let most = arena::FRAMES_SIZE / arena::FRAME - 1;
+        let n = (top.saturating_sub(arena::FRAMES) / arena::FRAME).min(most) as usize;
+        // What is as it was: a frame that is the same has the same ones below it.
+        let mut kept = n.min(shown.len());
+        let mut read = Vec::new();
+        let mut first = n;
+        loop {
+            let from = kept.saturating_sub(LOOKED_AT);
+            let mut more = vec![0; (first - from) * 4];
+            self.read_words_at(id, arena::FRAMES + arena::FRAME * (from as u64 + 1), &mut more);
+            more.append(&mut read);
+            (read, first) = (more, from);
+            let frames = read.as_chunks::<4>().0;
+            while kept > first && (frames[kept - 1 - first][..2] != [shown[kept - 1].sp, shown[kept - 1].entered]) {
+                kept -= 1;
+            }
+            if kept > first || kept == 0 {
+                break;
+            }
+        }
+        let frame =
+            |w: &[u64; 4]| Frame { sp: w[0], entered: w[1], route: routes.get(&w[2]).copied().unwrap_or(NO_ROUTE) };
+        let frames = read.as_chunks::<4>().0[kept - first..].iter().map(frame).collect();
+        Calls { total, kept, frames, active: Vec::new() }
+    }
+
+    fn read_words_at(&self, id: SlotId, offset: u64, words: &mut [u64]) {
+        let mut bytes = vec![0; words.len() * 8];
+        let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * arena::SLOT_SIZE + offset);
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
     }
 
     /// Lets emitted code go on with these calls. `returns`: where returns of routes are dealt with; `odd`: where others are.
     pub(crate) fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
-        let _ = self.set_words(id, arena::FRAMES, &window_words(calls, returns, odd));
-        let top = arena::FRAMES + arena::FRAME * calls.frames.len() as u64;
+        let bottom = Frame { sp: u64::MAX, entered: 0, route: NO_ROUTE };
+        debug_assert!(calls.kept + calls.frames.len() <= WINDOW);
+        let words = |f: &Frame| frame_words(f, returns, odd);
+        // Below all, one that only the sink can pop.
+        let new: Vec<u64> =
+            (calls.kept == 0).then_some(&bottom).into_iter().chain(&calls.frames).flat_map(words).collect();
+        let first = if calls.kept == 0 { 0 } else { calls.kept as u64 + 1 };
+        let _ = self.set_words(id, arena::FRAMES + arena::FRAME * first, &new);
+        let top = arena::FRAMES + arena::FRAME * (calls.kept + calls.frames.len()) as u64;
         let _ = self.set_words(id, Scratch::TopFrame as u64, &[top, calls.total]);
         for &(function, n) in &calls.active {
             if function < arena::MOST_FUNCTIONS {

@@ -414,8 +414,8 @@ pub trait Sink: Send {
     /// all that follows).
     fn caught_up(&mut self, _pid: i32, _tid: i32, _book: &Book, _calls: &Calls) {}
     /// What emitted code shall go on with; `made` is the number of the route of the call that was decided on last, if it is
-    /// one. `None`: the process is not known.
-    fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>) -> Option<Calls> {
+    /// one. `all`: whatever it knew is void. `None`: the process is not known.
+    fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>, _all: bool) -> Option<Calls> {
         None
     }
     /// The thread runs code at `pc`, not because of a transfer: in which standing? `None`: the process is not known.

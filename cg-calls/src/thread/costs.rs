@@ -67,6 +67,7 @@ impl Calls {
 
     /// Closes the accounts of everything that is going on at `now`, and books it if asked to.
     pub(super) fn settle(&mut self, now: &[u64], book: bool) {
+        self.followed.stale = true;
         let n = self.config.costs;
         self.book.settle_lanes(&mut self.lanes);
         self.book.settle_cells();

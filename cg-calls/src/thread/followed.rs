@@ -109,7 +109,8 @@ struct Resolved {
 pub(super) struct Followed {
     /// The first frame that is shown.
     window: usize,
-    shown: Vec<Shown>,
+    /// What is shown is not true any more.
+    pub(super) stale: bool,
     /// By frame: its route.
     routes: Vec<u32>,
     resolved: Vec<Option<Resolved>>,
@@ -148,8 +149,7 @@ impl Calls {
     /// Forgets what has been shown: it will be another one that follows.
     pub fn show_all(&mut self) {
         self.followed.unknown = true;
-        self.followed.shown.clear();
-        self.followed.window = self.stack.len();
+        self.followed.stale = true;
     }
 
     fn place_of(&mut self, code: &mut impl Code, here: Here) -> (PathId, u32, u32) {
@@ -190,17 +190,16 @@ impl Calls {
         resolved
     }
 
-    /// Takes over the stack that emitted code has, whose frames from the window on are `frames`; `again` says what a route is.
+    /// Takes over the stack that emitted code has: of what was shown, the first `kept` frames are as they were, and above them
+    /// are `frames`; `again` says what a route is.
     pub fn catch_up<C: Code>(
         &mut self,
         code: &mut C,
-        frames: &[Shown],
+        (kept, frames): (usize, &[Shown]),
         now: &[u64],
         mut again: impl FnMut(&mut C, u32) -> Option<Again>,
     ) {
-        let same =
-            self.followed.shown.iter().zip(frames).take_while(|(a, b)| (a.sp, a.entered) == (b.sp, b.entered)).count();
-        let kept = self.followed.window + same;
+        let kept = self.followed.window + kept;
         while self.stack.len() > kept {
             let Some((frame, _)) = self.stack.pop() else { break };
             (self.path, self.node, self.skip) = (frame.path, frame.node, frame.skip);
@@ -212,7 +211,7 @@ impl Calls {
         self.followed.routes.truncate(kept);
         self.followed.routes.resize(kept.min(self.stack.len()), Shown::NO_ROUTE);
         let ahead = self.meter.ahead_of_one();
-        for shown in &frames[same..] {
+        for shown in frames {
             let Some(again) = again(code, shown.route) else { break };
             let route = self.resolve(code, shown.route, &again);
             let frame = Frame {
@@ -236,16 +235,15 @@ impl Calls {
             (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
             self.followed.routes.push(shown.route);
         }
-        self.followed.shown.truncate(same);
-        self.followed.shown.extend_from_slice(&frames[same..]);
         // What has been executed of a skipped call is counted elsewhere.
         self.meter.read_into(now, &mut self.skip_since);
         self.stack.take_lowest();
         self.update_counting();
     }
 
-    /// What is to be shown from now on: at most `most` frames. `made`: the route of the call that was the last event.
-    pub fn show(&mut self, made: Option<u32>, most: usize) -> Vec<Shown> {
+    /// What is to be shown from now on, at most `most` frames: how many of those that are shown stay as they are, unless
+    /// `all` are asked for, and those above them. `made`: the route of the call that was the last event.
+    pub fn show(&mut self, made: Option<u32>, all: bool, most: usize) -> (usize, Vec<Shown>) {
         let len = self.stack.len();
         let lowest = self.stack.take_lowest();
         let made = made.filter(|_| self.returns_alone());
@@ -256,22 +254,30 @@ impl Calls {
         f.routes.truncate(lowest);
         f.routes.resize(len, Shown::NO_ROUTE);
         let ahead = self.meter.ahead_of_one();
-        if ahead.is_none() {
-            // Emitted code cannot know that nothing is collected: calls of before return here.
+        // Emitted code cannot know that nothing is collected: calls of before return here.
+        let uncollected = ahead.is_none();
+        if uncollected {
             f.routes.fill(Shown::NO_ROUTE);
         }
+        let mut from = lowest;
         if let (Some(made), Some(top)) = (made, f.routes.last_mut()) {
             *top = made;
+            from = from.min(len - 1);
         }
+        let window = f.window;
         if f.window < self.bottom || len <= f.window || len - f.window > most {
             f.window = self.bottom.max(len.saturating_sub(most / 2)).min(len);
         }
-        f.shown.clear();
-        for i in f.window..len {
-            let entered = self.stack.entered(i)[0].wrapping_add(ahead.unwrap_or(0));
-            f.shown.push(Shown { sp: self.stack.frame(i).sp, entered, route: f.routes[i] });
+        if std::mem::take(&mut f.stale) || all || uncollected || f.window != window {
+            from = f.window;
         }
-        f.shown.clone()
+        let from = from.max(f.window);
+        let ahead = ahead.unwrap_or(0);
+        let shown = (from..len).map(|i| {
+            let entered = self.stack.entered(i)[0].wrapping_add(ahead);
+            Shown { sp: self.stack.frame(i).sp, entered, route: f.routes[i] }
+        });
+        (from - f.window, shown.collect())
     }
 
     /// Whether a return from the innermost call pops that call, and a stub that led to it, alone; or, of a jump, is one from the

@@ -5,6 +5,8 @@
 //! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
 //! on with what the sink says afterwards; cells are counted once, by [`Hub::harvest`].
 
+use std::time::Instant;
+
 use nix::libc;
 
 use super::{How, Hub, Stopped};
@@ -43,7 +45,14 @@ impl Hub<'_> {
         }
         super::trace::announce(feed, &mut p.space.borrow_mut());
         let space = p.space.borrow();
-        let calls = p.pool.borrow().calls(slot, &space.trans.follow.by_return);
+        let Some(th) = self.threads.get(&tid) else { return };
+        let calls = {
+            let mut shown = th.frames.borrow_mut();
+            let calls = p.pool.borrow().calls(slot, &shown, &space.trans.follow.by_return);
+            shown.truncate(calls.kept);
+            shown.extend_from_slice(&calls.frames);
+            calls
+        };
         let _ = feed.ask(|sink| {
             sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
             Some(())
@@ -52,12 +61,25 @@ impl Hub<'_> {
 
     /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
     pub(super) fn hand_back(&self, tid: i32, made: Option<u32>) {
+        self.show(tid, made, false);
+    }
+
+    /// The same where whatever it knew is void.
+    pub(super) fn hand_back_whole(&self, tid: i32) {
+        self.show(tid, None, true);
+    }
+
+    fn show(&self, tid: i32, made: Option<u32>, all: bool) {
         let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
         if !self.follows(tid) {
             return;
         }
-        if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made)) {
+        let Some(th) = self.threads.get(&tid) else { return };
+        if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made, all)) {
             let space = p.space.borrow();
+            let mut shown = th.frames.borrow_mut();
+            shown.truncate(calls.kept);
+            shown.extend_from_slice(&calls.frames);
             p.pool.borrow().set_calls(slot, &calls, &space.trans.follow.returns, space.odd_return());
         }
     }
@@ -100,6 +122,7 @@ impl Hub<'_> {
     /// A stop at a transfer that emitted code could not follow.
     pub(super) fn follow_transfer(&mut self, t: Stopped, kind: StubKind) {
         let tid = t.tid();
+        let began = Instant::now();
         let Ok(mut regs) = t.regs() else { return };
         let Followed { target, standing, outcome } = self.follow_on(tid, kind, &mut regs);
         if t.set_regs(&regs).is_err() {
@@ -111,7 +134,7 @@ impl Hub<'_> {
         let Some((space, _)) = self.space_and_state(tid) else { return };
         if !matches!((kind, outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
             && !space.borrow().trans.follow.leads(root, target))
-            && space.borrow_mut().trans.follow.in_vain()
+            && space.borrow_mut().trans.follow.in_vain(began)
         {
             // Its calls are such that nearly each is decided on: to tell them is faster.
             self.full = self.process_of(tid).map(|p| p.pid);
@@ -246,7 +269,7 @@ impl Hub<'_> {
     /// Emitted code goes on with what the sink says, for all threads of a process.
     pub(super) fn hand_back_all(&self, pid: i32) {
         for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
-            self.hand_back(tid, None);
+            self.hand_back_whole(tid);
         }
     }
 
@@ -270,6 +293,13 @@ impl Hub<'_> {
         let page = gs + arena::FRAMES + arena::FRAMES_SIZE;
         remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
         remote.thread.take()
+    }
+
+    /// The same where whatever they knew is void.
+    pub(super) fn hand_back_all_whole(&self, pid: i32) {
+        for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
+            self.hand_back_whole(tid);
+        }
     }
 
     /// A fault of `tid` where the frames that emitted code sees end: makes room for more.

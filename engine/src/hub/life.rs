@@ -81,13 +81,14 @@ impl Hub<'_> {
                 switch: false,
                 folded: false,
                 contexts,
+                frames: RefCell::default(),
                 trapped_at: None,
             },
         );
         self.begin_contexts(tid, child);
         if child_pid == child && self.follows(tid) {
             self.hand_back(tid, None);
-            self.hand_back(child, None);
+            self.hand_back_whole(child);
         } else if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
         } else if let Some(feed) = &self.feed {
@@ -319,6 +320,7 @@ impl Hub<'_> {
                 switch: false,
                 folded: false,
                 contexts: ThreadContexts::default(),
+                frames: RefCell::default(),
                 trapped_at: None,
             },
         );

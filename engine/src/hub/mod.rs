@@ -679,7 +679,7 @@ impl Hub<'_> {
                 let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_caches());
             }
         }
-        self.hand_back(tid, None);
+        self.hand_back_whole(tid);
         Some(t)
     }
 

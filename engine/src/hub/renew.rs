@@ -229,7 +229,7 @@ impl Hub<'_> {
             space.borrow_mut().tell_calls();
         }
         for pid in pids {
-            self.hand_back_all(pid);
+            self.hand_back_all_whole(pid);
         }
     }
 

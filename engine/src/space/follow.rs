@@ -4,7 +4,7 @@
 
 use super::Space;
 use crate::arena;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{Always, Outcome, Route, RouteKind, StandingId};
 use crate::trace::{SiteKind, Transfer};
@@ -235,7 +235,6 @@ impl Space {
         code.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]);
         code.bytes(&(arena::TARGET as u32).to_le_bytes());
         code.bytes(&[3, 0x0f, 0xb6, 0xc9]);
-        debug_assert!(Gpr::RCX.0 == 1);
         code.bytes(&[0xff, 0x24, 0xcd]);
         let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;
         code.bytes(&((self.tables_at + at) as u32).to_le_bytes());

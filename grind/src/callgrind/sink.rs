@@ -315,8 +315,8 @@ impl Sink for Recorder {
         self.catch_up_followed(pid, tid, book, calls);
     }
 
-    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>) -> Option<follow::Calls> {
-        self.show_followed(pid, tid, made)
+    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
+        self.show_followed(pid, tid, made, all)
     }
 
     fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::Standing> {

@@ -161,19 +161,21 @@ impl Recorder {
             let functions = &space.functions;
             let (live, now) = t.live();
             now[0] = calls.total;
-            live.catch_up(catalogue, &frames, now, |catalogue, route| p.again(route, book, catalogue, functions));
+            live.catch_up(catalogue, (calls.kept, &frames), now, |catalogue, route| {
+                p.again(route, book, catalogue, functions)
+            });
         });
     }
 
-    pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>) -> Option<follow::Calls> {
+    pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             let (calls, now) = t.live();
             let total = now[0];
-            let frames = calls.show(made, WINDOW);
+            let (kept, frames) = calls.show(made, all, WINDOW);
             let frames = frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, route: f.route });
             let active = calls.activities().into_iter();
             let active = active.map(|(f, n)| (p.followed.number(f, catalogue, &mut space.functions), n));
-            follow::Calls { total, frames: frames.collect(), active: active.collect() }
+            follow::Calls { total, kept, frames: frames.collect(), active: active.collect() }
         })
     }
 
