@@ -267,6 +267,12 @@ impl Calls {
         let window = f.window;
         if f.window < self.bottom || len <= f.window || len - f.window > most {
             f.window = self.bottom.max(len.saturating_sub(most / 2)).min(len);
+            // A call through a stub is popped together with that.
+            let apart = f.window < len && f.window > self.bottom && {
+                let first = self.stack.frame(f.window);
+                first.arc != NONE && first.skip != NONE
+            };
+            f.window -= usize::from(apart);
         }
         if std::mem::take(&mut f.stale) || all || uncollected || f.window != window {
             from = f.window;

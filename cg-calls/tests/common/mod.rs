@@ -1,5 +1,8 @@
 //! A made-up program for the tests: functions of 256 bytes each, in objects and sections as wanted.
 
+#[allow(dead_code, reason = "not all tests walk")]
+pub mod walk;
+
 use std::collections::HashMap;
 
 use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
