@@ -193,6 +193,10 @@ impl Hub<'_> {
         let mut regs = t.regs().ok()?;
         let done = !(-4095..0).contains(&(regs.rax as i64));
         if let (true, Some((space, _))) = (done, self.space_and_state(t.tid())) {
+            if self.settings.trace.calls.is_some() {
+                // What it has told is about code that was there then.
+                self.drain_thread(t.tid());
+            }
             let mut space = space.borrow_mut();
             let mut gone = |start: u64, len: u64| {
                 let end = start.saturating_add(len);

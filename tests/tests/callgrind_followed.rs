@@ -1,0 +1,136 @@
+//! Calls that emitted code follows by itself, beside calls that are told one by one: the same program, the same profile. (How
+//! that compares with Valgrind's is for `callgrind_oracle`, which runs the first way.)
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use grind_tests::compare::assert_none;
+use grind_tests::run::Job;
+use grind_tests::{build, tools};
+
+/// Self costs by function and line, then calls and their costs by caller, line, and callee.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    counts: BTreeMap<String, u64>,
+    summary: u64,
+}
+
+/// Reads a profile without any compression. Rows of several files or objects in one function count as theirs.
+fn parse(bytes: &[u8]) -> Told {
+    let text = String::from_utf8_lossy(bytes);
+    let mut told = Told::default();
+    let (mut object, mut file, mut function, mut callee) = Default::default();
+    let mut call = None;
+    for line in text.lines() {
+        let of = |key: &str| line.strip_prefix(key).map(str::to_owned);
+        if let Some(name) = of("ob=") {
+            object = name;
+        } else if let Some(name) = of("fl=").or(of("fi=")).or(of("fe=")) {
+            file = name;
+        } else if let Some(name) = of("fn=") {
+            function = name;
+        } else if let Some(name) = of("cfn=") {
+            callee = name;
+        } else if let Some(rest) = of("calls=") {
+            call = rest.split(' ').next().map(|n| n.parse().expect("a number"));
+        } else if let Some(total) = of("summary:") {
+            told.summary += total.trim().parse::<u64>().expect("a total");
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+            let (at, cost) = line.split_once(' ').expect("a position and a cost");
+            let cost: u64 = cost.parse().expect("a cost");
+            let here: String = format!("{object} {file} {function} {at}");
+            let mut add = |key, n: u64| *told.counts.entry(key).or_default() += n;
+            match call.take() {
+                None => add(here, cost),
+                Some(calls) => {
+                    add(format!("{here} -> {callee}: calls"), calls);
+                    add(format!("{here} -> {callee}: cost"), cost);
+                }
+            }
+        }
+    }
+    let _: (String, String, String, String) = (object, file, function, callee);
+    told.counts.retain(|_, n| *n != 0);
+    told
+}
+
+/// Runs it both ways. Profiles of the same number of processes, one by one.
+fn both(name: &str, program: &[&str], options: &[&str], dir: &Path) {
+    let job = Job::new(program.iter().map(|w| (*w).to_owned()), dir);
+    let run = |way: &str| {
+        let mut profiler = tools::under_test().to_vec();
+        let plain = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way];
+        profiler.extend(plain.iter().chain(options).map(|w| (*w).to_owned()));
+        job.profiled(&profiler)
+    };
+    let (told, followed) = (run("--tell-calls=yes"), run("--tell-calls=no"));
+    assert_eq!(told.outcome, followed.outcome, "{name}\n{}", followed.log);
+    assert_eq!(told.raw.len(), followed.raw.len(), "{name}\n{}", followed.log);
+    for ((_, told), (_, followed)) in told.raw.iter().zip(&followed.raw) {
+        let (told, followed) = (parse(told), parse(followed));
+        assert!(told.summary > 1000 && told.counts.len() > 20, "{name}: an empty profile");
+        let differences: Vec<String> = told
+            .counts
+            .keys()
+            .chain(followed.counts.keys())
+            .filter(|k| told.counts.get(*k) != followed.counts.get(*k))
+            .map(|k| format!("{k}: told {:?}, followed {:?}", told.counts.get(k), followed.counts.get(k)))
+            .collect();
+        assert_none(&format!("{name} {options:?}"), &differences);
+        assert_eq!(told.summary, followed.summary, "{name} {options:?}");
+    }
+}
+
+/// Ways in which functions are told apart, with which calls are followed.
+const OPTIONS: [&[&str]; 5] = [
+    &[],
+    &["--separate-recs=3"],
+    &["--separate-recs=1", "--separate-recs4=deep"],
+    &["--skip-plt=no"],
+    &["--fn-skip=through_table", "--fn-skip=even", "--fn-skip=leave"],
+];
+
+#[test]
+fn all_that_calls_can_be() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = dir.path().join("followed");
+    let source = tools::fixtures("calls").join("followed.c");
+    let words = ["gcc", "-O1", "-g", "-pthread", "-fno-optimize-sibling-calls", "-Wall", "-o"];
+    let words = words.map(str::to_owned).into_iter();
+    build::compile(
+        &words.chain([program.display().to_string(), source.display().to_string(), "-ldl".into()]).collect::<Vec<_>>(),
+        dir.path(),
+    );
+    let program = program.display().to_string();
+    for options in OPTIONS {
+        both("followed.c", &[&program], options, dir.path());
+    }
+}
+
+/// Everything is thrown away again and again.
+#[test]
+fn translations_that_are_thrown_away() {
+    if !tools::have(&["perl"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let script = "my %h; for my $i (1..4000) { $h{$i % 97} .= sprintf('%d %s', $i, reverse $i); } \
+        my @s = sort { $a cmp $b } map { s/1/x/gr } values %h; print length(join ',', @s), \"\\n\"; \
+        print join(' ', map { lc } grep { /9/ } split / /, 'A9 B C9 D ' x 50), \"\\n\";";
+    both("perl", &["perl", "-e", script], &["--code-limit=4"], dir.path());
+}
+
+#[test]
+fn interpreters() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let at = |name: &str| tools::fixtures("dynamic").join(name).display().to_string();
+    if tools::have(&["python3"]) {
+        both("python3", &["python3", "-S", &at("script.py")], &[], dir.path());
+    }
+    if tools::have(&["sqlite3"]) {
+        both("sqlite3", &["sqlite3", ":memory:", &format!(".read {}", at("script.sql"))], &[], dir.path());
+    }
+}
