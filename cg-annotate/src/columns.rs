@@ -15,8 +15,7 @@ pub(crate) struct Columns<'a> {
     percentages: bool,
     expected: Vec<Expected>,
     widths: Vec<Widths>,
-    /// Room for a cell and for a row, used again and again.
-    cell: Cell,
+    /// Room for a row, used again and again.
     text: Vec<u8>,
 }
 
@@ -72,7 +71,7 @@ impl<'a> Columns<'a> {
     pub(crate) fn new(model: &'a Model, percentages: bool) -> Self {
         let columns = model.show.len();
         let (expected, widths) = (vec![Expected::default(); columns], vec![Widths::default(); columns]);
-        Self { model, percentages, expected, widths, cell: Cell::default(), text: Vec::new() }
+        Self { model, percentages, expected, widths, text: Vec::new() }
     }
 
     /// Announces a row of counts.
@@ -112,6 +111,8 @@ impl<'a> Columns<'a> {
             width.count = width.count.max(name.chars().count().saturating_sub(width.percentages()));
             self.widths[i] = width;
         }
+        let cells = self.widths.iter().map(|width| width.count + width.percentages() + 1);
+        self.text.resize(cells.sum::<usize>() + 1, b' ');
     }
 
     /// Prints the heading and ends the line after `rest`.
@@ -174,19 +175,16 @@ impl<'a> Columns<'a> {
     }
 
     /// Prints a row of cells, each filled from its end by `fill`, and the two blanks after them.
-    fn cells(&mut self, out: &mut dyn Write, mut fill: impl FnMut(&mut Cell, Widths, usize)) -> io::Result<()> {
-        self.text.clear();
-        for (width, event) in self.widths.iter().zip(&self.model.show) {
-            self.cell.clear();
-            fill(&mut self.cell, *width, *event);
-            let whole = width.count + width.percentages();
-            self.cell.blanks(whole);
-            // Only below the name of an event can a cell be wider than what is put together at once.
-            self.text.resize(self.text.len() + whole.saturating_sub(self.cell.text().len()), b' ');
-            self.text.extend_from_slice(self.cell.text());
-            self.text.push(b' ');
+    fn cells(&mut self, out: &mut dyn Write, mut fill: impl FnMut(&mut Cell<'_>, Widths, usize)) -> io::Result<()> {
+        let mut cell = Cell::new(&mut self.text);
+        cell.blanks(1);
+        for (width, event) in self.widths.iter().zip(&self.model.show).rev() {
+            cell.another();
+            cell.blanks(1);
+            cell.another();
+            fill(&mut cell, *width, *event);
+            cell.blanks(width.count + width.percentages());
         }
-        self.text.push(b' ');
         out.write_all(&self.text)
     }
 }
@@ -197,8 +195,9 @@ fn share(model: &Model, event: usize, count: i128) -> Option<f64> {
 }
 
 /// How long a cell is that `fill` fills.
-fn length(fill: impl FnOnce(&mut Cell)) -> usize {
-    let mut cell = Cell::default();
+fn length(fill: impl FnOnce(&mut Cell<'_>)) -> usize {
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     fill(&mut cell);
     cell.text().len()
 }

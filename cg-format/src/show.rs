@@ -9,37 +9,58 @@ use std::fmt::{self, Write};
 /// ```
 #[must_use]
 pub fn commas(count: i128) -> String {
-    let mut cell = Cell::default();
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     cell.commas(count);
     cell.to_string()
 }
 
-/// A cell of a table in the making, from its last character to its first: reports have many, and aligned on the right.
+/// Cells of a table in the making, from the last character of the last one to the first: reports have many, and aligned on
+/// the right. What does not fit into the room for them is lost.
 #[derive(Debug)]
-pub struct Cell {
-    bytes: [u8; CELL],
+pub struct Cell<'a> {
+    /// Blank before `start`.
+    bytes: &'a mut [u8],
     start: usize,
+    /// Where the cell at hand ends.
+    end: usize,
 }
 
-/// Enough for 39 digits, 12 commas and a sign, and for two percentages of as many digits. What is beyond is lost.
-const CELL: usize = 160;
-
-impl Default for Cell {
-    fn default() -> Self {
-        Self { bytes: [b' '; CELL], start: CELL }
+/// Three digits of all numbers that have no more, each with a comma before them.
+static GROUPS: [[u8; 4]; 1000] = {
+    let mut groups = [[b','; 4]; 1000];
+    let mut number = 0;
+    while number < groups.len() {
+        groups[number] =
+            [b',', b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
     }
-}
+    groups
+};
 
-impl Cell {
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.start = CELL;
+const BLANKS: u32 = u32::from_le_bytes([b' '; 4]);
+
+impl<'a> Cell<'a> {
+    /// Room for any count, and for any percentage below 10^100.
+    pub const WIDEST: usize = 160;
+
+    /// A cell at the end of `room`, which becomes blank.
+    #[must_use]
+    pub fn new(room: &'a mut [u8]) -> Self {
+        room.fill(b' ');
+        let end = room.len();
+        Self { bytes: room, start: end, end }
     }
 
-    /// What the cell holds.
+    /// Begins another cell, before what there is.
+    pub fn another(&mut self) {
+        self.end = self.start;
+    }
+
+    /// What the cell at hand holds.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start..self.end]
     }
 
     /// Puts a character before the others.
@@ -50,11 +71,9 @@ impl Cell {
         }
     }
 
-    /// Puts blanks before the others until there are `length` characters.
+    /// Puts blanks before the others until the cell has `length` characters.
     pub fn blanks(&mut self, length: usize) {
-        let start = self.start.min(CELL.saturating_sub(length));
-        self.bytes[start..self.start].fill(b' ');
-        self.start = start;
+        self.start = self.start.min(self.end.saturating_sub(length));
     }
 
     /// Puts a count before the others, with commas between thousands.
@@ -100,14 +119,24 @@ impl Cell {
 
     /// Three digits and the comma before them.
     fn group(&mut self, group: u64) {
-        for unit in [1, 10, 100] {
-            self.byte(b'0' + (group / unit % 10) as u8);
+        if let Some((before, place)) = self.bytes[..self.start].split_last_chunk_mut() {
+            *place = GROUPS[group as usize];
+            self.start = before.len();
         }
-        self.byte(b',');
     }
 
     /// A number without zeros before it.
     fn number(&mut self, mut number: u64) {
+        if let Some(group) = GROUPS.get(number as usize)
+            && let Some((_, place)) = self.bytes[..self.start].split_last_chunk_mut()
+        {
+            // Without branches, since nobody can guess how many digits there are.
+            let length = 1 + u32::from(number > 9) + u32::from(number > 99);
+            let digits = u32::MAX << (8 * (4 - length));
+            *place = (u32::from_le_bytes(*group) & digits | BLANKS & !digits).to_le_bytes();
+            self.start -= length as usize;
+            return;
+        }
         loop {
             self.byte(b'0' + (number % 10) as u8);
             number /= 10;
@@ -118,7 +147,7 @@ impl Cell {
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text().iter().try_for_each(|byte| f.write_char(char::from(*byte)))
     }
@@ -132,6 +161,13 @@ pub fn percent(count: i128, total: i128) -> Option<f64> {
     if total == 0 {
         return None;
     }
+    if let (Ok(dividend), Ok(divisor)) = (i64::try_from(count * 100), i64::try_from(total))
+        && dividend.max(divisor) <= EXACT
+        && dividend.min(divisor) >= -EXACT
+    {
+        // Both are doubles, and the processor rounds their quotient correctly.
+        return Some(dividend as f64 / divisor as f64);
+    }
     let size = quotient(count.unsigned_abs() * 100, total.unsigned_abs());
     Some(if (count < 0) == (total < 0) { size } else { -size })
 }
@@ -139,18 +175,17 @@ pub fn percent(count: i128, total: i128) -> Option<f64> {
 /// A percentage with one digit after the point, or `n/a`; below 10^100.
 #[must_use]
 pub fn percent_text(percent: Option<f64>) -> String {
-    let mut cell = Cell::default();
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     cell.percent(percent);
     cell.to_string()
 }
 
+/// Doubles hold all whole numbers up to this one.
+const EXACT: i64 = 1 << 53;
+
 /// The double next to `dividend / divisor`.
 fn quotient(dividend: u128, divisor: u128) -> f64 {
-    const EXACT: u128 = 1 << 53;
-    if dividend < EXACT && divisor < EXACT {
-        // Both are doubles, and the processor rounds their quotient correctly.
-        return dividend as u64 as f64 / divisor as u64 as f64;
-    }
     if dividend == 0 {
         return 0.0;
     }
