@@ -62,6 +62,10 @@ struct Widths {
 }
 
 impl Widths {
+    fn whole(self) -> usize {
+        self.count + self.percentages()
+    }
+
     fn percentages(self) -> usize {
         self.first + self.second + self.close
     }
@@ -111,7 +115,7 @@ impl<'a> Columns<'a> {
             width.count = width.count.max(name.chars().count().saturating_sub(width.percentages()));
             self.widths[i] = width;
         }
-        let cells = self.widths.iter().map(|width| width.count + width.percentages() + 1);
+        let cells = self.widths.iter().map(|width| width.whole() + 1);
         self.text.resize(cells.sum::<usize>() + 1, b' ');
     }
 
@@ -119,7 +123,7 @@ impl<'a> Columns<'a> {
     pub(crate) fn heading(&self, out: &mut dyn Write, indent: &str, rest: &str) -> io::Result<()> {
         out.write_all(indent.as_bytes())?;
         for (width, name) in self.widths.iter().zip(self.model.names(&self.model.show)) {
-            let missing = (width.count + width.percentages()).saturating_sub(name.chars().count());
+            let missing = width.whole().saturating_sub(name.chars().count());
             write!(out, "{name}{:_<missing$} ", "")?;
         }
         if !rest.is_empty() {
@@ -176,14 +180,13 @@ impl<'a> Columns<'a> {
 
     /// Prints a row of cells, each filled from its end by `fill`, and the two blanks after them.
     fn cells(&mut self, out: &mut dyn Write, mut fill: impl FnMut(&mut Cell<'_>, Widths, usize)) -> io::Result<()> {
+        // Where cells end does not depend on what they hold, so the processor can work on several of them.
+        let mut place = self.text.len() - 1;
         let mut cell = Cell::new(&mut self.text);
-        cell.blanks(1);
         for (width, event) in self.widths.iter().zip(&self.model.show).rev() {
-            cell.another();
-            cell.blanks(1);
-            cell.another();
+            cell.at(place - 1);
             fill(&mut cell, *width, *event);
-            cell.blanks(width.count + width.percentages());
+            place -= width.whole() + 1;
         }
         out.write_all(&self.text)
     }

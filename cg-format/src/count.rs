@@ -30,6 +30,7 @@ pub enum ParseCountError {
 }
 
 /// `a + b`, unless the sum is beyond [`LIMIT`].
+#[inline]
 pub fn sum(a: i128, b: i128) -> Result<i128, TooLarge> {
     match a.checked_add(b) {
         Some(value) if (-LIMIT..=LIMIT).contains(&value) => Ok(value),

@@ -52,9 +52,10 @@ impl<'a> Cell<'a> {
         Self { bytes: room, start: end, end }
     }
 
-    /// Begins another cell, before what there is.
-    pub fn another(&mut self) {
-        self.end = self.start;
+    /// Begins another cell, which ends at `place`, before what there is.
+    #[inline]
+    pub fn at(&mut self, place: usize) {
+        (self.start, self.end) = (place, place);
     }
 
     /// What the cell at hand holds.
@@ -64,6 +65,7 @@ impl<'a> Cell<'a> {
     }
 
     /// Puts a character before the others.
+    #[inline]
     pub fn byte(&mut self, byte: u8) {
         if let Some(start) = self.start.checked_sub(1) {
             self.start = start;
@@ -72,6 +74,7 @@ impl<'a> Cell<'a> {
     }
 
     /// Puts blanks before the others until the cell has `length` characters.
+    #[inline]
     pub fn blanks(&mut self, length: usize) {
         self.start = self.start.min(self.end.saturating_sub(length));
     }
@@ -98,13 +101,15 @@ impl<'a> Cell<'a> {
     pub fn percent(&mut self, percent: Option<f64>) {
         let Some(percent) = percent else { return self.put(b"n/a") };
         let tenths = percent.abs() * 10.0;
+        let whole = tenths as u32;
+        let rest = tenths - f64::from(whole);
         // Rounding is only in doubt near a half; the product is off by less than 10^-9.
-        if tenths < 1e6 && (tenths - f64::from(tenths as u32) - 0.5).abs() > 0.000_001 {
-            let nearest = (tenths + 0.5) as u64;
+        if tenths < 1e6 && (rest - 0.5).abs() > 0.000_001 {
+            let nearest = whole + u32::from(rest > 0.5);
             self.byte(b'%');
             self.byte(b'0' + (nearest % 10) as u8);
             self.byte(b'.');
-            self.number(nearest / 10);
+            self.number(u64::from(nearest / 10));
             if percent.is_sign_negative() {
                 self.byte(b'-');
             }
@@ -118,6 +123,7 @@ impl<'a> Cell<'a> {
     }
 
     /// Three digits and the comma before them.
+    #[inline]
     fn group(&mut self, group: u64) {
         if let Some((before, place)) = self.bytes[..self.start].split_last_chunk_mut() {
             *place = GROUPS[group as usize];
@@ -126,6 +132,7 @@ impl<'a> Cell<'a> {
     }
 
     /// A number without zeros before it.
+    #[inline]
     fn number(&mut self, mut number: u64) {
         if let Some(group) = GROUPS.get(number as usize)
             && let Some((_, place)) = self.bytes[..self.start].split_last_chunk_mut()
@@ -157,6 +164,7 @@ impl fmt::Display for Cell<'_> {
 ///
 /// Zero of a negative total is -0.0, as the reports show it. Both must be within [`crate::count::LIMIT`].
 #[must_use]
+#[inline]
 pub fn percent(count: i128, total: i128) -> Option<f64> {
     if total == 0 {
         return None;
