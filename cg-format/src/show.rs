@@ -26,19 +26,37 @@ pub struct Cell<'a> {
     end: usize,
 }
 
-/// Three digits of all numbers that have no more, each with a comma before them.
+/// All numbers of up to three digits as three digits after a comma.
 static GROUPS: [[u8; 4]; 1000] = {
     let mut groups = [[b','; 4]; 1000];
     let mut number = 0;
     while number < groups.len() {
-        groups[number] =
-            [b',', b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
+        groups[number] = [b',', digit(number / 100), digit(number / 10), digit(number)];
         number += 1;
     }
     groups
 };
 
-const BLANKS: u32 = u32::from_le_bytes([b' '; 4]);
+/// All tenths up to 100% as percentages, behind blanks.
+static TENTHS: [[u8; 8]; 1001] = {
+    let mut texts = [[b' '; 8]; 1001];
+    let mut tenths = 0;
+    while tenths < texts.len() {
+        let [hundreds, tens] = match tenths {
+            1000.. => [b'1', b'0'],
+            100.. => [b' ', digit(tenths / 100)],
+            _ => [b' '; 2],
+        };
+        texts[tenths] = [b' ', b' ', hundreds, tens, digit(tenths / 10), b'.', digit(tenths), b'%'];
+        tenths += 1;
+    }
+    texts
+};
+
+/// The last digit of a number.
+const fn digit(number: usize) -> u8 {
+    b'0' + (number % 10) as u8
+}
 
 impl<'a> Cell<'a> {
     /// Room for any count, and for any percentage below 10^100.
@@ -83,15 +101,15 @@ impl<'a> Cell<'a> {
     pub fn commas(&mut self, count: i128) {
         let mut rest = count.unsigned_abs();
         while rest > u128::from(u64::MAX) {
-            self.group((rest % 1000) as u64);
+            self.group((rest % 1000) as usize);
             rest /= 1000;
         }
         let mut rest = rest as u64;
         while rest >= 1000 {
-            self.group(rest % 1000);
+            self.group((rest % 1000) as usize);
             rest /= 1000;
         }
-        self.number(rest);
+        self.small(rest as usize);
         if count < 0 {
             self.byte(b'-');
         }
@@ -101,15 +119,12 @@ impl<'a> Cell<'a> {
     pub fn percent(&mut self, percent: Option<f64>) {
         let Some(percent) = percent else { return self.put(b"n/a") };
         let tenths = percent.abs() * 10.0;
-        let whole = tenths as u32;
-        let rest = tenths - f64::from(whole);
+        let whole = tenths as usize;
+        let rest = tenths - whole as f64;
         // Rounding is only in doubt near a half; the product is off by less than 10^-9.
-        if tenths < 1e6 && (rest - 0.5).abs() > 0.000_001 {
-            let nearest = whole + u32::from(rest > 0.5);
-            self.byte(b'%');
-            self.byte(b'0' + (nearest % 10) as u8);
-            self.byte(b'.');
-            self.number(u64::from(nearest / 10));
+        if whole < 1000 && (rest - 0.5).abs() > 0.000_001 {
+            let nearest = whole + usize::from(rest > 0.5);
+            self.put_behind_blanks(TENTHS[nearest], 4 + usize::from(nearest > 99) + usize::from(nearest > 999));
             if percent.is_sign_negative() {
                 self.byte(b'-');
             }
@@ -122,35 +137,30 @@ impl<'a> Cell<'a> {
         text.iter().rev().for_each(|byte| self.byte(*byte));
     }
 
-    /// Three digits and the comma before them.
+    /// Puts the last `length` bytes of `text` before the others, whose first ones are blanks: whole words are stored faster.
     #[inline]
-    fn group(&mut self, group: u64) {
-        if let Some((before, place)) = self.bytes[..self.start].split_last_chunk_mut() {
-            *place = GROUPS[group as usize];
-            self.start = before.len();
+    fn put_behind_blanks<const N: usize>(&mut self, text: [u8; N], length: usize) {
+        if let Some((_, place)) = self.bytes[..self.start].split_last_chunk_mut() {
+            *place = text;
+            self.start -= length;
+        } else {
+            self.put(&text[N - length..]);
         }
     }
 
-    /// A number without zeros before it.
+    /// Three digits and the comma before them.
     #[inline]
-    fn number(&mut self, mut number: u64) {
-        if let Some(group) = GROUPS.get(number as usize)
-            && let Some((_, place)) = self.bytes[..self.start].split_last_chunk_mut()
-        {
-            // Without branches, since nobody can guess how many digits there are.
-            let length = 1 + u32::from(number > 9) + u32::from(number > 99);
-            let digits = u32::MAX << (8 * (4 - length));
-            *place = (u32::from_le_bytes(*group) & digits | BLANKS & !digits).to_le_bytes();
-            self.start -= length as usize;
-            return;
-        }
-        loop {
-            self.byte(b'0' + (number % 10) as u8);
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
+    fn group(&mut self, group: usize) {
+        self.put_behind_blanks(GROUPS[group], 4);
+    }
+
+    /// A number below 1000 without zeros before it.
+    #[inline]
+    fn small(&mut self, number: usize) {
+        let length = 1 + usize::from(number > 9) + usize::from(number > 99);
+        let digits = u32::MAX << (8 * (4 - length));
+        let blanks = u32::from_le_bytes([b' '; 4]) & !digits;
+        self.put_behind_blanks((u32::from_le_bytes(GROUPS[number]) & digits | blanks).to_le_bytes(), length);
     }
 }
 
@@ -164,20 +174,49 @@ impl fmt::Display for Cell<'_> {
 ///
 /// Zero of a negative total is -0.0, as the reports show it. Both must be within [`crate::count::LIMIT`].
 #[must_use]
-#[inline]
 pub fn percent(count: i128, total: i128) -> Option<f64> {
-    if total == 0 {
-        return None;
+    Total::new(total).percent(count)
+}
+
+/// What counts are percentages of: see [`percent`].
+#[derive(Clone, Copy, Debug)]
+pub struct Total {
+    total: i128,
+    /// The total, if it is one of the doubles below which all whole numbers are, and not 0.
+    double: Option<f64>,
+}
+
+/// Doubles hold all whole numbers up to this one.
+const EXACT: i64 = 1 << 53;
+
+impl Total {
+    /// A total within [`crate::count::LIMIT`].
+    #[must_use]
+    pub fn new(total: i128) -> Self {
+        let fits = total != 0 && (-i128::from(EXACT)..=i128::from(EXACT)).contains(&total);
+        Self { total, double: fits.then_some(total as f64) }
     }
-    if let (Ok(dividend), Ok(divisor)) = (i64::try_from(count * 100), i64::try_from(total))
-        && dividend.max(divisor) <= EXACT
-        && dividend.min(divisor) >= -EXACT
-    {
-        // Both are doubles, and the processor rounds their quotient correctly.
-        return Some(dividend as f64 / divisor as f64);
+
+    /// The percentage that `count` is, as [`percent`] gives it.
+    #[inline]
+    #[must_use]
+    pub fn percent(self, count: i128) -> Option<f64> {
+        if let (Some(total), Ok(count)) = (self.double, i64::try_from(count))
+            && count.unsigned_abs() <= EXACT as u64 / 100
+        {
+            // Both are doubles, and the processor rounds their quotient correctly.
+            return Some((count * 100) as f64 / total);
+        }
+        self.wide_percent(count)
     }
-    let size = quotient(count.unsigned_abs() * 100, total.unsigned_abs());
-    Some(if (count < 0) == (total < 0) { size } else { -size })
+
+    fn wide_percent(self, count: i128) -> Option<f64> {
+        if self.total == 0 {
+            return None;
+        }
+        let size = quotient(count.unsigned_abs() * 100, self.total.unsigned_abs());
+        Some(if (count < 0) == (self.total < 0) { size } else { -size })
+    }
 }
 
 /// A percentage with one digit after the point, or `n/a`; below 10^100.
@@ -188,9 +227,6 @@ pub fn percent_text(percent: Option<f64>) -> String {
     cell.percent(percent);
     cell.to_string()
 }
-
-/// Doubles hold all whole numbers up to this one.
-const EXACT: i64 = 1 << 53;
 
 /// The double next to `dividend / divisor`.
 fn quotient(dividend: u128, divisor: u128) -> f64 {

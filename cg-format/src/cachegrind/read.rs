@@ -268,7 +268,9 @@ impl Parser {
         while at < end {
             if self.detail == Detail::Functions && profile.has_aim() {
                 at = self.plain_rows(text, at, end, marks, profile)?;
-                if at >= end { break; }
+                if at >= end {
+                    break;
+                }
             }
             self.line += 1;
             if !text[at].is_ascii_digit() {
@@ -304,7 +306,14 @@ impl Parser {
 
     /// Plain rows of which only sums matter.
     #[inline]
-    fn plain_rows(&mut self, text: &[u8], mut at: usize, end: usize, marks: &Marks, profile: &mut Profile) -> Step<usize> {
+    fn plain_rows(
+        &mut self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        marks: &Marks,
+        profile: &mut Profile,
+    ) -> Step<usize> {
         loop {
             let (next, rows) = self.columns.add_plain_rows(text, at, end, marks);
             at = next;
