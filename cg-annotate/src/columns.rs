@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use cg_format::show::{Cell, percent};
+use cg_format::show::{Cell, Total};
 
 use crate::model::Model;
 
@@ -13,10 +13,11 @@ use crate::model::Model;
 pub(crate) struct Columns<'a> {
     model: &'a Model,
     percentages: bool,
+    /// What counts are percentages of, for each event of the profile.
+    totals: Vec<Total>,
     expected: Vec<Expected>,
     widths: Vec<Widths>,
-    /// Room for a cell and for a row, used again and again.
-    cell: Cell,
+    /// Room for a row, used again and again.
     text: Vec<u8>,
 }
 
@@ -63,6 +64,10 @@ struct Widths {
 }
 
 impl Widths {
+    fn whole(self) -> usize {
+        self.count + self.percentages()
+    }
+
     fn percentages(self) -> usize {
         self.first + self.second + self.close
     }
@@ -72,7 +77,8 @@ impl<'a> Columns<'a> {
     pub(crate) fn new(model: &'a Model, percentages: bool) -> Self {
         let columns = model.show.len();
         let (expected, widths) = (vec![Expected::default(); columns], vec![Widths::default(); columns]);
-        Self { model, percentages, expected, widths, cell: Cell::default(), text: Vec::new() }
+        let totals = model.profile.total().iter().map(|total| Total::new(*total)).collect();
+        Self { model, percentages, totals, expected, widths, text: Vec::new() }
     }
 
     /// Announces a row of counts.
@@ -98,7 +104,7 @@ impl<'a> Columns<'a> {
             let counts = || plain.counts().chain(with_cumulative.counts());
             // A count of 0 without a cumulative percentage has none at all.
             let first = plain.counts().filter(|count| *count != 0).chain(with_cumulative.counts());
-            let share = |count| length(|cell| cell.percent(share(self.model, *event, count)));
+            let share = |count| length(|cell| cell.percent(self.totals[*event].percent(count)));
             let mut width = Widths {
                 count: counts().map(|count| length(|cell| cell.commas(count))).max().unwrap_or(0),
                 ..Widths::default()
@@ -112,13 +118,15 @@ impl<'a> Columns<'a> {
             width.count = width.count.max(name.chars().count().saturating_sub(width.percentages()));
             self.widths[i] = width;
         }
+        let cells = self.widths.iter().map(|width| width.whole() + 1);
+        self.text.resize(cells.sum::<usize>() + 1, b' ');
     }
 
     /// Prints the heading and ends the line after `rest`.
     pub(crate) fn heading(&self, out: &mut dyn Write, indent: &str, rest: &str) -> io::Result<()> {
         out.write_all(indent.as_bytes())?;
         for (width, name) in self.widths.iter().zip(self.model.names(&self.model.show)) {
-            let missing = (width.count + width.percentages()).saturating_sub(name.chars().count());
+            let missing = width.whole().saturating_sub(name.chars().count());
             write!(out, "{name}{:_<missing$} ", "")?;
         }
         if !rest.is_empty() {
@@ -129,13 +137,13 @@ impl<'a> Columns<'a> {
 
     /// Prints the cells of a row and the two blanks after them.
     pub(crate) fn row(&mut self, out: &mut dyn Write, counts: &[i128]) -> io::Result<()> {
-        let (model, percentages) = (self.model, self.percentages);
-        self.cells(out, |cell, width, event| {
+        let percentages = self.percentages;
+        self.cells(out, |cell, width, event, total| {
             let count = counts[event];
             cell.blanks(width.second);
             if percentages && count != 0 {
                 cell.byte(b')');
-                cell.percent(share(model, event, count));
+                cell.percent(total.percent(count));
                 cell.byte(b'(');
             }
             cell.blanks(width.percentages());
@@ -150,14 +158,14 @@ impl<'a> Columns<'a> {
         counts: &[i128],
         cumulative: &[i128],
     ) -> io::Result<()> {
-        let (model, percentages) = (self.model, self.percentages);
-        self.cells(out, |cell, width, event| {
+        let percentages = self.percentages;
+        self.cells(out, |cell, width, event, total| {
             if percentages {
                 cell.byte(b')');
-                cell.percent(share(model, event, cumulative[event]));
+                cell.percent(total.percent(cumulative[event]));
                 cell.blanks(width.second);
                 cell.byte(b',');
-                cell.percent(share(model, event, counts[event]));
+                cell.percent(total.percent(counts[event]));
                 cell.byte(b'(');
                 cell.blanks(width.percentages());
             }
@@ -167,38 +175,34 @@ impl<'a> Columns<'a> {
 
     /// Prints the cells of a line without counts and the two blanks after them.
     pub(crate) fn missing(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.cells(out, |cell, width, _| {
+        self.cells(out, |cell, width, _, _| {
             cell.blanks(width.percentages());
             cell.byte(b'.');
         })
     }
 
     /// Prints a row of cells, each filled from its end by `fill`, and the two blanks after them.
-    fn cells(&mut self, out: &mut dyn Write, mut fill: impl FnMut(&mut Cell, Widths, usize)) -> io::Result<()> {
-        self.text.clear();
-        for (width, event) in self.widths.iter().zip(&self.model.show) {
-            self.cell.clear();
-            fill(&mut self.cell, *width, *event);
-            let whole = width.count + width.percentages();
-            self.cell.blanks(whole);
-            // Only below the name of an event can a cell be wider than what is put together at once.
-            self.text.resize(self.text.len() + whole.saturating_sub(self.cell.text().len()), b' ');
-            self.text.extend_from_slice(self.cell.text());
-            self.text.push(b' ');
+    fn cells(
+        &mut self,
+        out: &mut dyn Write,
+        mut fill: impl FnMut(&mut Cell<'_>, Widths, usize, Total),
+    ) -> io::Result<()> {
+        // Where cells end does not depend on what they hold, so the processor can work on several of them.
+        let mut place = self.text.len() - 1;
+        let mut cell = Cell::new(&mut self.text);
+        for (width, event) in self.widths.iter().zip(&self.model.show).rev() {
+            cell.at(place - 1);
+            fill(&mut cell, *width, *event, self.totals[*event]);
+            place -= width.whole() + 1;
         }
-        self.text.push(b' ');
         out.write_all(&self.text)
     }
 }
 
-/// A count as a percentage of its event's total.
-fn share(model: &Model, event: usize, count: i128) -> Option<f64> {
-    percent(count, model.profile.total()[event])
-}
-
 /// How long a cell is that `fill` fills.
-fn length(fill: impl FnOnce(&mut Cell)) -> usize {
-    let mut cell = Cell::default();
+fn length(fill: impl FnOnce(&mut Cell<'_>)) -> usize {
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     fill(&mut cell);
     cell.text().len()
 }
@@ -207,7 +211,7 @@ fn length(fill: impl FnOnce(&mut Cell)) -> usize {
 mod tests {
     use super::*;
     use cg_format::cachegrind::Profile;
-    use cg_format::show::{commas, percent_text};
+    use cg_format::show::{commas, percent, percent_text};
     use std::collections::HashMap;
 
     /// Columns whose widths come from every single cell: the slow twin of [`Columns`].

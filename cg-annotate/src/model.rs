@@ -121,7 +121,8 @@ impl Model {
     /// Functions above the threshold, each with its files: `files`, which [`Model::by_file`] gave, the other way round.
     pub(crate) fn by_function<'a>(&'a self, files: &[Outer<'a>]) -> anyhow::Result<Vec<Outer<'a>>> {
         let mut outers: Vec<Outer<'_>> = Vec::new();
-        let mut index: HashMap<&[u8], usize> = HashMap::new();
+        let most = files.iter().map(|file| file.inner.len()).sum();
+        let mut index: HashMap<&[u8], usize> = HashMap::with_capacity(most);
         for (file, function) in files.iter().flat_map(|file| file.inner.iter().map(move |inner| (file.name, inner))) {
             let at = *index.entry(function.name).or_insert_with(|| {
                 outers.push(Outer { name: function.name, counts: self.zeros(), inner: Vec::new() });

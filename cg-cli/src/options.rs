@@ -33,7 +33,7 @@ pub fn parse<T: FromArgMatches>(
     let version = command.get_version().unwrap_or_default().to_owned();
     // Scripts add options behind those of their Makefiles.
     let mut command = command.args_override_self(true);
-    let result = command.clone().try_get_matches_from(args).and_then(|mut found| T::from_arg_matches_mut(&mut found));
+    let result = command.try_get_matches_from_mut(args).and_then(|mut found| T::from_arg_matches_mut(&mut found));
     result.map_err(|error| match error.kind() {
         ErrorKind::DisplayVersion => {
             let _ = writeln!(std::io::stdout(), "{program}-{version}");

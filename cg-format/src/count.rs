@@ -29,10 +29,17 @@ pub enum ParseCountError {
     TooLarge,
 }
 
+/// Whether a count is not beyond [`LIMIT`].
+#[inline]
+pub(crate) fn within_limit(count: i128) -> bool {
+    count.wrapping_add(LIMIT) as u128 <= 2 * LIMIT as u128
+}
+
 /// `a + b`, unless the sum is beyond [`LIMIT`].
+#[inline]
 pub fn sum(a: i128, b: i128) -> Result<i128, TooLarge> {
     match a.checked_add(b) {
-        Some(value) if (-LIMIT..=LIMIT).contains(&value) => Ok(value),
+        Some(value) if within_limit(value) => Ok(value),
         _ => Err(TooLarge),
     }
 }

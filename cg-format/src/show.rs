@@ -9,40 +9,81 @@ use std::fmt::{self, Write};
 /// ```
 #[must_use]
 pub fn commas(count: i128) -> String {
-    let mut cell = Cell::default();
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     cell.commas(count);
     cell.to_string()
 }
 
-/// A cell of a table in the making, from its last character to its first: reports have many, and aligned on the right.
+/// Cells of a table in the making, from the last character of the last one to the first: reports have many, and aligned on
+/// the right. What does not fit into the room for them is lost.
 #[derive(Debug)]
-pub struct Cell {
-    bytes: [u8; CELL],
+pub struct Cell<'a> {
+    /// Blank before `start`.
+    bytes: &'a mut [u8],
     start: usize,
+    /// Where the cell at hand ends.
+    end: usize,
 }
 
-/// Enough for 39 digits, 12 commas and a sign, and for two percentages of as many digits. What is beyond is lost.
-const CELL: usize = 160;
-
-impl Default for Cell {
-    fn default() -> Self {
-        Self { bytes: [b' '; CELL], start: CELL }
+/// All numbers of up to three digits as three digits after a comma.
+static GROUPS: [[u8; 4]; 1000] = {
+    let mut groups = [[b','; 4]; 1000];
+    let mut number = 0;
+    while number < groups.len() {
+        groups[number] = [b',', digit(number / 100), digit(number / 10), digit(number)];
+        number += 1;
     }
+    groups
+};
+
+/// All tenths up to 100% as percentages, behind blanks.
+static TENTHS: [[u8; 8]; 1001] = {
+    let mut texts = [[b' '; 8]; 1001];
+    let mut tenths = 0;
+    while tenths < texts.len() {
+        let [hundreds, tens] = match tenths {
+            1000.. => [b'1', b'0'],
+            100.. => [b' ', digit(tenths / 100)],
+            _ => [b' '; 2],
+        };
+        texts[tenths] = [b' ', b' ', hundreds, tens, digit(tenths / 10), b'.', digit(tenths), b'%'];
+        tenths += 1;
+    }
+    texts
+};
+
+/// The last digit of a number.
+const fn digit(number: usize) -> u8 {
+    b'0' + (number % 10) as u8
 }
 
-impl Cell {
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.start = CELL;
+impl<'a> Cell<'a> {
+    /// Room for any count, and for any percentage below 10^100.
+    pub const WIDEST: usize = 160;
+
+    /// A cell at the end of `room`, which becomes blank.
+    #[must_use]
+    pub fn new(room: &'a mut [u8]) -> Self {
+        room.fill(b' ');
+        let end = room.len();
+        Self { bytes: room, start: end, end }
     }
 
-    /// What the cell holds.
+    /// Begins another cell, which ends at `place`, before what there is.
+    #[inline]
+    pub fn at(&mut self, place: usize) {
+        (self.start, self.end) = (place, place);
+    }
+
+    /// What the cell at hand holds.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start..self.end]
     }
 
     /// Puts a character before the others.
+    #[inline]
     pub fn byte(&mut self, byte: u8) {
         if let Some(start) = self.start.checked_sub(1) {
             self.start = start;
@@ -50,26 +91,25 @@ impl Cell {
         }
     }
 
-    /// Puts blanks before the others until there are `length` characters.
+    /// Puts blanks before the others until the cell has `length` characters.
+    #[inline]
     pub fn blanks(&mut self, length: usize) {
-        let start = self.start.min(CELL.saturating_sub(length));
-        self.bytes[start..self.start].fill(b' ');
-        self.start = start;
+        self.start = self.start.min(self.end.saturating_sub(length));
     }
 
     /// Puts a count before the others, with commas between thousands.
     pub fn commas(&mut self, count: i128) {
         let mut rest = count.unsigned_abs();
         while rest > u128::from(u64::MAX) {
-            self.group((rest % 1000) as u64);
+            self.group((rest % 1000) as usize);
             rest /= 1000;
         }
         let mut rest = rest as u64;
         while rest >= 1000 {
-            self.group(rest % 1000);
+            self.group((rest % 1000) as usize);
             rest /= 1000;
         }
-        self.number(rest);
+        self.small(rest as usize);
         if count < 0 {
             self.byte(b'-');
         }
@@ -79,13 +119,12 @@ impl Cell {
     pub fn percent(&mut self, percent: Option<f64>) {
         let Some(percent) = percent else { return self.put(b"n/a") };
         let tenths = percent.abs() * 10.0;
+        let whole = tenths as usize;
+        let rest = tenths - whole as f64;
         // Rounding is only in doubt near a half; the product is off by less than 10^-9.
-        if tenths < 1e6 && (tenths - f64::from(tenths as u32) - 0.5).abs() > 0.000_001 {
-            let nearest = (tenths + 0.5) as u64;
-            self.byte(b'%');
-            self.byte(b'0' + (nearest % 10) as u8);
-            self.byte(b'.');
-            self.number(nearest / 10);
+        if whole < 1000 && (rest - 0.5).abs() > 0.000_001 {
+            let nearest = whole + usize::from(rest > 0.5);
+            self.put_behind_blanks(TENTHS[nearest], 4 + usize::from(nearest > 99) + usize::from(nearest > 999));
             if percent.is_sign_negative() {
                 self.byte(b'-');
             }
@@ -98,27 +137,34 @@ impl Cell {
         text.iter().rev().for_each(|byte| self.byte(*byte));
     }
 
-    /// Three digits and the comma before them.
-    fn group(&mut self, group: u64) {
-        for unit in [1, 10, 100] {
-            self.byte(b'0' + (group / unit % 10) as u8);
+    /// Puts the last `length` bytes of `text` before the others, whose first ones are blanks: whole words are stored faster.
+    #[inline]
+    fn put_behind_blanks<const N: usize>(&mut self, text: [u8; N], length: usize) {
+        if let Some((_, place)) = self.bytes[..self.start].split_last_chunk_mut() {
+            *place = text;
+            self.start -= length;
+        } else {
+            self.put(&text[N - length..]);
         }
-        self.byte(b',');
     }
 
-    /// A number without zeros before it.
-    fn number(&mut self, mut number: u64) {
-        loop {
-            self.byte(b'0' + (number % 10) as u8);
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
+    /// Three digits and the comma before them.
+    #[inline]
+    fn group(&mut self, group: usize) {
+        self.put_behind_blanks(GROUPS[group], 4);
+    }
+
+    /// A number below 1000 without zeros before it.
+    #[inline]
+    fn small(&mut self, number: usize) {
+        let length = 1 + usize::from(number > 9) + usize::from(number > 99);
+        let digits = u32::MAX << (8 * (4 - length));
+        let blanks = u32::from_le_bytes([b' '; 4]) & !digits;
+        self.put_behind_blanks((u32::from_le_bytes(GROUPS[number]) & digits | blanks).to_le_bytes(), length);
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text().iter().try_for_each(|byte| f.write_char(char::from(*byte)))
     }
@@ -129,28 +175,61 @@ impl fmt::Display for Cell {
 /// Zero of a negative total is -0.0, as the reports show it. Both must be within [`crate::count::LIMIT`].
 #[must_use]
 pub fn percent(count: i128, total: i128) -> Option<f64> {
-    if total == 0 {
-        return None;
+    Total::new(total).percent(count)
+}
+
+/// What counts are percentages of: see [`percent`].
+#[derive(Clone, Copy, Debug)]
+pub struct Total {
+    total: i128,
+    /// The total, if it is one of the doubles below which all whole numbers are, and not 0.
+    double: Option<f64>,
+}
+
+/// Doubles hold all whole numbers up to this one.
+const EXACT: i64 = 1 << 53;
+
+impl Total {
+    /// A total within [`crate::count::LIMIT`].
+    #[must_use]
+    pub fn new(total: i128) -> Self {
+        let fits = total != 0 && (-i128::from(EXACT)..=i128::from(EXACT)).contains(&total);
+        Self { total, double: fits.then_some(total as f64) }
     }
-    let size = quotient(count.unsigned_abs() * 100, total.unsigned_abs());
-    Some(if (count < 0) == (total < 0) { size } else { -size })
+
+    /// The percentage that `count` is, as [`percent`] gives it.
+    #[inline]
+    #[must_use]
+    pub fn percent(self, count: i128) -> Option<f64> {
+        if let (Some(total), Ok(count)) = (self.double, i64::try_from(count))
+            && count.unsigned_abs() <= EXACT as u64 / 100
+        {
+            // Both are doubles, and the processor rounds their quotient correctly.
+            return Some((count * 100) as f64 / total);
+        }
+        self.wide_percent(count)
+    }
+
+    fn wide_percent(self, count: i128) -> Option<f64> {
+        if self.total == 0 {
+            return None;
+        }
+        let size = quotient(count.unsigned_abs() * 100, self.total.unsigned_abs());
+        Some(if (count < 0) == (self.total < 0) { size } else { -size })
+    }
 }
 
 /// A percentage with one digit after the point, or `n/a`; below 10^100.
 #[must_use]
 pub fn percent_text(percent: Option<f64>) -> String {
-    let mut cell = Cell::default();
+    let mut room = [0; Cell::WIDEST];
+    let mut cell = Cell::new(&mut room);
     cell.percent(percent);
     cell.to_string()
 }
 
 /// The double next to `dividend / divisor`.
 fn quotient(dividend: u128, divisor: u128) -> f64 {
-    const EXACT: u128 = 1 << 53;
-    if dividend < EXACT && divisor < EXACT {
-        // Both are doubles, and the processor rounds their quotient correctly.
-        return dividend as u64 as f64 / divisor as u64 as f64;
-    }
     if dividend == 0 {
         return 0.0;
     }

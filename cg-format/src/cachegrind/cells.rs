@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::names::ROOM;
 use crate::count::{TooLarge, sum};
 
 /// A vector of cells.
@@ -16,7 +17,7 @@ pub(super) enum Cells {
 
 impl Default for Cells {
     fn default() -> Self {
-        Self::Narrow(Vec::new())
+        Self::Narrow(Vec::with_capacity(ROOM / size_of::<i64>()))
     }
 }
 

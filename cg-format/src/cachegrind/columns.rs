@@ -5,6 +5,7 @@
 //! addition of 16 bytes for each number. Sums are exact: the caller settles before a place could overflow.
 
 use crate::text::digits::{DIGITS, eight_digits};
+use crate::text::ends::{Ends, Marks};
 
 /// The bytes up to the end of a number that are looked at; more than [`DIGITS`].
 const PLACES: usize = 16;
@@ -61,6 +62,46 @@ impl Columns {
         Self { row: vec![Places::default(); columns], sums: vec![Places::default(); columns], rows: 0 }
     }
 
+    /// Adds rows of plain numbers from `at` on, and gives the place behind them and how many they were.
+    ///
+    /// It stops at the end, at whatever is not [`plain`], and when [`Columns::settle`] must be called.
+    // Not in line: the loop over numbers needs the registers.
+    #[inline(never)]
+    pub(super) fn add_plain_rows(&mut self, text: &[u8], mut at: usize, end: usize, marks: &Marks) -> (usize, u32) {
+        let mut ends = marks.from(at);
+        let mut rows = 0;
+        while self.rows + rows < ROWS && at < end {
+            // No byte overflows into the next one: see `ROWS`.
+            let add = |sum: &mut Places, digits: Places| {
+                *sum = Places { high: sum.high + digits.high, low: sum.low + digits.low };
+            };
+            let Some(next) = plain(&mut self.sums, text, at, &mut ends, add) else {
+                self.take_back(text, at, marks);
+                break;
+            };
+            at = next;
+            rows += 1;
+        }
+        self.rows += rows;
+        (at, rows)
+    }
+
+    /// Subtracts what a row that is not plain has added.
+    #[inline(never)]
+    fn take_back(&mut self, text: &[u8], at: usize, marks: &Marks) {
+        let mut added = 0;
+        let _ = plain(&mut self.row, text, at, &mut marks.from(at), |_, _| added += 1);
+        let _ = plain(&mut self.sums[..added], text, at, &mut marks.from(at), |sum, digits| {
+            *sum = Places { high: sum.high - digits.high, low: sum.low - digits.low };
+        });
+    }
+
+    /// Whether [`Columns::settle`] must be called before the next row.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.rows == ROWS
+    }
+
     /// Room for the numbers of a row, to be filled by [`digits_before`].
     #[inline]
     pub(super) fn row(&mut self) -> &mut [Places] {
@@ -106,6 +147,39 @@ impl Columns {
         }
         self.rows = 0;
     }
+}
+
+/// Gives the counts of the row at `at` to `take`, each with its column, and then the place behind the row, if it is plain:
+/// all counts are there, none is negative or too long, and a single blank is before each. That it is not may turn out
+/// after some counts were taken.
+#[inline(always)]
+fn plain(
+    columns: &mut [Places],
+    text: &[u8],
+    at: usize,
+    ends: &mut Ends<'_>,
+    mut take: impl FnMut(&mut Places, Places),
+) -> Option<usize> {
+    let mut end = ends.next();
+    if !(1..=DIGITS).contains(&(end - at)) {
+        return None;
+    }
+    let mut behind = text[end];
+    for column in columns {
+        if behind != b' ' {
+            return None;
+        }
+        let before = end;
+        end = ends.next();
+        // The number and what is behind it.
+        let window = text.get(..=end)?.last_chunk::<{ PLACES + 1 }>()?;
+        behind = window[PLACES];
+        // Without a digit the index is too large.
+        let mask = MASKS[1..].get((end - before).wrapping_sub(2))?;
+        let eight = |at: usize| window[at..].first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
+        take(column, Places { high: eight(0) & mask.high, low: eight(8) & mask.low });
+    }
+    (behind == b'\n').then_some(end + 1)
 }
 
 /// The digits of the number of `length` digits, at most [`DIGITS`], that ends at `end`, in the last places; nothing if

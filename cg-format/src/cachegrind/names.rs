@@ -7,10 +7,20 @@ use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 /// The text of all names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Names {
     text: Vec<u8>,
 }
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { text: Vec::with_capacity(ROOM) }
+    }
+}
+
+/// The bytes that a vector of millions has room for from the beginning. The system gives memory when it is written to, and
+/// moves larger areas without copying them.
+pub(super) const ROOM: usize = 1 << 18;
 
 /// Where a name lies.
 #[derive(Clone, Copy, Debug)]

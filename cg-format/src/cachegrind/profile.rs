@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::names::{Index, Name, Names};
+use super::names::{Index, Name, Names, ROOM};
 use super::rows::{Rows, Span, Store};
 use crate::count::{TooLarge, sum};
 
@@ -171,7 +171,7 @@ impl Profile {
             names: Names::default(),
             files: Vec::new(),
             finder: Finder::default(),
-            functions: Vec::new(),
+            functions: Vec::with_capacity(ROOM / size_of::<Function>()),
             rows: Store::new(width),
             total: vec![0; width],
             aimed: (NONE, NONE),

@@ -8,10 +8,11 @@
 use std::fmt;
 use std::io::Read;
 
-use super::columns::{Columns, digits_before};
+use super::columns::{Columns, ROWS, digits_before};
 use super::profile::{Header, Profile, UNSPECIFIED};
 use crate::count::{LIMIT, ParseCountError, parse};
-use crate::text::digits::{DIGITS, Ends, digits, number};
+use crate::text::digits::{DIGITS, digits, number};
+use crate::text::ends::{Ends, Marks};
 use crate::text::lines::{LineSource, PAD, Piece};
 use crate::text::{InputError, first_line, is_blank, shown, without_cr, words};
 
@@ -167,12 +168,13 @@ pub fn read_more(
     let mut parser = Parser::new(options.detail);
     let fault = |line, kind| ReadError { name: name.to_owned(), line, kind };
     let mut source = LineSource::new(input);
+    let mut marks = Marks::default();
     loop {
         let piece = source.next_piece().map_err(|error| error.after(name, parser.line))?;
         if piece.text().is_empty() {
             break;
         }
-        parser.piece(&piece, profile).map_err(|kind| match kind {
+        parser.piece(&piece, &mut marks, profile).map_err(|kind| match kind {
             ReadErrorKind::EventsDiffer(_) => fault(None, kind),
             kind => fault(Some(parser.line), kind),
         })?;
@@ -251,7 +253,7 @@ impl Parser {
     }
 
     /// Takes whole lines.
-    fn piece(&mut self, piece: &Piece<'_>, profile: &mut Option<Profile>) -> Step<()> {
+    fn piece(&mut self, piece: &Piece<'_>, marks: &mut Marks, profile: &mut Option<Profile>) -> Step<()> {
         let mut rest = piece.padded;
         while self.stage != Stage::Body && rest.len() > PAD {
             let line = first_line(rest);
@@ -261,14 +263,21 @@ impl Parser {
         }
         let Some(profile) = profile else { return Ok(()) };
         let (text, end) = (rest, rest.len() - PAD);
+        marks.make(text);
         let mut at = 0;
         while at < end {
+            if self.detail == Detail::Functions && profile.has_aim() {
+                at = self.plain_rows(text, at, end, marks, profile)?;
+                if at >= end {
+                    break;
+                }
+            }
             self.line += 1;
             if !text[at].is_ascii_digit() {
                 at += self.other(&text[at..], profile)?;
                 continue;
             }
-            let mut ends = Ends::new(text, at);
+            let mut ends = marks.from(at);
             // Rows come together: as long as they do, the ends found are of use.
             loop {
                 if self.recent_rows == MOST_RECENT {
@@ -278,7 +287,7 @@ impl Parser {
                 if self.scratch.len() == 1 {
                     next = self.single_row(text, at, &mut ends, profile);
                     if next.is_none() {
-                        ends = Ends::new(text, at);
+                        ends = marks.from(at);
                     }
                 }
                 let Some(next) = next.or_else(|| self.row(text, at, &mut ends, profile)) else {
@@ -293,6 +302,31 @@ impl Parser {
             }
         }
         Ok(())
+    }
+
+    /// Plain rows of which only sums matter.
+    #[inline]
+    fn plain_rows(
+        &mut self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        marks: &Marks,
+        profile: &mut Profile,
+    ) -> Step<usize> {
+        loop {
+            let (next, rows) = self.columns.add_plain_rows(text, at, end, marks);
+            at = next;
+            self.line += u64::from(rows);
+            self.recent_rows += rows;
+            if !self.columns.is_full() {
+                return Ok(at);
+            }
+            self.columns.settle(&mut self.recent);
+            if self.recent_rows >= MOST_RECENT - ROWS {
+                self.settle(profile)?;
+            }
+        }
     }
 
     fn header_line(&mut self, line: &[u8], profile: &mut Option<Profile>) -> Step<()> {
@@ -340,8 +374,8 @@ impl Parser {
     /// A row of counts; gives the place after its line, or nothing if anything about it is unusual, nothing being done
     /// then.
     #[inline]
-    fn row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &mut Profile) -> Option<usize> {
-        let mut end = ends.next(text);
+    fn row(&mut self, text: &[u8], at: usize, ends: &mut Ends<'_>, profile: &mut Profile) -> Option<usize> {
+        let mut end = ends.next();
         let line = at..end;
         if line.len() > DIGITS || !profile.has_aim() {
             return None;
@@ -352,12 +386,12 @@ impl Parser {
                 break;
             }
             let mut start = end + 1;
-            end = ends.next(text);
+            end = ends.next();
             if end == start {
                 match text[end] {
                     b'-' => {
                         start += 1;
-                        end = ends.next(text);
+                        end = ends.next();
                         if end == start {
                             return None;
                         }
@@ -376,7 +410,7 @@ impl Parser {
         }
         if text[end] == b' ' {
             let blank = end;
-            end = ends.next(text);
+            end = ends.next();
             if end > blank + 1 {
                 return None;
             }
@@ -404,13 +438,13 @@ impl Parser {
 
     /// As [`Parser::row`], for a single event and a row that has its count: nothing is to be gained side by side.
     #[inline]
-    fn single_row(&mut self, text: &[u8], at: usize, ends: &mut Ends, profile: &mut Profile) -> Option<usize> {
-        let end = ends.next(text);
+    fn single_row(&mut self, text: &[u8], at: usize, ends: &mut Ends<'_>, profile: &mut Profile) -> Option<usize> {
+        let end = ends.next();
         if text[end] != b' ' || end - at > DIGITS || !profile.has_aim() {
             return None;
         }
         let start = end + 1;
-        let last = ends.next(text);
+        let last = ends.next();
         if text[last] != b'\n' || last == start {
             return None;
         }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::cells::Cells;
-use crate::count::TooLarge;
+use crate::count::{TooLarge, within_limit};
 
 /// Where the rows of a function lie; indices of cells.
 #[derive(Clone, Debug)]
@@ -130,10 +130,13 @@ impl<'a> Rows<'a> {
     pub fn add_row_to(self, row: usize, sums: &mut [i128]) -> Result<(), TooLarge> {
         let at = self.at(row);
         if let Some(counts) = self.cells.narrow(at + 1, self.width()) {
+            let mut beyond = false;
             for (value, count) in sums.iter_mut().zip(counts) {
-                *value = crate::count::sum(*value, i128::from(*count))?;
+                // What was within the limit before cannot overflow.
+                *value += i128::from(*count);
+                beyond |= !within_limit(*value);
             }
-            return Ok(());
+            return if beyond { Err(TooLarge) } else { Ok(()) };
         }
         for (column, value) in sums.iter_mut().enumerate().take(self.width()) {
             *value = crate::count::sum(*value, self.cells.get(at + 1 + column))?;

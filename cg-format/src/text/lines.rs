@@ -27,10 +27,10 @@ impl Piece<'_> {
     }
 }
 
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 const LONGEST_LINE: usize = 1 << 24;
 /// Numbers are looked for in whole blocks, also at the end of a piece.
-pub(crate) const PAD: usize = super::digits::BLOCK;
+pub(crate) const PAD: usize = super::ends::BLOCK;
 
 impl<R: Read> LineSource<R> {
     pub(crate) fn new(input: R) -> Self {

@@ -4,6 +4,7 @@
 //! Nothing here knows a format, and nothing panics on input. Blanks are what the reference's language takes for blanks.
 
 pub(crate) mod digits;
+pub(crate) mod ends;
 pub(crate) mod lines;
 
 use std::error::Error;
