@@ -8,6 +8,8 @@
 
 use nix::libc;
 
+use super::life::stops_processes;
+use super::renew::middle;
 use super::{Hub, signal};
 use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
 use crate::process::State;
@@ -155,7 +157,16 @@ impl Hub<'_> {
     fn hold(&mut self, tid: i32) -> Option<Held> {
         loop {
             match tracee::wait_briefly(tid)? {
-                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => return self.settle(t, signal),
+                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => {
+                    let state = self.threads.get(&tid).map_or(State::New, |th| th.state);
+                    match middle(tid, state) {
+                        // It stops again behind that.
+                        Some(how) => {
+                            let _ = t.finish(how);
+                        }
+                        None => return self.settle(t, signal),
+                    }
+                }
                 Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_EXIT, _)) => {
                     self.exiting(t);
                     return None;
@@ -168,8 +179,6 @@ impl Hub<'_> {
                     if self.standstill.as_ref().is_some_and(waits) {
                         return None;
                     }
-                    // To the kernel, having stopped for whatever reason is enough.
-                    tracee::interrupt(tid);
                 }
                 Wait::Exited(_, code) => {
                     self.ended(tid, Exit::Code(code));
@@ -195,6 +204,10 @@ impl Hub<'_> {
         if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
             return as_it_is(t);
         }
+        if stops_processes(signal) {
+            // It leaves that stop for a few steps: afterwards it is stopped again.
+            tracee::interrupt(t.tid());
+        }
         let (t, regs) = self.step_to_boundary(t, regs)?;
         (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At(t, regs.rip))
     }
@@ -206,9 +219,11 @@ impl Hub<'_> {
             match thread {
                 Held::As(t, stop) => self.stopped(t, stop),
                 Held::At(t, rip) => {
-                    let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
-                    let t = if switch { self.switch_slot(t) } else { Some(t) };
-                    if let Some(t) = t {
+                    self.set_state(t.tid(), State::Guest);
+                    if self.is_renewing(t.tid()) {
+                        // This stop was an answer to that, too.
+                        self.park(t, State::Guest);
+                    } else if let Some(t) = self.change_over(t) {
                         self.enter(t, rip);
                     }
                 }

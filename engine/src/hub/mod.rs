@@ -50,8 +50,8 @@ pub(crate) struct Hub<'s> {
     settings: &'s Settings,
     processes: Map<i32, Process>,
     threads: Map<i32, Thread>,
-    /// First stops of threads whose creator has not told of them yet.
-    early: Map<i32, Stopped>,
+    /// First stops of threads whose creator has not told of them yet, and the stops' signals.
+    early: Map<i32, (Stopped, i32)>,
     pin: affinity::Pin,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
@@ -191,11 +191,6 @@ impl Hub<'_> {
                     state => self.signal(t, signal, state),
                 }
             }
-        }
-        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
-        // other state it is about to stop again.)
-        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
-            tracee::interrupt(tid);
         }
     }
 

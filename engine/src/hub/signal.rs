@@ -10,7 +10,7 @@ use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{self, How, Regs, Stop, Stopped};
+use crate::tracee::{How, Regs, Stop, Stopped};
 use crate::transtab::{BlockId, NO_REG, Point, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
@@ -332,19 +332,10 @@ impl Hub<'_> {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }
-            let mut interrupted = false;
-            loop {
-                match t.resume_and_wait(How::Step, 0) {
-                    Ok((next, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => (t, interrupted) = (next, true),
-                    Ok((next, _)) => {
-                        t = next;
-                        break;
-                    }
-                    Err(_) => return,
-                }
-            }
-            if interrupted {
-                tracee::interrupt(tid);
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(_))) => t = next,
+                Ok((next, stop)) => return self.stopped(next, stop),
+                Err(_) => return,
             }
         }
         let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };

@@ -5,6 +5,7 @@
 //! All calls must come from the thread that attached.
 
 mod memory;
+mod owed;
 mod remote;
 
 pub(crate) use memory::Memory;
@@ -144,9 +145,24 @@ impl Stopped {
         if r < 0 { Err(Gone) } else { Ok(()) }
     }
 
-    /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it.
-    #[allow(unsafe_code)]
+    /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it. If it was told to stop and has not
+    /// done so yet, it stops before it executes anything, or after its step.
     pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
+        if matches!(how, How::Continue | How::Syscall) && owed::stops(self.tid) {
+            interrupt(self.tid);
+        }
+        self.go(how, signal)
+    }
+
+    /// Lets the thread finish what it is in the middle of: a step, or a fault whose signal is still to come. It is told to
+    /// stop once it has stopped for that.
+    pub(crate) fn finish(self, how: How) -> Result<()> {
+        owed::told(self.tid);
+        self.go(how, 0)
+    }
+
+    #[allow(unsafe_code)]
+    fn go(&self, how: How, signal: i32) -> Result<()> {
         let request = match how {
             How::Continue => libc::PTRACE_CONT,
             How::Step => libc::PTRACE_SINGLESTEP,
@@ -163,19 +179,27 @@ impl Stopped {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
-    /// Resumes and waits until this same thread stops again; other threads stay as they are. An [`interrupt`] that gets in
-    /// between is lost: whoever wants the thread to stop later on has to say so again.
+    /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
+    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed.
     pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
         let tid = self.tid;
-        if self.resume(how, signal).is_err() {
-            return Err(Ended::Unseen);
-        }
-        match wait_for(tid) {
-            Ok(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP))) => t.resume_and_wait(how, 0),
-            Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
-            Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
-            Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
-            Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => Err(Ended::Unseen),
+        let mut signal = signal;
+        loop {
+            if self.go(how, signal).is_err() {
+                return Err(Ended::Unseen);
+            }
+            match wait_for(tid) {
+                Ok(Wait::Stopped(_, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => {
+                    owed::told(tid);
+                    signal = 0;
+                }
+                // It cannot be blocked. Once delivered it holds for the whole process, until there is a SIGCONT.
+                Ok(Wait::Stopped(_, Stop::Signal(libc::SIGSTOP))) => signal = libc::SIGSTOP,
+                Ok(Wait::Stopped(t, stop)) => return Ok((t, stop)),
+                Ok(Wait::Exited(_, code)) => return Err(Ended::Exited(code)),
+                Ok(Wait::Killed(_, signal)) => return Err(Ended::Killed(signal)),
+                Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => return Err(Ended::Unseen),
+            }
         }
     }
 }
@@ -245,13 +269,18 @@ fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
 
 fn classify(tid: i32, status: i32) -> Wait {
     if libc::WIFEXITED(status) {
+        owed::settled(tid);
         Wait::Exited(tid, libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
+        owed::settled(tid);
         Wait::Killed(tid, libc::WTERMSIG(status))
     } else {
         let signal = libc::WSTOPSIG(status);
         let event = status >> 16;
         let stop = if event != 0 {
+            if event == libc::PTRACE_EVENT_STOP {
+                owed::settled(tid);
+            }
             Stop::Event(event, signal)
         } else if signal == libc::SIGTRAP | 0x80 {
             Stop::Syscall
@@ -294,9 +323,11 @@ fn suspend_filters(tid: i32, yes: bool) {
     }
 }
 
-/// Asks a running thread to stop (`PTRACE_EVENT_STOP`).
+/// Tells a thread to stop (`PTRACE_EVENT_STOP`), running or not: it does so when it has come to an end of what it is in the
+/// middle of, whatever else it stops for on the way.
 #[allow(unsafe_code)]
 pub(crate) fn interrupt(tid: i32) {
+    owed::told(tid);
     // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
     unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
 }
