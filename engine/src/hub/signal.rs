@@ -338,7 +338,7 @@ impl Hub<'_> {
                 Err(_) => return,
             }
         }
-        let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };
+        let Some((t, mut regs)) = self.finish_call(t, nr, args, next) else { return };
         regs.rip = next;
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
             self.set_state(tid, State::Guest);
