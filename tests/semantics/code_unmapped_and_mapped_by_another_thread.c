@@ -15,6 +15,9 @@ static void *run(void *arg) {
         memcpy(code, "\x48\xc7\xc0....\xc3", 8); // mov rax, ...; ret
         memcpy(code + 3, &mine, 4);
         wrong += ((Code *)code)() != mine;
+        // What is known of the page must be true of this mapping, too.
+        memcpy(code + 3, &(int){-mine}, 4);
+        wrong += ((Code *)code)() != -mine;
         CHECK(munmap(code, SIZE) == 0);
     }
     return (void *)wrong;

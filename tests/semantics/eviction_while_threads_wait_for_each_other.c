@@ -1,13 +1,12 @@
 // cc: -O1 -pthread
 // Threads rewrite their code, run it and wait for each other, while others are signalled, sleep, are born and end. With a small
 // code cache all of them have to stop again and again; none may be forgotten, wherever it was told.
-#include "sem.h"
+#include "eviction.h"
 #include <semaphore.h>
 #include <sys/epoll.h>
 
-enum { WORKERS = 6, ROUNDS = 50, PAGES = 12, PAGE = 4096, LONGEST = 15 };
+enum { WORKERS = 6, ROUNDS = 50 };
 
-typedef unsigned long Code(unsigned long);
 static pthread_barrier_t all;
 static sem_t go;
 static int ends[2], poller;
@@ -16,24 +15,6 @@ static pthread_t workers[WORKERS];
 
 static void tick(int sig UNUSED, siginfo_t *info UNUSED, void *context UNUSED) { ticks++; }
 
-// An addition at the beginning of each page, and instructions as long as they can be that do nothing.
-static void build(unsigned char *p, unsigned seed) {
-    static const unsigned char nothing[LONGEST] = {0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84};
-    memcpy(p, "\x48\x89\xf8", 3); // mov rax, rdi
-    int at = 3;
-    for (; at < PAGES * PAGE - LONGEST; at += LONGEST) memcpy(p + at, nothing, LONGEST);
-    p[at] = 0xc3;
-    for (int i = 0; i < PAGES; i++) {
-        unsigned char *add = p + 3 + (i * PAGE + LONGEST) / LONGEST * LONGEST;
-        memcpy(add, "\x48\x05\x00\x00\x00\x00\x0f\x1f\x84\x00\x00\x00\x00\x00\x90", LONGEST); // add rax, ...; nop
-        memcpy(add + 2, &(int){(int)(seed + (unsigned)i)}, 4);
-    }
-}
-static unsigned char *area(void) {
-    unsigned char *p = mmap(0, PAGES * PAGE, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED);
-    return p;
-}
 static void *rewrite(void *arg) {
     unsigned char *code = area();
     unsigned long h = (unsigned long)arg;

@@ -159,6 +159,7 @@ impl Hub<'_> {
             match tracee::wait_briefly(tid)? {
                 Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => {
                     let state = self.threads.get(&tid).map_or(State::New, |th| th.state);
+                    let state = self.take_back(&t, state);
                     match middle(tid, state) {
                         // It stops again behind that.
                         Some(how) => {

@@ -20,7 +20,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
-use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
+use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
     /// `t` has just created a thread or process.
@@ -190,12 +190,15 @@ impl Hub<'_> {
                     _ if stopping => {
                         let _ = t.resume(How::Listen, 0);
                     }
-                    _ if switch => match middle(tid, state) {
-                        Some(how) => {
-                            let _ = t.finish(how);
+                    _ if switch => {
+                        let state = self.take_back(&t, state);
+                        match middle(tid, state) {
+                            Some(how) => {
+                                let _ = t.finish(how);
+                            }
+                            None => self.switch_on_the_way(t, state),
                         }
-                        None => self.switch_on_the_way(t, state),
-                    },
+                    }
                     // Its step may still be to come.
                     State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
                         let _ = t.resume(How::Step, 0);
@@ -247,17 +250,9 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, 0);
                 return;
             }
-            Err(e) => return self.note_end(tid, e),
+            Err(_) => return,
         };
         self.new_image(t, parent, limits);
-    }
-
-    fn note_end(&mut self, tid: i32, e: Ended) {
-        match e {
-            Ended::Exited(code) => self.ended(tid, Exit::Code(code)),
-            Ended::Killed(signal) => self.ended(tid, Exit::Signal(signal)),
-            Ended::Unseen => {}
-        }
     }
 
     fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {

@@ -10,6 +10,7 @@ mod ask;
 mod calltime;
 mod clientreq;
 mod contexts;
+mod in_place;
 mod life;
 mod limits;
 mod renew;
@@ -135,7 +136,15 @@ pub(crate) fn run(
 impl Hub<'_> {
     fn until_everything_ended(&mut self) -> Result<(), EngineError> {
         loop {
-            match tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })? {
+            let wait = if self.renewals.is_empty() {
+                tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })?
+            } else {
+                tracee::wait_any_briefly().unwrap_or_else(|| {
+                    self.remind();
+                    Wait::Interrupted
+                })
+            };
+            match wait {
                 Wait::Nothing => return Ok(()),
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
@@ -538,21 +547,6 @@ impl Hub<'_> {
                 }
             }
             Emulate::InPlace => self.in_place(t, regs, pc, block, None),
-        }
-    }
-
-    /// Lets one instruction run where the program has it: the last of the first `executed` instructions of `block` (`None`:
-    /// of all), which have been counted.
-    fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId, executed: Option<u16>) {
-        let tid = t.tid();
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let executed = executed.unwrap_or_else(|| space.borrow().trans.block(block).n);
-        regs.rip = pc;
-        regs.gs_base = self.scratch(tid, Scratch::GuestGs);
-        let Ok(mask) = t.sigmask() else { return };
-        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
-            self.set_state(tid, State::InPlace { pc, block, executed, mask });
-            let _ = t.resume(How::Step, 0);
         }
     }
 

@@ -24,8 +24,17 @@ pub(super) struct Renewal {
     waiting: HashMap<i32, Stopped>,
 }
 
-/// What the kernel leaves in rax of a thread that it is going to let make its system call once more.
-fn restarts(regs: &Regs) -> Option<Restart> {
+/// How the kernel is going to let a thread make its system call once more.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Restart {
+    /// By the same call.
+    Same,
+    /// By `restart_syscall`, which knows how much of it is done.
+    Continued,
+}
+
+/// Whether the kernel is going to do that: what it leaves in rax meanwhile.
+pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
     const ERESTARTSYS: i64 = 512;
     const ERESTARTNOINTR: i64 = 513;
     const ERESTARTNOHAND: i64 = 514;
@@ -34,16 +43,10 @@ fn restarts(regs: &Regs) -> Option<Restart> {
         return None;
     }
     match -(regs.rax as i64) {
-        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart { nr: regs.orig_rax }),
-        ERESTART_RESTARTBLOCK => Some(Restart { nr: libc::SYS_restart_syscall as u64 }),
-        // Nobody but the engine has interrupted it.
-        _ if super::again::interrupted(regs, true) => Some(Restart { nr: regs.orig_rax }),
+        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart::Same),
+        ERESTART_RESTARTBLOCK => Some(Restart::Continued),
         _ => None,
     }
-}
-
-struct Restart {
-    nr: u64,
 }
 
 impl Hub<'_> {
@@ -63,6 +66,16 @@ impl Hub<'_> {
             tracee::interrupt(tid);
         }
         self.renewals.push(Renewal { mm, waiting: HashMap::new() });
+    }
+
+    /// Nobody has stopped for a while: those who are still waited for are told once more. (They are in places where the kernel
+    /// does not let them stop; or there is one where being told gets lost.)
+    pub(super) fn remind(&self) {
+        for r in &self.renewals {
+            for tid in self.threads_of(&r.mm).into_iter().filter(|tid| !r.waiting.contains_key(tid)) {
+                tracee::interrupt(tid);
+            }
+        }
     }
 
     /// Whether a process waits for one that shares its memory.
@@ -96,6 +109,7 @@ impl Hub<'_> {
     /// back here.
     pub(super) fn park(&mut self, t: Stopped, state: State) {
         let tid = t.tid();
+        let state = self.take_back(&t, state);
         if let Some(how) = middle(tid, state) {
             let _ = t.finish(how);
             return;
@@ -125,12 +139,17 @@ impl Hub<'_> {
         let (t, mut regs) = match spot {
             Spot::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
-                let again = restarts(&regs);
+                let again = match restarts(&regs) {
+                    Some(Restart::Same) => Some(regs.orig_rax),
+                    Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
+                    // Nobody but the engine has interrupted it.
+                    None => super::again::interrupted(&regs, true).then_some(regs.orig_rax),
+                };
                 // A call that is made once more is counted then.
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
-                if let Some(r) = again {
-                    regs.rax = r.nr;
+                if let Some(nr) = again {
+                    regs.rax = nr;
                 }
                 (t, regs)
             }

@@ -209,13 +209,7 @@ impl Hub<'_> {
     }
 
     /// Follows what the call did; the registers are the guest's afterwards, but for rip.
-    pub(super) fn finish_call(
-        &mut self,
-        t: Stopped,
-        nr: i64,
-        args: [u64; 6],
-        next: u64,
-    ) -> Option<(Stopped, Regs)> {
+    pub(super) fn finish_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<(Stopped, Regs)> {
         let mut regs = t.regs().ok()?;
         regs.rcx = next;
         if (-4095..0).contains(&(regs.rax as i64)) {

@@ -11,6 +11,7 @@ mod remote;
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -146,9 +147,9 @@ impl Stopped {
     }
 
     /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it. If it was told to stop and has not
-    /// done so yet, it stops before it executes anything, or after its step.
+    /// done so yet, it does before it executes anything.
     pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
-        if matches!(how, How::Continue | How::Syscall) && owed::stops(self.tid) {
+        if how != How::Listen && owed::stops(self.tid) {
             interrupt(self.tid);
         }
         self.go(how, signal)
@@ -180,14 +181,13 @@ impl Stopped {
     }
 
     /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
-    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed.
-    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
+    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed. If it
+    /// ends, the next wait tells of that.
+    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
         let tid = self.tid;
         let mut signal = signal;
         loop {
-            if self.go(how, signal).is_err() {
-                return Err(Ended::Unseen);
-            }
+            self.go(how, signal)?;
             match wait_for(tid) {
                 Ok(Wait::Stopped(_, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => {
                     owed::told(tid);
@@ -196,23 +196,27 @@ impl Stopped {
                 // It cannot be blocked. Once delivered it holds for the whole process, until there is a SIGCONT.
                 Ok(Wait::Stopped(_, Stop::Signal(libc::SIGSTOP))) => signal = libc::SIGSTOP,
                 Ok(Wait::Stopped(t, stop)) => return Ok((t, stop)),
-                Ok(Wait::Exited(_, code)) => return Err(Ended::Exited(code)),
-                Ok(Wait::Killed(_, signal)) => return Err(Ended::Killed(signal)),
-                Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => return Err(Ended::Unseen),
+                Ok(end @ (Wait::Exited(..) | Wait::Killed(..))) => {
+                    ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
+                    return Err(Gone);
+                }
+                Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => return Err(Gone),
             }
         }
     }
 }
 
-/// How a thread ended while it was waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// With this status.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
-    /// Its end has not been reported yet.
-    Unseen,
+thread_local! {
+    /// Ends that were seen while just that thread was waited for, and that the hub has still to be told of.
+    static ENDS: RefCell<Vec<(i32, Wait)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An end of `tid` (-1: of any thread) that has been seen already.
+fn seen_end(tid: i32) -> Option<Wait> {
+    ENDS.with_borrow_mut(|ends| {
+        let i = ends.iter().position(|(t, _)| tid == -1 || *t == tid)?;
+        Some(ends.swap_remove(i).1)
+    })
 }
 
 /// Waits for any traced thread, and for a child that is not traced any more. (Not with WCONTINUED: a tracer takes that news
@@ -232,10 +236,19 @@ fn wait_for(tid: i32) -> io::Result<Wait> {
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
 pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
+    look(tid, libc::__WALL, Duration::from_millis(200))
+}
+
+/// As [`wait_any`], but not for long.
+pub(crate) fn wait_any_briefly() -> Option<Wait> {
+    look(-1, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))
+}
+
+fn look(tid: i32, flags: i32, limit: Duration) -> Option<Wait> {
     let start = Instant::now();
     let mut nap = Duration::from_micros(20);
-    while start.elapsed() < Duration::from_millis(200) {
-        match wait(tid, libc::__WALL | libc::WNOHANG) {
+    while start.elapsed() < limit {
+        match wait(tid, flags | libc::WNOHANG) {
             Ok(Wait::Nothing) => return Some(Wait::Nothing),
             Ok(Wait::Interrupted) => {}
             Ok(other) => return Some(other),
@@ -249,6 +262,9 @@ pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
 
 #[allow(unsafe_code)]
 fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
+    if let Some(end) = seen_end(tid) {
+        return Ok(end);
+    }
     let mut status = 0;
     // SAFETY: the kernel writes one int to `status`.
     let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
