@@ -250,7 +250,7 @@ impl Hub<'_> {
         }
         let mut now = Vec::new();
         let cells = p.space.borrow().trans.cells();
-        if let Some(slot) = super::counted_slot(th, p.counting) {
+        if let Some(slot) = super::switch::counted_slot(th, p.counting) {
             p.pool.borrow().add_cells(slot, cells, &mut now);
         }
         let u = self.uncollected.entry(tid).or_default();

@@ -5,9 +5,10 @@
 
 use nix::libc;
 
+use super::Hub;
 use super::in_place::Step;
+use super::switch::counted_slot;
 use super::trapflag::set_trap_flag;
-use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
