@@ -74,7 +74,7 @@ programs! {
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
     code_jit_writable_executable code_made_writable_before_it_runs code_moved_by_mremap
     code_read_into_by_system_calls code_rewrites_its_own_block
-    code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_elsewhere
+    code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_by_another_thread code_unmapped_and_mapped_elsewhere
     corner_address_space_limit corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
     corner_cpu_features_agree corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
     corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory
@@ -82,6 +82,7 @@ programs! {
     corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place
     corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
     death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
+    eviction_while_a_process_is_stopped eviction_while_threads_wait_for_each_other eviction_while_threads_wait_in_int80
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
@@ -100,6 +101,32 @@ programs! {
     thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
     thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone
     thread_thousands_in_a_row thread_two_hundred_at_once
+}
+
+/// With so little room for code all translations are thrown away many times.
+mod with_eviction {
+    const OPTIONS: [&[&str]; 3] = [&[], &super::SIMULATION, &super::CALLS];
+
+    fn check(name: &str) {
+        for options in OPTIONS {
+            super::check(name, &[options, &["--code-limit=4"]].concat());
+        }
+    }
+
+    #[test]
+    fn eviction_while_a_process_is_stopped() {
+        check("eviction_while_a_process_is_stopped");
+    }
+
+    #[test]
+    fn eviction_while_threads_wait_for_each_other() {
+        check("eviction_while_threads_wait_for_each_other");
+    }
+
+    #[test]
+    fn eviction_while_threads_wait_in_int80() {
+        check("eviction_while_threads_wait_in_int80");
+    }
 }
 
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.

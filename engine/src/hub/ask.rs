@@ -8,6 +8,8 @@
 
 use nix::libc;
 
+use super::life::stops_processes;
+use super::renew::middle;
 use super::{Hub, signal};
 use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
 use crate::process::State;
@@ -157,7 +159,17 @@ impl Hub<'_> {
     fn hold(&mut self, tid: i32) -> Option<Held> {
         loop {
             match tracee::wait_briefly(tid)? {
-                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => return self.settle(t, signal),
+                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => {
+                    let state = self.threads.get(&tid).map_or(State::New, |th| th.state);
+                    let state = self.take_back(&t, state);
+                    match middle(tid, state) {
+                        // It stops again behind that.
+                        Some(how) => {
+                            let _ = t.finish(how);
+                        }
+                        None => return self.settle(t, signal),
+                    }
+                }
                 Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_EXIT, _)) => {
                     self.exiting(t);
                     return None;
@@ -170,8 +182,6 @@ impl Hub<'_> {
                     if self.standstill.as_ref().is_some_and(waits) {
                         return None;
                     }
-                    // To the kernel, having stopped for whatever reason is enough.
-                    tracee::interrupt(tid);
                 }
                 Wait::Exited(_, code) => {
                     self.ended(tid, Exit::Code(code));
@@ -197,6 +207,10 @@ impl Hub<'_> {
         if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
             return as_it_is(t);
         }
+        if stops_processes(signal) {
+            // It leaves that stop for a few steps: afterwards it is stopped again.
+            tracee::interrupt(t.tid());
+        }
         let (t, regs) = self.step_to_boundary(t, regs)?;
         (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At(t, regs.rip))
     }
@@ -208,9 +222,11 @@ impl Hub<'_> {
             match thread {
                 Held::As(t, stop) => self.stopped(t, stop),
                 Held::At(t, rip) => {
-                    let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
-                    let t = if switch { self.switch_slot(t) } else { Some(t) };
-                    if let Some(t) = t {
+                    self.set_state(t.tid(), State::Guest);
+                    if self.is_renewing(t.tid()) {
+                        // This stop was an answer to that, too.
+                        self.park(t, State::Guest);
+                    } else if let Some(t) = self.change_over(t) {
                         self.enter(t, rip);
                     }
                 }
@@ -240,7 +256,7 @@ impl Hub<'_> {
         }
         let mut now = Vec::new();
         let cells = p.space.borrow().trans.cells();
-        if let Some(slot) = super::counted_slot(th, p.counting) {
+        if let Some(slot) = super::switch::counted_slot(th, p.counting) {
             p.pool.borrow().add_cells(slot, cells, &mut now);
         }
         let u = self.uncollected.entry(tid).or_default();

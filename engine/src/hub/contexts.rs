@@ -10,7 +10,8 @@
 use nix::libc;
 
 use super::ask::{self, Uncollected};
-use super::{Hub, counted_slot, trace};
+use super::switch::counted_slot;
+use super::{Hub, trace};
 use crate::api::Notice;
 use crate::arena::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::contexts::{Books, NAMED, ThreadContexts};

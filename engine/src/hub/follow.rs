@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use nix::libc;
 
+use super::switch::counted_slot;
 use super::{How, Hub, Stopped};
 use crate::arena::{self, Scratch};
 use crate::follow::{Always, Counts, Outcome, StandingId};
@@ -230,7 +231,7 @@ impl Hub<'_> {
         let mut cells = Vec::new();
         p.pool.borrow().add_cells(slot, trans.cells(), &mut cells);
         p.pool.borrow().clear_cells(slot, trans.cells());
-        if super::counted_slot(th, p.counting) != Some(slot) {
+        if counted_slot(th, p.counting) != Some(slot) {
             return;
         }
         let get = |cell: u32| cells.get(cell as usize).copied().unwrap_or(0);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::limits::Limits;
-use super::renew::fault_pending;
+use super::renew::middle;
 use super::{Hub, affinity, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
@@ -20,7 +20,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
-use crate::tracee::{self, Ended, Gadget, How, Memory, Stop, Stopped};
+use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
     /// `t` has just created a thread or process.
@@ -99,8 +99,8 @@ impl Hub<'_> {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
         }
         self.settle_pin();
-        if let Some(first) = self.early.remove(&child) {
-            self.begin(first);
+        if let Some((first, signal)) = self.early.remove(&child) {
+            self.begin(first, signal);
         }
         let _ = t.resume(How::Continue, 0);
     }
@@ -138,10 +138,14 @@ impl Hub<'_> {
         self.session.forked(parent, child);
     }
 
-    /// First stop of a thread that its creator has told of.
-    fn begin(&mut self, t: Stopped) {
+    /// First stop of a thread that its creator has told of; `signal` is the stop's.
+    fn begin(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
         self.set_state(tid, State::Cache);
+        if stops_processes(signal) {
+            // It was born into a stopped process: it stops again once it is ready.
+            tracee::interrupt(tid);
+        }
         let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
@@ -152,7 +156,10 @@ impl Hub<'_> {
                 self.record_context(tid, false);
             }
             if self.is_renewing(tid) {
-                return self.park(t, State::Cache, false);
+                return self.park(t, State::Cache);
+            }
+            if self.threads.get(&tid).is_some_and(|th| th.switch) {
+                return self.switch_on_the_way(t, State::Cache);
             }
             if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
                 return self.enter_anew(t, regs);
@@ -169,36 +176,41 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, 0);
             }
             None => {
-                self.early.insert(tid, t);
+                self.early.insert(tid, (t, signal));
             }
-            Some((State::New, _)) => self.begin(t),
+            Some((State::New, _)) => self.begin(t, signal),
             Some((state, switch)) => {
-                let stopping = matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
+                let stopping = stops_processes(signal);
                 if stopping {
                     self.main_stops(tid, signal);
                 } else {
                     self.main_continued(tid);
                 }
                 if self.is_renewing(tid) {
-                    return self.park(t, state, stopping);
+                    if stopping {
+                        // Afterwards.
+                        tracee::interrupt(tid);
+                    }
+                    return self.park(t, state);
                 }
                 match state {
+                    // When it is continued, there will be a stop that tells of it.
                     _ if stopping => {
                         let _ = t.resume(How::Listen, 0);
+                    }
+                    _ if switch => {
+                        let state = self.take_back(&t, state);
+                        match middle(tid, state) {
+                            Some(how) => {
+                                let _ = t.finish(how);
+                            }
+                            None => self.switch_on_the_way(t, state),
+                        }
                     }
                     // Its step may still be to come.
                     State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
                         let _ = t.resume(How::Step, 0);
-                        if switch {
-                            tracee::interrupt(tid);
-                        }
                     }
-                    // It has got to a stub, or faulted, and this stop has only come first.
-                    State::Cache if switch && fault_pending(tid) => {
-                        let _ = t.resume(How::Continue, 0);
-                        tracee::interrupt(tid);
-                    }
-                    _ if switch => self.switch_on_the_way(t, state),
                     // It has been stopped while its translation was thrown away.
                     State::Guest => {
                         if let Some(t) = self.ready_trace(t)
@@ -248,17 +260,9 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, 0);
                 return;
             }
-            Err(e) => return self.note_end(tid, e),
+            Err(_) => return,
         };
         self.new_image(t, parent, limits);
-    }
-
-    fn note_end(&mut self, tid: i32, e: Ended) {
-        match e {
-            Ended::Exited(code) => self.ended(tid, Exit::Code(code)),
-            Ended::Killed(signal) => self.ended(tid, Exit::Signal(signal)),
-            Ended::Unseen => {}
-        }
     }
 
     fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
@@ -465,6 +469,11 @@ impl Hub<'_> {
         }
         self.settle_pin();
     }
+}
+
+/// Whether `signal`, that of a `PTRACE_EVENT_STOP`, says that the thread's process is stopped.
+pub(super) fn stops_processes(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }
 
 /// An address space less uses the translations, if this was its last process.

@@ -11,11 +11,13 @@ mod calltime;
 mod clientreq;
 mod contexts;
 mod follow;
+mod in_place;
 mod life;
 mod limits;
 mod renew;
 mod signal;
 mod sigtrap;
+mod switch;
 mod syscall;
 mod trace;
 mod trapflag;
@@ -37,7 +39,6 @@ use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
 use crate::recreate::Boundary;
-use crate::slots::SlotId;
 use crate::space::Space;
 use crate::trace::{Feed, Sink};
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
@@ -52,8 +53,8 @@ pub(crate) struct Hub<'s> {
     settings: &'s Settings,
     processes: Map<i32, Process>,
     threads: Map<i32, Thread>,
-    /// First stops of threads whose creator has not told of them yet.
-    early: Map<i32, Stopped>,
+    /// First stops of threads whose creator has not told of them yet, and the stops' signals.
+    early: Map<i32, (Stopped, i32)>,
     pin: affinity::Pin,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
@@ -139,7 +140,15 @@ pub(crate) fn run(
 impl Hub<'_> {
     fn until_everything_ended(&mut self) -> Result<(), EngineError> {
         loop {
-            match tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })? {
+            let wait = if self.renewals.is_empty() {
+                tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })?
+            } else {
+                tracee::wait_any_briefly().unwrap_or_else(|| {
+                    self.remind();
+                    Wait::Interrupted
+                })
+            };
+            match wait {
                 Wait::Nothing => return Ok(()),
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
@@ -195,11 +204,6 @@ impl Hub<'_> {
                     state => self.signal(t, signal, state),
                 }
             }
-        }
-        // It was told to stop to change its slot, and has stopped for something else: to the kernel that is enough. (In any
-        // other state it is about to stop again.)
-        if self.threads.get(&tid).is_some_and(|th| th.switch && th.state == State::Cache) {
-            tracee::interrupt(tid);
         }
     }
 
@@ -556,133 +560,6 @@ impl Hub<'_> {
         }
     }
 
-    /// Lets one instruction run where the program has it: the last of the first `executed` instructions of `block` (`None`:
-    /// of all), which have been counted.
-    fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId, executed: Option<u16>) {
-        let tid = t.tid();
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let executed = executed.unwrap_or_else(|| space.borrow().trans.block(block).n);
-        regs.rip = pc;
-        regs.gs_base = self.scratch(tid, Scratch::GuestGs);
-        let Ok(mask) = t.sigmask() else { return };
-        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
-            self.set_state(tid, State::InPlace { pc, block, executed, mask });
-            let _ = t.resume(How::Step, 0);
-        }
-    }
-
-    /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back
-    /// unless it died.
-    fn instrument(&mut self, t: Stopped, on: bool) -> Option<Stopped> {
-        let tid = t.tid();
-        let Some(p) = self.process_of_mut(tid) else { return Some(t) };
-        if p.counting == on {
-            return Some(t);
-        }
-        p.counting = on;
-        for thread in p.threads.clone() {
-            if let Some(th) = self.threads.get_mut(&thread).filter(|th| !th.folded) {
-                // One that has not followed the last change yet stays where it is.
-                th.switch = !th.switch;
-                if thread != tid {
-                    tracee::interrupt(thread);
-                }
-            }
-        }
-        if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
-    }
-
-    /// Does what is to be done with a thread's counters: it changes to those for the other state of instrumentation, or for
-    /// another context.
-    fn change_over(&mut self, t: Stopped) -> Option<Stopped> {
-        let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
-        let t = if switch { self.switch_slot(t)? } else { t };
-        self.follow_leader(t)
-    }
-
-    /// Changes over to other counters where the thread happens to be. What it has entered it leaves at an instruction's
-    /// boundary, so that counts which follow from others are not half on one slot and half on the other.
-    pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
-        let Ok(regs) = t.regs() else { return };
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
-            if let Some(t) = self.change_over(t) {
-                if state == State::Guest {
-                    return self.enter(t, regs.rip);
-                }
-                if state == State::Cache {
-                    if self.follows(t.tid()) && !self.about_to_stop(&t, &regs) {
-                        return self.enter_anew(t, regs);
-                    }
-                    self.call_again(&t, 0);
-                }
-                let _ = t.resume(How::Continue, 0);
-            }
-            return;
-        }
-        let Ok(mask) = t.sigmask() else { return };
-        if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
-            return;
-        }
-        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
-        if t.set_regs(&regs).is_ok()
-            && t.set_sigmask(mask).is_ok()
-            && let Some(t) = self.change_over(t)
-        {
-            self.enter(t, regs.rip);
-        }
-    }
-
-    /// Changes over to the slot that fits its process's state of instrumentation.
-    /// The thread is handed back unless it died.
-    fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
-        let tid = t.tid();
-        self.drain_thread(tid);
-        self.harvest(tid);
-        let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
-        th.switch = false;
-        let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
-        let mut pool = p.pool.borrow_mut();
-        let to = match th.other {
-            Some(s) => s,
-            None => match pool.take() {
-                Some(s) => s,
-                None => return Some(t),
-            },
-        };
-        if pool.copy_scratch(th.slot, to).is_err() {
-            return Some(t);
-        }
-        let many = p.books.many();
-        let before = pool.scratch(to, Scratch::Context);
-        if many {
-            contexts::copy_header(&pool, th.slot, to);
-        }
-        th.other = Some(th.slot);
-        th.slot = to;
-        drop(pool);
-        let mut t = self.ready_trace(t)?;
-        if many {
-            t = self.book_to(t, self.context(tid))?;
-            self.record_context(tid, before != self.context(tid));
-        }
-        if let Ok(mut regs) = t.regs() {
-            regs.gs_base = self.gs(tid);
-            let _ = t.set_regs(&regs);
-        }
-        if let Some(feed) = &self.feed
-            && let Some(p) = self.process_of(tid)
-        {
-            feed.recording(p.pid, tid, p.counting);
-            if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
-                // It empties its caches, but does not forget how branches went.
-                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_caches());
-            }
-        }
-        self.hand_back_whole(tid);
-        Some(t)
-    }
-
     fn masked(&self) -> bool {
         self.settings.cpu == CpuModel::Baseline
     }
@@ -693,10 +570,4 @@ fn go_on(t: Stopped, mut regs: Regs, rip: u64) {
     if t.set_regs(&regs).is_ok() {
         let _ = t.resume(How::Continue, 0);
     }
-}
-
-/// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
-pub(crate) fn counted_slot(th: &Thread, counting: bool) -> Option<SlotId> {
-    // While a switch is pending, the thread is still on the slot of the former state.
-    if counting != th.switch { Some(th.slot) } else { th.other }
 }

@@ -21,18 +21,20 @@ use crate::tracee::{self, How, Regs, Stopped};
 pub(super) struct Renewal {
     mm: Rc<()>,
     /// The threads that wait for it.
-    waiting: HashMap<i32, Waiting>,
+    waiting: HashMap<i32, Stopped>,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    thread: Stopped,
-    /// It is stopped by a signal, too.
-    stopped: bool,
+/// How the kernel is going to let a thread make its system call once more.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Restart {
+    /// By the same call.
+    Same,
+    /// By `restart_syscall`, which knows how much of it is done.
+    Continued,
 }
 
-/// What the kernel leaves in rax of a thread that it is going to let make its system call once more.
-fn restarts(regs: &Regs) -> Option<Restart> {
+/// Whether the kernel is going to do that: what it leaves in rax meanwhile.
+pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
     const ERESTARTSYS: i64 = 512;
     const ERESTARTNOINTR: i64 = 513;
     const ERESTARTNOHAND: i64 = 514;
@@ -41,16 +43,10 @@ fn restarts(regs: &Regs) -> Option<Restart> {
         return None;
     }
     match -(regs.rax as i64) {
-        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart { nr: regs.orig_rax }),
-        ERESTART_RESTARTBLOCK => Some(Restart { nr: libc::SYS_restart_syscall as u64 }),
-        // Nobody but the engine has interrupted it.
-        _ if super::again::interrupted(regs, true) => Some(Restart { nr: regs.orig_rax }),
+        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart::Same),
+        ERESTART_RESTARTBLOCK => Some(Restart::Continued),
         _ => None,
     }
-}
-
-struct Restart {
-    nr: u64,
 }
 
 impl Hub<'_> {
@@ -70,6 +66,16 @@ impl Hub<'_> {
             tracee::interrupt(tid);
         }
         self.renewals.push(Renewal { mm, waiting: HashMap::new() });
+    }
+
+    /// Nobody has stopped for a while: those who are still waited for are told once more. (They are in places where the kernel
+    /// does not let them stop; or there is one where being told gets lost.)
+    pub(super) fn remind(&self) {
+        for r in &self.renewals {
+            for tid in self.threads_of(&r.mm).into_iter().filter(|tid| !r.waiting.contains_key(tid)) {
+                tracee::interrupt(tid);
+            }
+        }
     }
 
     /// Whether a process waits for one that shares its memory.
@@ -99,33 +105,19 @@ impl Hub<'_> {
         }
     }
 
-    /// `t`, in `state`, has stopped because it was asked to; `stopped`: or by a signal. It waits, unless it is in the middle
-    /// of something.
-    pub(super) fn park(&mut self, t: Stopped, state: State, stopped: bool) {
+    /// `t`, in `state`, has stopped because it was told to. It waits, unless it is in the middle of something: then it will be
+    /// back here.
+    pub(super) fn park(&mut self, t: Stopped, state: State) {
         let tid = t.tid();
-        let Ok(regs) = t.regs() else { return };
-        let in_cache = self.in_cache(&t);
-        let busy = match state {
-            // It takes a step that is not over.
-            State::InPlace { .. } | State::Handler | State::New => true,
-            State::SigReturn { .. } => !in_cache,
-            // It has got to a stub, or faulted, and this stop has only come first.
-            _ => fault_pending(tid),
-        };
-        if busy {
-            if stopped {
-                // It will be back here when it is continued.
-                let _ = t.resume(How::Listen, 0);
-                return;
-            }
-            let step = matches!(state, State::InPlace { .. } | State::Handler | State::SigReturn { .. });
-            let _ = t.resume(if step { How::Step } else { How::Continue }, 0);
-            tracee::interrupt(tid);
+        let state = self.take_back(&t, state);
+        if let Some(how) = middle(tid, state) {
+            let _ = t.finish(how);
             return;
         }
+        let Ok(regs) = t.regs() else { return };
         let t = match state {
             State::Guest | State::Call { .. } => Some(t),
-            _ if in_cache => self.leave_cache(t, regs),
+            _ if self.in_cache(&t) => self.leave_cache(t, regs),
             _ => {
                 self.set_state(tid, State::Guest);
                 Some(t)
@@ -135,7 +127,7 @@ impl Hub<'_> {
         let Some(thread) = t.and_then(|t| self.follow_leader(t)) else { return };
         let Some(mm) = self.process_of(tid).map(|p| p.mm.clone()) else { return };
         if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
-            r.waiting.insert(tid, Waiting { thread, stopped });
+            r.waiting.insert(tid, thread);
         }
     }
 
@@ -147,12 +139,17 @@ impl Hub<'_> {
         let (t, mut regs) = match spot {
             Spot::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
-                let again = restarts(&regs);
+                let again = match restarts(&regs) {
+                    Some(Restart::Same) => Some(regs.orig_rax),
+                    Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
+                    // Nobody but the engine has interrupted it.
+                    None => super::again::interrupted(&regs, true).then_some(regs.orig_rax),
+                };
                 // A call that is made once more is counted then.
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
-                if let Some(r) = again {
-                    regs.rax = r.nr;
+                if let Some(nr) = again {
+                    regs.rax = nr;
                 }
                 (t, regs)
             }
@@ -192,16 +189,11 @@ impl Hub<'_> {
     }
 
     fn renew(&mut self, r: &mut Renewal) {
-        let Some(tid) = r.waiting.iter().find(|(_, w)| !w.stopped).or(r.waiting.iter().next()).map(|(&tid, _)| tid)
-        else {
-            return;
-        };
+        let Some(tid) = r.waiting.keys().next().copied() else { return };
         let Some((space, _)) = self.space_and_state(tid) else { return };
         if space.borrow().users > 1 {
-            // Only a thread that is not stopped by a signal can make the system calls that this takes.
-            let Some(w) = r.waiting.remove(&tid).filter(|w| !w.stopped) else { return };
-            let Some(thread) = self.own_space(w.thread) else { return };
-            r.waiting.insert(tid, Waiting { thread, stopped: false });
+            let Some(thread) = r.waiting.remove(&tid).and_then(|t| self.own_space(t)) else { return };
+            r.waiting.insert(tid, thread);
         }
         let Some((space, _)) = self.space_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else { return };
         let pids: Vec<i32> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
@@ -235,31 +227,33 @@ impl Hub<'_> {
 
     /// Lets the threads go on.
     fn release(&mut self, r: Renewal) {
-        for (tid, w) in r.waiting {
-            let Some(th) = self.threads.get(&tid) else { continue };
-            let (state, switch) = (th.state, th.switch);
-            if w.stopped {
-                // When it is continued, there will be a stop that tells of it.
-                let _ = w.thread.resume(How::Listen, 0);
-            } else {
-                // Its leader may have changed its context meanwhile.
-                let Some(thread) = self.follow_leader(w.thread) else { continue };
-                // Records may be written from now on.
-                let Some(thread) = self.ready_trace(thread) else { continue };
-                match state {
-                    State::Guest => match thread.rip() {
-                        Ok(rip) => self.enter(thread, rip),
-                        Err(_) => continue,
-                    },
-                    _ => {
-                        let _ = thread.resume(How::Continue, 0);
+        for (tid, thread) in r.waiting {
+            let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
+            // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.
+            let Some(thread) = self.change_over(thread) else { continue };
+            // Records may be written from now on.
+            let Some(thread) = self.ready_trace(thread) else { continue };
+            match state {
+                State::Guest => {
+                    if let Ok(rip) = thread.rip() {
+                        self.enter(thread, rip);
                     }
                 }
-            }
-            if switch {
-                tracee::interrupt(tid);
+                _ => {
+                    let _ = thread.resume(How::Continue, 0);
+                }
             }
         }
+    }
+}
+
+/// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its
+/// own.
+pub(super) fn middle(tid: i32, state: State) -> Option<How> {
+    match state {
+        State::InPlace { .. } | State::Handler | State::SigReturn { .. } => Some(How::Step),
+        // It has got to a stub, or faulted, and this stop has only come first.
+        _ => fault_pending(tid).then_some(How::Continue),
     }
 }
 

@@ -5,13 +5,15 @@
 
 use nix::libc;
 
+use super::Hub;
+use super::in_place::Step;
+use super::switch::counted_slot;
 use super::trapflag::set_trap_flag;
-use super::{Hub, counted_slot};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{self, How, Regs, Stop, Stopped};
-use crate::transtab::{BlockId, NO_REG, Point, STUB_BYTES, StubKind};
+use crate::tracee::{How, Regs, Stop, Stopped};
+use crate::transtab::{NO_REG, Point, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -42,31 +44,7 @@ impl Hub<'_> {
                 self.enter(t, rip);
             }
             State::InPlace { pc, block, executed, mask } => {
-                let Ok(mut regs) = t.regs() else { return };
-                self.keep_guest_gs(tid, &regs);
-                regs.gs_base = self.gs(tid);
-                if t.set_regs(&regs).is_err() || t.set_sigmask(mask).is_err() {
-                    return;
-                }
-                let stepped = signal == libc::SIGTRAP && regs.rip != pc;
-                if stepped {
-                    return self.enter(t, regs.rip);
-                }
-                if signal == libc::SIGTRAP {
-                    // A step that went nowhere (a jump to itself, a repeated instruction): go on from there.
-                    return self.enter(t, pc);
-                }
-                if signal == libc::SIGSEGV
-                    && let Ok(info) = t.siginfo()
-                    && self.write_to_code(&t, &info)
-                {
-                    // It writes to a second page that was protected: once more.
-                    return self.write_in_place(t, &info, regs, block, executed);
-                }
-                // It faulted: it has not been executed.
-                self.uncount_last(tid, block, executed);
-                self.set_state(tid, State::Guest);
-                self.deliver(t, signal);
+                self.after_step(t, signal, Step { pc, block, executed, mask });
             }
             State::Guest | State::Handler => self.deliver(t, signal),
             // Nothing comes of it: the call that is about to begin is still to be stepped over.
@@ -99,27 +77,6 @@ impl Hub<'_> {
     pub(super) fn in_cache(&self, t: &Stopped) -> bool {
         let space = self.space_and_state(t.tid()).map(|(s, _)| s);
         t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
-    }
-
-    fn keep_guest_gs(&self, tid: i32, regs: &Regs) {
-        if let Some(th) = self.threads.get(&tid)
-            && let Some(p) = self.processes.get(&th.pid)
-        {
-            let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, regs.gs_base);
-        }
-    }
-
-    fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
-        let told = self.process_of(tid).and_then(|p| p.space.borrow().trans.block(block).told);
-        if let Some(told) = told {
-            return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);
-        }
-        let collecting = self.collecting(tid);
-        let context = self.context(tid);
-        let Some(p) = self.process_of_mut(tid) else { return };
-        if p.counting && collecting {
-            p.books.of(context).corrections.not_the_last(block, executed);
-        }
     }
 
     /// Books what has been executed of a block that was left at `b`.
@@ -336,22 +293,13 @@ impl Hub<'_> {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }
-            let mut interrupted = false;
-            loop {
-                match t.resume_and_wait(How::Step, 0) {
-                    Ok((next, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => (t, interrupted) = (next, true),
-                    Ok((next, _)) => {
-                        t = next;
-                        break;
-                    }
-                    Err(_) => return,
-                }
-            }
-            if interrupted {
-                tracee::interrupt(tid);
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(_))) => t = next,
+                Ok((next, stop)) => return self.stopped(next, stop),
+                Err(_) => return,
             }
         }
-        let Some(mut regs) = self.finish_call(&t, nr, args, next) else { return };
+        let Some((t, mut regs)) = self.finish_call(t, nr, args, next) else { return };
         regs.rip = next;
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
             self.set_state(tid, State::Guest);

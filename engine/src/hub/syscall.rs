@@ -11,6 +11,7 @@ use super::{Hub, life};
 use crate::api::Notice;
 use crate::arena::Scratch;
 use crate::image::Remote;
+use crate::maps;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};
 
@@ -45,12 +46,6 @@ impl Hub<'_> {
             }
             libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
             libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),
-            libc::SYS_mremap if self.concerns_code(tid, nr, args) => {
-                // The pages take their protection along to where nobody expects it.
-                if let Some(t) = self.open_range(t, args[0], args[0].saturating_add(args[1])) {
-                    self.follow(t, nr, args, next);
-                }
-            }
             libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_shmdt => {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
@@ -171,50 +166,75 @@ impl Hub<'_> {
 
     /// Lets the call run with a stop behind it.
     fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
-        let Some(t) = self.own_space(t) else { return };
         let tid = t.tid();
+        let mut args = args;
+        if nr == libc::SYS_shmdt {
+            args[1] = mapped_length(tid, args[0]);
+        }
+        let Some(t) = self.own_space(t) else { return };
+        let t = if gives_away(nr) {
+            // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
+            // there now. Pages that are moved would take their protection along to where nobody expects it.
+            let Some(t) = self.vacate(t, args[0], args[1]) else { return };
+            if let Some((space, _)) = self.space_and_state(tid) {
+                space.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
+            }
+            t
+        } else {
+            t
+        };
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let gadget = space.borrow().gadget.0;
-        // Before it runs: another thread may be translating what is about to vanish only after this stop.
         self.set_state(tid, State::Call { nr, args, next });
         run(t, gadget, How::Continue);
     }
 
+    /// Makes all translations of `start..start + len` dead and gives protected pages there back to the guest.
+    fn vacate(&mut self, t: Stopped, start: u64, len: u64) -> Option<Stopped> {
+        let end = start.saturating_add(len);
+        let t = self.open_range(t, start, end)?;
+        if self.settings.trace.calls.is_some() {
+            // What it has told is about code that is there now.
+            self.drain_thread(t.tid());
+        }
+        if let Some((space, _)) = self.space_and_state(t.tid()) {
+            space.borrow_mut().kill_range(start, end);
+            space.borrow_mut().forget_map();
+        }
+        Some(t)
+    }
+
     /// The call has returned.
     pub(super) fn after_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
-        let Some(regs) = self.finish_call(&t, nr, args, next) else { return };
+        let Some((t, regs)) = self.finish_call(t, nr, args, next) else { return };
         if t.set_regs(&regs).is_ok() {
             self.enter(t, next);
         }
     }
 
     /// Follows what the call did; the registers are the guest's afterwards, but for rip.
-    pub(super) fn finish_call(&mut self, t: &Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<Regs> {
+    pub(super) fn finish_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<(Stopped, Regs)> {
         let mut regs = t.regs().ok()?;
-        let done = !(-4095..0).contains(&(regs.rax as i64));
-        if let (true, Some((space, _))) = (done, self.space_and_state(t.tid())) {
-            if self.settings.trace.calls.is_some() {
-                // What it has told is about code that was there then.
-                self.drain_thread(t.tid());
-            }
+        regs.rcx = next;
+        if (-4095..0).contains(&(regs.rax as i64)) {
+            return Some((t, regs));
+        }
+        // Meanwhile another thread may have translated what has vanished, or what has taken its place: of that, the
+        // protection is true.
+        let t = if gives_away(nr) { self.vacate(t, args[0], args[1])? } else { t };
+        let changed = match nr {
+            libc::SYS_munmap | libc::SYS_shmdt => None,
+            libc::SYS_mremap => Some((regs.rax, args[2])),
+            _ => Some((args[0], args[1])),
+        };
+        if let (Some((start, len)), Some((space, _))) = (changed, self.space_and_state(t.tid())) {
+            let end = start.saturating_add(len);
             let mut space = space.borrow_mut();
-            let mut gone = |start: u64, len: u64| {
-                let end = start.saturating_add(len);
-                space.kill_range(start, end);
-                space.unprotect_range(start, end);
-            };
-            match nr {
-                libc::SYS_mremap => {
-                    gone(args[0], args[1]);
-                    gone(regs.rax, args[2]);
-                }
-                libc::SYS_shmdt => gone(args[0], 4096),
-                _ => gone(args[0], args[1]),
-            }
+            space.kill_range(start, end);
+            space.unprotect_range(start, end);
             space.forget_map();
         }
-        regs.rcx = next;
-        Some(regs)
+        Some((t, regs))
     }
 
     fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64) {
@@ -274,6 +294,25 @@ impl Hub<'_> {
         };
         answer(t, regs, go, next, result);
     }
+}
+
+/// Whether a call gives addresses back to the kernel.
+fn gives_away(nr: i64) -> bool {
+    matches!(nr, libc::SYS_munmap | libc::SYS_mremap | libc::SYS_shmdt)
+}
+
+/// Bytes of the shared memory segment that `tid` has attached at `start`.
+fn mapped_length(tid: i32, start: u64) -> u64 {
+    let regions = maps::read(tid).unwrap_or_default();
+    let first = regions.iter().find(|r| r.start == start);
+    let mut end = start;
+    for r in &regions {
+        // Several, if parts of it have been given rights of their own.
+        if r.start == end && first.is_some_and(|f| f.inode == r.inode) {
+            end = r.end;
+        }
+    }
+    end - start
 }
 
 /// Runs the system call at `go`.

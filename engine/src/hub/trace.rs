@@ -5,7 +5,8 @@ use std::cell::RefCell;
 
 use nix::libc;
 
-use super::{Hub, counted_slot};
+use super::Hub;
+use super::switch::counted_slot;
 use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
 use crate::emit::walk::Repeat;

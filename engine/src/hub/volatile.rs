@@ -98,7 +98,13 @@ impl Hub<'_> {
             return Some(t);
         }
         let rsp = t.regs().ok()?.rsp;
-        self.open_range(t, rsp.saturating_sub(FRAME), rsp)
+        let info = t.siginfo();
+        let t = self.open_range(t, rsp.saturating_sub(FRAME), rsp)?;
+        if let Ok(info) = info {
+            // It may have made system calls since.
+            let _ = t.set_siginfo(&info);
+        }
+        Some(t)
     }
 
     fn open_page(&mut self, t: Stopped, info: &libc::siginfo_t) -> Option<Stopped> {

@@ -5,11 +5,13 @@
 //! All calls must come from the thread that attached.
 
 mod memory;
+mod owed;
 mod remote;
 
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -144,9 +146,24 @@ impl Stopped {
         if r < 0 { Err(Gone) } else { Ok(()) }
     }
 
-    /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it.
-    #[allow(unsafe_code)]
+    /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it. If it was told to stop and has not
+    /// done so yet, it does before it executes anything.
     pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
+        if how != How::Listen && owed::stops(self.tid) {
+            interrupt(self.tid);
+        }
+        self.go(how, signal)
+    }
+
+    /// Lets the thread finish what it is in the middle of: a step, or a fault whose signal is still to come. It is told to
+    /// stop once it has stopped for that.
+    pub(crate) fn finish(self, how: How) -> Result<()> {
+        owed::told(self.tid);
+        self.go(how, 0)
+    }
+
+    #[allow(unsafe_code)]
+    fn go(&self, how: How, signal: i32) -> Result<()> {
         let request = match how {
             How::Continue => libc::PTRACE_CONT,
             How::Step => libc::PTRACE_SINGLESTEP,
@@ -163,32 +180,43 @@ impl Stopped {
         gone(ptrace::detach(self.pid(), Signal::try_from(signal).ok()))
     }
 
-    /// Resumes and waits until this same thread stops again; other threads stay as they are. An [`interrupt`] that gets in
-    /// between is lost: whoever wants the thread to stop later on has to say so again.
-    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> std::result::Result<(Self, Stop), Ended> {
+    /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
+    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed. If it
+    /// ends, the next wait tells of that.
+    pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
         let tid = self.tid;
-        if self.resume(how, signal).is_err() {
-            return Err(Ended::Unseen);
-        }
-        match wait_for(tid) {
-            Ok(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP))) => t.resume_and_wait(how, 0),
-            Ok(Wait::Stopped(t, stop)) => Ok((t, stop)),
-            Ok(Wait::Exited(_, code)) => Err(Ended::Exited(code)),
-            Ok(Wait::Killed(_, signal)) => Err(Ended::Killed(signal)),
-            Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => Err(Ended::Unseen),
+        let mut signal = signal;
+        loop {
+            self.go(how, signal)?;
+            match wait_for(tid) {
+                Ok(Wait::Stopped(_, Stop::Event(libc::PTRACE_EVENT_STOP, _))) => {
+                    owed::told(tid);
+                    signal = 0;
+                }
+                // It cannot be blocked. Once delivered it holds for the whole process, until there is a SIGCONT.
+                Ok(Wait::Stopped(_, Stop::Signal(libc::SIGSTOP))) => signal = libc::SIGSTOP,
+                Ok(Wait::Stopped(t, stop)) => return Ok((t, stop)),
+                Ok(end @ (Wait::Exited(..) | Wait::Killed(..))) => {
+                    ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
+                    return Err(Gone);
+                }
+                Ok(Wait::Nothing | Wait::Interrupted) | Err(_) => return Err(Gone),
+            }
         }
     }
 }
 
-/// How a thread ended while it was waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// With this status.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
-    /// Its end has not been reported yet.
-    Unseen,
+thread_local! {
+    /// Ends that were seen while just that thread was waited for, and that the hub has still to be told of.
+    static ENDS: RefCell<Vec<(i32, Wait)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An end of `tid` (-1: of any thread) that has been seen already.
+fn seen_end(tid: i32) -> Option<Wait> {
+    ENDS.with_borrow_mut(|ends| {
+        let i = ends.iter().position(|(t, _)| tid == -1 || *t == tid)?;
+        Some(ends.swap_remove(i).1)
+    })
 }
 
 /// Waits for any traced thread, and for a child that is not traced any more. (Not with WCONTINUED: a tracer takes that news
@@ -208,10 +236,19 @@ fn wait_for(tid: i32) -> io::Result<Wait> {
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
 pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
+    look(tid, libc::__WALL, Duration::from_millis(200))
+}
+
+/// As [`wait_any`], but not for long.
+pub(crate) fn wait_any_briefly() -> Option<Wait> {
+    look(-1, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))
+}
+
+fn look(tid: i32, flags: i32, limit: Duration) -> Option<Wait> {
     let start = Instant::now();
     let mut nap = Duration::from_micros(20);
-    while start.elapsed() < Duration::from_millis(200) {
-        match wait(tid, libc::__WALL | libc::WNOHANG) {
+    while start.elapsed() < limit {
+        match wait(tid, flags | libc::WNOHANG) {
             Ok(Wait::Nothing) => return Some(Wait::Nothing),
             Ok(Wait::Interrupted) => {}
             Ok(other) => return Some(other),
@@ -225,6 +262,9 @@ pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
 
 #[allow(unsafe_code)]
 fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
+    if let Some(end) = seen_end(tid) {
+        return Ok(end);
+    }
     let mut status = 0;
     // SAFETY: the kernel writes one int to `status`.
     let r = unsafe { libc::waitpid(tid, &raw mut status, flags) };
@@ -245,13 +285,18 @@ fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
 
 fn classify(tid: i32, status: i32) -> Wait {
     if libc::WIFEXITED(status) {
+        owed::settled(tid);
         Wait::Exited(tid, libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
+        owed::settled(tid);
         Wait::Killed(tid, libc::WTERMSIG(status))
     } else {
         let signal = libc::WSTOPSIG(status);
         let event = status >> 16;
         let stop = if event != 0 {
+            if event == libc::PTRACE_EVENT_STOP {
+                owed::settled(tid);
+            }
             Stop::Event(event, signal)
         } else if signal == libc::SIGTRAP | 0x80 {
             Stop::Syscall
@@ -294,9 +339,11 @@ fn suspend_filters(tid: i32, yes: bool) {
     }
 }
 
-/// Asks a running thread to stop (`PTRACE_EVENT_STOP`).
+/// Tells a thread to stop (`PTRACE_EVENT_STOP`), running or not: it does so when it has come to an end of what it is in the
+/// middle of, whatever else it stops for on the way.
 #[allow(unsafe_code)]
 pub(crate) fn interrupt(tid: i32) {
+    owed::told(tid);
     // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
     unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
 }

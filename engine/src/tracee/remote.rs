@@ -27,7 +27,7 @@ impl Gadget {
 
     /// Lets `t` make system call `nr`. The registers are as before afterwards.
     ///
-    /// The thread is handed back unless it died. A stop signal that comes in between is sent again.
+    /// The thread is handed back unless it died.
     pub(crate) fn call(self, t: Stopped, nr: i64, args: [u64; 6]) -> (Option<Stopped>, Result<u64, RemoteError>) {
         match self.try_call(t, nr, args) {
             Ok((t, value)) => {
@@ -55,21 +55,16 @@ impl Gadget {
         t.set_regs(&regs).map_err(drop)?;
         super::suspend_filters(t.tid(), true);
         let mut t = t;
-        let (mut again, mut interrupted) = (0, false);
         loop {
             let (next, stop) = t.resume_and_wait(How::Continue, 0).map_err(drop)?;
             t = next;
             match stop {
                 Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(self.0 + 3) => break,
-                // Only SIGSTOP can get here; it must not stop the call, and must not be lost.
-                Stop::Signal(signal) => again = signal,
                 Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
                     // Killed in between. The end is reported once more by the hub's own wait.
                     let _ = t.resume(How::Continue, 0);
                     return Err(());
                 }
-                // Somebody has asked it to stop, or it is to stop with its process: that comes again, too.
-                Stop::Event(libc::PTRACE_EVENT_STOP, _) => interrupted = true,
                 _ => {}
             }
         }
@@ -77,18 +72,6 @@ impl Gadget {
         let value = t.regs().map_err(drop)?.rax;
         t.set_regs(&saved).map_err(drop)?;
         t.set_sigmask(mask).map_err(drop)?;
-        if again != 0 {
-            send(t.tid(), again);
-        }
-        if interrupted {
-            super::interrupt(t.tid());
-        }
         Ok((t, value))
     }
-}
-
-#[allow(unsafe_code)]
-fn send(tid: i32, signal: i32) {
-    // SAFETY: the call takes no pointers. tkill, as the thread's group is not known here.
-    unsafe { libc::syscall(libc::SYS_tkill, tid, signal) };
 }
