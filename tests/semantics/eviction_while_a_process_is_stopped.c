@@ -27,7 +27,7 @@ int main(void) {
     CHECK(pid >= 0);
     if (pid == 0) _exit(child());
     for (;;) {
-        struct timespec t = {0, 300000};
+        struct timespec t = {0, 3000000};
         nanosleep(&t, 0);
         kill(pid, SIGSTOP);
         CHECK(waitpid(pid, &status, WUNTRACED) == pid);

@@ -188,8 +188,8 @@ impl Hub<'_> {
                 }
                 if self.is_renewing(tid) {
                     if stopping {
-                        // Afterwards.
-                        tracee::interrupt(tid);
+                        // Once it goes on. Being told now, it would never get to the end of a step.
+                        tracee::stops_later(tid);
                     }
                     return self.park(t, state);
                 }

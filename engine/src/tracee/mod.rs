@@ -339,6 +339,12 @@ fn suspend_filters(tid: i32, yes: bool) {
     }
 }
 
+/// A thread that has stopped is to do so again (`PTRACE_EVENT_STOP`) once it is resumed, but not before it has finished what it
+/// is in the middle of ([`Stopped::finish`]).
+pub(crate) fn stops_later(tid: i32) {
+    owed::told(tid);
+}
+
 /// Tells a thread to stop (`PTRACE_EVENT_STOP`), running or not: it does so when it has come to an end of what it is in the
 /// middle of, whatever else it stops for on the way.
 #[allow(unsafe_code)]
