@@ -94,6 +94,8 @@ _grind_options='--tool=cachegrind
 --collect-atstart=yes
 --collect-atstart=no
 --toggle-collect=
+--tell-calls=yes
+--tell-calls=no
 --collect-jumps=yes
 --collect-jumps=no
 --trace-jump=yes
