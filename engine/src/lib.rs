@@ -9,6 +9,7 @@ mod contexts;
 mod decode;
 mod emit;
 mod events;
+mod feed;
 mod hash;
 mod hub;
 mod image;

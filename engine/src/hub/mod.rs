@@ -32,6 +32,7 @@ use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
+use crate::feed::Feed;
 use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::image::{self, Remote};
@@ -40,7 +41,7 @@ use crate::maps;
 use crate::process::{Process, State, Thread};
 use crate::recreate::Boundary;
 use crate::space::Space;
-use crate::trace::{Feed, Sink};
+use crate::trace::Sink;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
 use crate::transtab::{BlockId, Emulate, StubKind, Way};
 

@@ -10,12 +10,13 @@ use super::switch::counted_slot;
 use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
 use crate::emit::walk::Repeat;
+use crate::feed::Feed;
 use crate::image::Remote;
 use crate::level1::{Touched, Walker, Words};
 use crate::recreate::{self, Boundary};
 use crate::slots::SlotId;
 use crate::space::{Space, SpaceTrace};
-use crate::trace::{self, Done, Feed, Handler, SiteKind};
+use crate::trace::{self, Done, Handler, SiteKind};
 use crate::tracee::{Regs, Stopped};
 
 impl Hub<'_> {

@@ -1,0 +1,128 @@
+//! The tables by page and by cache address beside a search of everything, and what outlives a renewal.
+
+use super::*;
+
+fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
+    Block {
+        pc,
+        standing: StandingId(0),
+        cache,
+        entry: cache,
+        len: 16,
+        cell: 0,
+        edge: NO_CELL,
+        flows_in: false,
+        shapes: 0,
+        n: 0,
+        bump_end: 0,
+        module: 0,
+        guest_len,
+        live_in: 0,
+        dead_in: 0,
+        held: [NO_REG; 3],
+        held_from: 0,
+        held_to: 0,
+        told: None,
+        dead: false,
+    }
+}
+
+#[test]
+fn code_that_is_translated_anew_has_its_old_sites() {
+    let site = |addr, kind| trace::Site { module: 1, len: 4, addr: crate::addr::GuestAddr(addr), kind };
+    let repeated =
+        SiteKind::Repeated { size: 1, source: true, target: trace::Target::Write, target_first: false, narrow: false };
+    let mut t = TransTab::default();
+    let code = |t: &mut TransTab| {
+        let kinds = [SiteKind::Fetch, SiteKind::Read(8), repeated, SiteKind::Sized { done: trace::Done::Read }];
+        let mut numbers: Vec<u32> = kinds.iter().map(|&k| t.new_trace_site(site(0x1000, k))).collect();
+        numbers.push(t.new_trace_site(site(0x1000, SiteKind::Sized { done: trace::Done::Write })));
+        numbers.push(t.new_trace_site(site(0x2000, SiteKind::Fetch)));
+        numbers
+    };
+    assert_eq!(code(&mut t), [0, 1, 2, 3, 4, 5]);
+    // Copies of code that is there have sites of their own.
+    assert_eq!(t.new_trace_site(site(0x2000, SiteKind::Fetch)), 6);
+    for round in 1..4 {
+        t.renew(0);
+        // Only what belongs together is numbered on.
+        let first = 4 + 3 * round;
+        assert_eq!(code(&mut t), [0, 1, first, first + 1, first + 2, 6]);
+        assert_eq!(t.new_trace_site(site(0x2000, SiteKind::Fetch)), 6);
+    }
+    assert_eq!(t.trace_sites.len(), 7 + 3 * 3);
+    assert_eq!(t.new_trace_site(site(0x3000, SiteKind::Fetch)), 16);
+}
+
+/// The same questions, answered by looking at all blocks.
+struct Naive(Vec<Block>);
+
+impl Naive {
+    fn lookup(&self, pc: u64) -> Option<BlockId> {
+        self.0.iter().rposition(|b| b.pc == pc && !b.dead).map(|i| BlockId(i as u32))
+    }
+
+    fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
+        let mut killed = Vec::new();
+        for (i, b) in self.0.iter_mut().enumerate() {
+            if !b.dead && start < end && b.pc < end && b.pc + u64::from(b.guest_len) > start {
+                b.dead = true;
+                killed.push(BlockId(i as u32));
+            }
+        }
+        killed
+    }
+}
+
+#[test]
+fn tables_by_page_answer_as_a_search_of_all_blocks() {
+    let mut seed = 88_172_645_463_325_252u64;
+    let mut random = move |end: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % end
+    };
+    let chunks = [0x7000_0000_0000u64, 0x1000_0000];
+    let mut used = chunks;
+    let (mut fast, mut naive) = (TransTab::default(), Naive(Vec::new()));
+    let mut points: Vec<(u64, Point)> = Vec::new();
+    for round in 0..3000 {
+        let pc = 0x40_0000 + random(5 * 4096);
+        if random(20) == 0 {
+            let end = pc + random(6000);
+            let (mut a, mut b) = (fast.kill_range(pc, end), naive.kill_range(pc, end));
+            a.sort_unstable();
+            b.sort_unstable();
+            assert_eq!(a, b, "round {round}");
+        } else if fast.lookup(pc, StandingId(0)).is_none() {
+            let chunk = random(2) as usize;
+            let new = block(pc, 1 + random(100) as u16, used[chunk]);
+            if random(3) == 0 {
+                let at = used[chunk] + random(4);
+                for point in [Point::Before, Point::After] {
+                    fast.add_point(at, point);
+                    points.push((at, point));
+                }
+            }
+            used[chunk] += 16 + 8 * random(2);
+            fast.add_block(new);
+            naive.0.push(new);
+        }
+        let at = 0x40_0000 + random(5 * 4096);
+        assert_eq!(fast.lookup(at, StandingId(0)), naive.lookup(at), "round {round}");
+        assert_eq!(fast.begins(at, StandingId(0)), naive.lookup(at).is_some());
+        let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a, StandingId(0))).unwrap_or((at | 0xfff) + 1);
+        assert_eq!(fast.next_begin(at, StandingId(0)), next);
+        // Pages that hold nothing but dead blocks may still count as touched.
+        let end = at + random(9000);
+        let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > at);
+        assert!(fast.touches(at, end) || !touched, "round {round}");
+        let chunk = random(2) as usize;
+        let cache = chunks[chunk] + random(used[chunk] - chunks[chunk] + 40);
+        let inside = naive.0.iter().position(|b| cache >= b.cache && cache < b.cache + 16);
+        assert_eq!(fast.place(cache).map(|p| p.block.0 as usize), inside);
+        assert_eq!(fast.point(cache), points.iter().rfind(|p| p.0 == cache).map(|p| p.1));
+    }
+    assert!(naive.0.iter().any(|b| b.dead) && naive.0.len() > 1000);
+}
