@@ -17,8 +17,8 @@ pub(crate) struct Landing {
     pub(crate) way: Way,
     /// Offset of its first byte.
     pub(crate) pos: usize,
-    /// Offset of the lowest byte of what the target is compared with: another one makes the landing match nothing, since
-    /// only targets with equal low 16 bits get to it.
+    /// Offset of the lowest byte of what the target is compared with: with [`OTHER_ENTRY`] changed in it the landing matches
+    /// nothing, since only targets with the same entry get to it.
     pub(crate) low_byte: usize,
     /// Offset of the 32-bit field that leads to the next landing of the chain.
     pub(crate) next: usize,
@@ -49,7 +49,42 @@ fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 
+/// Lowest bits of a target that do not choose its entry in the tables, where they can be got rid of: neighbouring targets
+/// share a line of the processor's cache then. There are no two return sites less than two bytes apart, and hardly any less
+/// than eight; those share an entry.
+const SHIFT: u8 = 3;
+
+/// A bit in the lowest byte of a target, or of its negative, that chooses its entry.
+pub(crate) const OTHER_ENTRY: u8 = 0x80;
+
+const _: () = assert!(OTHER_ENTRY as u32 == 1 << 7 && SHIFT <= 7);
+
+/// The entry of a target in its table.
+pub(crate) fn entry_of(target: u64) -> u32 {
+    let shift = if has_rorx() { SHIFT } else { 0 };
+    ((target >> shift) & (arena::IBL_ENTRIES - 1)) as u32
+}
+
 impl Asm {
+    /// Turns a target in rcx into the number of its entry.
+    pub(super) fn entry_number(&mut self) {
+        if has_rorx() {
+            self.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, SHIFT]); // rorx ecx, ecx, SHIFT
+        }
+        self.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+    }
+
+    /// The same for the target in [`arena::TARGET`].
+    pub(super) fn entry_number_of_target(&mut self) {
+        if has_rorx() {
+            self.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]); // rorx ecx, gs:[TARGET], SHIFT
+            self.bytes(&(arena::TARGET as u32).to_le_bytes());
+            self.bytes(&[SHIFT, 0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+        } else {
+            self.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
+        }
+    }
+
     /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is
     /// compared with.
     fn zero_if_equal(&mut self, pc: u64) -> usize {
