@@ -119,9 +119,9 @@ impl Emitter<'_> {
         if self.bump == Bump::InLast {
             debug_assert!(way == Way::Jump, "rcx is needed again");
             self.bump_through(Gpr::RCX);
-            self.out.code.entry_number_of_target();
+            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
         } else {
-            self.out.code.entry_number();
+            self.out.code.entry_number(way);
         }
         self.out.code.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
         let table = (self.tables + way.table()) as u32;

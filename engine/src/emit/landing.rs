@@ -49,40 +49,29 @@ fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 
-/// Lowest bits of a target that do not choose its entry in the tables, where they can be got rid of: neighbouring targets
-/// share a line of the processor's cache then. There are no two return sites less than two bytes apart, and hardly any less
-/// than eight; those share an entry.
-const SHIFT: u8 = 3;
+/// Lowest bits of a return's target that do not choose its entry, where they can be got rid of. Neighbouring targets share a
+/// line of the processor's cache then, or even an entry: their landings are a chain of conditional jumps, which large
+/// programs have better predicted than one indirect jump with many targets. The cases of a switch shall not share entries.
+const RETURN_SHIFT: u8 = 6;
 
 /// A bit in the lowest byte of a target, or of its negative, that chooses its entry.
 pub(crate) const OTHER_ENTRY: u8 = 0x80;
 
-const _: () = assert!(OTHER_ENTRY as u32 == 1 << 7 && SHIFT <= 7);
+const _: () = assert!(OTHER_ENTRY as u32 == 1 << 7 && RETURN_SHIFT <= 7);
 
 /// The entry of a target in its table.
-pub(crate) fn entry_of(target: u64) -> u32 {
-    let shift = if has_rorx() { SHIFT } else { 0 };
+pub(crate) fn entry_of(way: Way, target: u64) -> u32 {
+    let shift = if way == Way::Return && has_rorx() { RETURN_SHIFT } else { 0 };
     ((target >> shift) & (arena::IBL_ENTRIES - 1)) as u32
 }
 
 impl Asm {
     /// Turns a target in rcx into the number of its entry.
-    pub(super) fn entry_number(&mut self) {
-        if has_rorx() {
-            self.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, SHIFT]); // rorx ecx, ecx, SHIFT
+    pub(super) fn entry_number(&mut self, way: Way) {
+        if way == Way::Return && has_rorx() {
+            self.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, RETURN_SHIFT]); // rorx ecx, ecx, RETURN_SHIFT
         }
         self.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
-    }
-
-    /// The same for the target in [`arena::TARGET`].
-    pub(super) fn entry_number_of_target(&mut self) {
-        if has_rorx() {
-            self.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]); // rorx ecx, gs:[TARGET], SHIFT
-            self.bytes(&(arena::TARGET as u32).to_le_bytes());
-            self.bytes(&[SHIFT, 0x0f, 0xb7, 0xc9]); // movzx ecx, cx
-        } else {
-            self.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
-        }
     }
 
     /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is

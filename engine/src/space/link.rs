@@ -25,7 +25,7 @@ impl Space {
         let base = e.code.base;
         let mut publish = Vec::with_capacity(e.landings.len());
         for l in &e.landings {
-            let slot = emit::entry_of(l.pc);
+            let slot = emit::entry_of(l.way, l.pc);
             self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
             let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
             publish.push((tail, l.way, slot, base + l.pos as u64));
