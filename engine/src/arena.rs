@@ -173,8 +173,8 @@ pub(crate) const fn cell_offset(cell: u32) -> u32 {
 pub(crate) const SYSCALL_TABLE: u64 = 0;
 /// Bytes of the system-call table.
 pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
-/// Offset of the table for indirect jumps and calls in the tables' mapping: a landing's address for each value of the low
-/// bits of a target.
+/// Offset of the table for indirect jumps and calls in the tables' mapping: a landing's address for each value of some low
+/// bits of a target (`emit::entry_of`).
 pub(crate) const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
 /// Offset of the same for returns.
 pub(crate) const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;

@@ -126,7 +126,7 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
         } else {
-            self.out.code.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+            self.out.code.entry_number(way);
         }
         self.out.code.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
         let table = (self.tables + way.table()) as u32;

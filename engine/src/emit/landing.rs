@@ -17,8 +17,8 @@ pub(crate) struct Landing {
     pub(crate) way: Way,
     /// Offset of its first byte.
     pub(crate) pos: usize,
-    /// Offset of the lowest byte of what the target is compared with: another one makes the landing match nothing, since
-    /// only targets with equal low 16 bits get to it.
+    /// Offset of the lowest byte of what the target is compared with: with [`OTHER_ENTRY`] changed in it the landing matches
+    /// nothing, since only targets with the same entry get to it.
     pub(crate) low_byte: usize,
     /// Offset of the 32-bit field that leads to the next landing of the chain.
     pub(crate) next: usize,
@@ -49,7 +49,31 @@ pub(super) fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 
+/// Lowest bits of a return's target that do not choose its entry, where they can be got rid of. Neighbouring targets share a
+/// line of the processor's cache then, or even an entry: their landings are a chain of conditional jumps, which large
+/// programs have better predicted than one indirect jump with many targets. The cases of a switch shall not share entries.
+const RETURN_SHIFT: u8 = 6;
+
+/// A bit in the lowest byte of a target, or of its negative, that chooses its entry.
+pub(crate) const OTHER_ENTRY: u8 = 0x80;
+
+const _: () = assert!(OTHER_ENTRY as u32 == 1 << 7 && RETURN_SHIFT <= 7);
+
+/// The entry of a target in its table.
+pub(crate) fn entry_of(way: Way, target: u64) -> u32 {
+    let shift = if way == Way::Return && has_rorx() { RETURN_SHIFT } else { 0 };
+    ((target >> shift) & (arena::IBL_ENTRIES - 1)) as u32
+}
+
 impl Asm {
+    /// Turns a target in rcx into the number of its entry.
+    pub(super) fn entry_number(&mut self, way: Way) {
+        if way == Way::Return && has_rorx() {
+            self.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, RETURN_SHIFT]); // rorx ecx, ecx, RETURN_SHIFT
+        }
+        self.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+    }
+
     /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is
     /// compared with.
     pub(super) fn zero_if_equal(&mut self, pc: u64) -> usize {

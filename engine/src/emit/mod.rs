@@ -35,7 +35,7 @@ use crate::follow::StandingId;
 use crate::trace::TraceSettings;
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
-pub(crate) use landing::{Landing, emit_landing};
+pub(crate) use landing::{Landing, OTHER_ENTRY, emit_landing, entry_of};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@ impl Space {
         let base = e.code.base;
         let mut publish = Vec::with_capacity(e.landings.len());
         for l in &e.landings {
-            let slot = (l.pc & (arena::IBL_ENTRIES - 1)) as u32;
+            let slot = emit::entry_of(l.way, l.pc);
             self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
             let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
             publish.push((tail, l.way, slot, base + l.pos as u64));
@@ -95,7 +95,7 @@ impl Space {
             if let Some(at) = self.landings.remove(&(way, pc))
                 && let Some((c, offset)) = self.host(at)
             {
-                c.host.store_u8(offset, !c.host.u8(offset));
+                c.host.store_u8(offset, c.host.u8(offset) ^ emit::OTHER_ENTRY);
             }
         }
         for site in self.incoming.remove(&(pc, standing)).unwrap_or_default() {
