@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
-use super::Emitter;
+use super::{Emitter, bridge};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
+use crate::follow::{Always, RouteKind};
 use crate::tracee::Memory;
 use crate::transtab::TransTab;
 
@@ -67,10 +68,13 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
 }
 
 fn check(name: &str, code: &[u8]) {
-    let got = listing(code, GUEST, CACHE);
+    check_text(name, &listing(code, GUEST, CACHE));
+}
+
+fn check_text(name: &str, got: &str) {
     let path = format!("{}/tests/emitted/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &got).expect("the listing can be written");
+        std::fs::write(&path, got).expect("the listing can be written");
         return;
     }
     let want = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run with BLESS=1 to make it"));
@@ -131,4 +135,73 @@ fn a_far_operand_goes_through_a_register() {
     let got = listing(&[0x8b, 0x05, 0, 1, 0, 0, 0xff, 0x35, 0, 1, 0, 0, 0xc3], 0x7fff_f7fc_0000, CACHE);
     assert!(got.contains("movabs $0x7FFFF7FC0106,"), "{got}");
     assert!(got.contains("movabs $0x7FFFF7FC010C,"), "{got}");
+}
+
+/// A bridge, and where its ways out lead.
+fn check_bridge(name: &str, b: &bridge::Bridge) {
+    let mut c = crate::asm::Asm { buf: Vec::new(), base: CACHE };
+    let built = bridge::emit(&mut c, b);
+    let mut out = String::new();
+    for (at, len, line) in text(&c.buf, CACHE) {
+        let (from, to) = ((at - CACHE) as usize, (at - CACHE) as usize + len);
+        if built.returns.is_some_and(|(pos, _)| pos == from) {
+            out.push_str("returns:\n");
+        }
+        let field = |f: usize| (from..to).contains(&f);
+        let way = match () {
+            () if field(built.onward) => " (to the target)",
+            () if built.else_.iter().any(|&f| field(f)) => " (to what comes next)",
+            () if built.returns.is_some_and(|(_, f)| f.is_some_and(field)) => " (to where it returns to)",
+            () => "",
+        };
+        let line = if way.is_empty() { line } else { line.split(' ').next().unwrap_or_default().to_owned() };
+        let _ = writeln!(out, "{from:4x}: {line}{way}");
+    }
+    check_text(name, &out);
+}
+
+const CALL: bridge::Bridge = bridge::Bridge {
+    indirect: None,
+    always: Always::Push { kind: RouteKind::Call, levels: 2, returns_to: 0x40_1005 },
+    live: 0,
+    function: 3,
+    level: 0,
+    cells: [7, 8],
+    dead: 0,
+    live_after: 0,
+    dead_after: 0,
+    through: false,
+    odd_return: CACHE + 40,
+};
+
+#[test]
+fn a_call_that_is_followed_pushes_a_frame_and_its_return_closes_it() {
+    check_bridge("bridge_call", &CALL);
+}
+
+#[test]
+fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it_needs() {
+    // rax and rdi are dead at the target, carry is live; so it is where the call, far away, returns to.
+    let always = Always::Push { kind: RouteKind::Call, levels: 1, returns_to: 0x7fff_f7e0_1234 };
+    check_bridge("bridge_flags", &bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL });
+}
+
+#[test]
+fn a_jump_out_of_a_stub_is_a_call_whose_return_leaves_the_stub_too() {
+    let always = Always::Push { kind: RouteKind::Through, levels: 2, returns_to: 0x40_1005 };
+    check_bridge(
+        "bridge_through",
+        &bridge::Bridge { always, indirect: Some(0x40_2000), level: 1, through: true, ..CALL },
+    );
+}
+
+#[test]
+fn a_jump_that_is_a_call_shares_the_frame_below() {
+    let always = Always::Push { kind: RouteKind::Jump, levels: 2, returns_to: 0 };
+    check_bridge("bridge_jump", &bridge::Bridge { always, ..CALL });
+}
+
+#[test]
+fn a_jump_that_is_none_makes_sure_that_no_frame_is_left() {
+    check_bridge("bridge_nothing", &bridge::Bridge { always: Always::Nothing, indirect: Some(0x40_1080), ..CALL });
 }
