@@ -209,7 +209,11 @@ impl Catalogue {
         addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), arc.target]));
         addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), jump.target]));
         addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
-        let cells = profile.cells.iter().filter_map(|row| self.cells.get(row.cell as usize));
+        // Cells count for several nodes.
+        let mut numbers: Vec<u32> = profile.cells.iter().map(|row| row.cell).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let cells = numbers.into_iter().filter_map(|cell| self.cells.get(cell as usize));
         addrs.extend(cells.flatten().map(|(addr, _)| *addr));
         addrs.sort_unstable();
         addrs.dedup();
@@ -229,27 +233,28 @@ impl Catalogue {
             asked.entry(object).or_default().push(Svma(at));
         }
         let unknown: Name = Arc::from(&b"???"[..]);
-        let mut lines: HashMap<(u32, u64), (Name, u32)> = HashMap::new();
+        let mut lines: HashMap<u32, (Vec<Svma>, debuginfo::Resolution)> = HashMap::new();
         for (object, mut at) in asked {
             let Some(known) = &self.objects[object as usize].object else { continue };
             at.sort_unstable();
             at.dedup();
             let resolution = known.resolve(&at);
-            for (at, place) in at.iter().zip(&resolution.places) {
-                let file = resolution.files.get(place.file.index()).unwrap_or(&unknown).clone();
-                lines.insert((object, at.0), (file, place.line));
-            }
+            lines.insert(object, (at, resolution));
         }
-        let missing = || (unknown.clone(), 0);
-        let files = self.functions.iter().map(|f| lines.get(&(f.object, f.start)).cloned().unwrap_or_else(missing).0);
-        let files = files.collect();
-        let sources = located
-            .into_iter()
-            .map(|(addr, (object, at))| {
-                let (file, line) = lines.get(&(object, at)).cloned().unwrap_or_else(missing);
-                (addr, (file, line, at))
-            })
-            .collect();
+        let line_of = |object: u32, at: u64| -> (Name, u32) {
+            let found = lines.get(&object).and_then(|(all, resolution)| {
+                let place = resolution.places.get(all.binary_search(&Svma(at)).ok()?)?;
+                let file = resolution.files.get(place.file.index()).unwrap_or(&unknown);
+                Some((file.clone(), place.line))
+            });
+            found.unwrap_or_else(|| (unknown.clone(), 0))
+        };
+        let files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
+        let described = |(addr, (object, at)): (u64, (u32, u64))| {
+            let (file, line) = line_of(object, at);
+            (addr, (file, line, at))
+        };
+        let sources = located.into_iter().map(described).collect();
         Resolved { catalogue: self, functions_at, files, sources }
     }
 }
@@ -292,7 +297,8 @@ pub struct Resolved<'a> {
     catalogue: &'a Catalogue,
     functions_at: HashMap<u64, FunctionId>,
     files: Vec<Name>,
-    sources: HashMap<u64, (Name, u32, u64)>,
+    /// By address.
+    sources: Vec<(u64, (Name, u32, u64))>,
 }
 
 impl Program for Resolved<'_> {
@@ -311,9 +317,9 @@ impl Program for Resolved<'_> {
     }
 
     fn source(&self, addr: u64) -> Source<'_> {
-        match self.sources.get(&addr) {
-            Some((file, line, at)) => Source { file, line: *line, addr: *at },
-            None => Source { file: b"???", line: 0, addr },
+        match self.sources.binary_search_by_key(&addr, |(at, _)| *at).map(|i| &self.sources[i].1) {
+            Ok((file, line, at)) => Source { file, line: *line, addr: *at },
+            Err(_) => Source { file: b"???", line: 0, addr },
         }
     }
 

@@ -66,7 +66,8 @@ pub fn part(
     names: &mut Names,
 ) -> Result<Part, TooLarge> {
     let width = header.events.len();
-    let mut maker = Maker { part: Part::new(header), names, program, executed: HashMap::new() };
+    let executed = (!profile.jumps.is_empty()).then(HashMap::new);
+    let mut maker = Maker { part: Part::new(header), names, program, executed, last_file: None };
     let nodes: Vec<format::FunctionId> = profile
         .nodes
         .iter()
@@ -78,15 +79,33 @@ pub fn part(
         .collect();
     let node = |index: NodeIndex| nodes[index.0 as usize];
 
+    // An instruction lies in several cells, as a rule: its costs are added up first. (By node and address: where they are.)
+    let mut rows: Vec<(u32, u64, u32)> = Vec::new();
+    let mut costs: Vec<u64> = Vec::new();
     for cell in &profile.cells {
         for (i, (addr, each)) in program.cell(cell.cell).iter().enumerate() {
-            let times = |cost: &u64| cost.checked_mul(cell.executions);
-            let costs: Option<Vec<u64>> = each.iter().map(times).collect();
-            maker.row(node(cell.node), *addr, &costs.ok_or(TooLarge)?)?;
-            if i == 0 {
-                maker.row(node(cell.node), *addr, &cell.costs)?;
+            let start = costs.len();
+            rows.push((cell.node.0, *addr, u32::try_from(start / width.max(1)).map_err(|_| TooLarge)?));
+            costs.resize(start + width, 0);
+            let sums = &mut costs[start..];
+            for (sum, cost) in sums.iter_mut().zip(each) {
+                *sum = cost.checked_mul(cell.executions).ok_or(TooLarge)?;
+            }
+            for (sum, cost) in sums.iter_mut().zip(cell.costs.iter().filter(|_| i == 0)) {
+                *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
             }
         }
+    }
+    rows.sort_unstable();
+    let mut sum = vec![0u64; width];
+    for same in rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        sum.fill(0);
+        for (_, _, at) in same {
+            for (sum, cost) in sum.iter_mut().zip(&costs[*at as usize * width..]) {
+                *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
+            }
+        }
+        maker.row(node(NodeIndex(same[0].0)), same[0].1, &sum)?;
     }
     let mut skipped = vec![0u64; width];
     for row in &profile.skipped {
@@ -122,7 +141,7 @@ pub fn part(
         let function = (jump.from != jump.to).then(|| node(jump.to));
         let kind = if jump.conditional {
             // The instruction itself is counted as often as it is executed.
-            let by_node = maker.executed.get(&(node(jump.from), from)).copied().unwrap_or(0);
+            let by_node = maker.executed.as_ref().and_then(|e| e.get(&(node(jump.from), from))).copied().unwrap_or(0);
             JumpKind::Conditional { taken: jump.count, executed: by_node.max(jump.count) }
         } else {
             JumpKind::Always { count: jump.count }
@@ -137,8 +156,10 @@ struct Maker<'a, P> {
     part: Part,
     names: &'a mut Names,
     program: &'a P,
-    /// The first cost (Ir) of instructions by function.
-    executed: HashMap<(format::FunctionId, u64), u64>,
+    /// The first cost (Ir) of instructions by function, if there are jumps.
+    executed: Option<HashMap<(format::FunctionId, u64), u64>>,
+    /// The file of the last position: most are those of their neighbours.
+    last_file: Option<(&'a [u8], format::FileId)>,
 }
 
 impl<P: Program> Maker<'_, P> {
@@ -150,14 +171,21 @@ impl<P: Program> Maker<'_, P> {
     fn position(&mut self, addr: u64) -> Position {
         let source = self.program.source(addr);
         let place = format::Place { addr: source.addr, line: source.line };
-        Position { place, file: self.names.file(source.file) }
+        let file = match self.last_file {
+            Some((name, id)) if std::ptr::eq(name, source.file) => id,
+            _ => self.names.file(source.file),
+        };
+        self.last_file = Some((source.file, file));
+        Position { place, file }
     }
 
     fn row(&mut self, function: format::FunctionId, addr: u64, costs: &[u64]) -> Result<(), TooLarge> {
         if costs.iter().all(|cost| *cost == 0) {
             return Ok(());
         }
-        *self.executed.entry((function, addr)).or_insert(0) += costs.first().copied().unwrap_or(0);
+        if let Some(executed) = &mut self.executed {
+            *executed.entry((function, addr)).or_insert(0) += costs.first().copied().unwrap_or(0);
+        }
         let at = self.position(addr);
         self.part.add_row(function, at, costs)
     }
