@@ -399,7 +399,7 @@ mod tests {
         let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
         calls.begin(&mut c, entry);
         let site = c.add_site(entry + 4, entry + 9, entry);
-        let cell = c.add_cell(vec![(entry, vec![1]), (entry + 4, vec![1])]);
+        let cell = c.add_cell(vec![(entry, [1].into()), (entry + 4, [1].into())]);
         calls.block(cell);
         calls.call(&mut c, site, entry, 900, &[2]);
         calls.block(cell);

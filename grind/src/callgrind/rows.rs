@@ -6,6 +6,7 @@
 //! not be the same (instrumentation began inside a stub), the rest is told where it was counted: the sum is always right.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
@@ -36,7 +37,7 @@ pub struct Described<'a> {
 }
 
 /// Costs of one instruction: its address, and a value for each event.
-pub type OwnCosts = (u64, Vec<u64>);
+pub type OwnCosts = (u64, Arc<[u64]>);
 
 /// What is known of the program.
 pub trait Program {
@@ -88,7 +89,7 @@ pub fn part(
             rows.push((cell.node.0, *addr, u32::try_from(start / width.max(1)).map_err(|_| TooLarge)?));
             costs.resize(start + width, 0);
             let sums = &mut costs[start..];
-            for (sum, cost) in sums.iter_mut().zip(each) {
+            for (sum, cost) in sums.iter_mut().zip(&each[..]) {
                 *sum = cost.checked_mul(cell.executions).ok_or(TooLarge)?;
             }
             for (sum, cost) in sums.iter_mut().zip(cell.costs.iter().filter(|_| i == 0)) {
@@ -116,7 +117,7 @@ pub fn part(
     }
     for (addr, costs) in own {
         let about = program.function(program.function_at(*addr));
-        let mut costs = costs.clone();
+        let mut costs = costs.to_vec();
         if about.skipped {
             // Already told, as far as it goes.
             for (cost, told) in costs.iter_mut().zip(&mut skipped) {
@@ -239,7 +240,7 @@ mod tests {
         }
         fn cell(&self, cell: u32) -> &[OwnCosts] {
             static CELLS: std::sync::OnceLock<Vec<OwnCosts>> = std::sync::OnceLock::new();
-            let cells = CELLS.get_or_init(|| (0..1024).map(|addr| (addr, vec![1])).collect());
+            let cells = CELLS.get_or_init(|| (0..1024).map(|addr| (addr, [1].into())).collect());
             std::slice::from_ref(&cells[cell as usize])
         }
     }
@@ -252,7 +253,7 @@ mod tests {
         let mut own: Vec<OwnCosts> = Vec::new();
         let mut execute = |calls: &mut Calls, addr: u64| {
             now += 1;
-            own.push((addr, vec![1]));
+            own.push((addr, [1].into()));
             if contexts {
                 calls.block(addr as u32);
             }
@@ -312,7 +313,7 @@ mod tests {
     fn what_was_counted_in_a_stub_without_a_call_stays_there() {
         let mut names = Names::default();
         let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
-        let part = part(header, &Profile::default(), &[(0x200, vec![3])], &Small, &mut names).unwrap();
+        let part = part(header, &Profile::default(), &[(0x200, [3].into())], &Small, &mut names).unwrap();
         assert_eq!(part.total(), [3]);
     }
 }

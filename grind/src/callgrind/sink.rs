@@ -128,6 +128,7 @@ impl Sink for Recorder {
             hot: p.hot.clone(),
             steps: p.steps.clone(),
             cells: p.cells.clone(),
+            kinds: p.kinds.clone(),
             costs: p.costs.clone(),
             cell_of_block: p.cell_of_block.clone(),
             heads: p.heads.clone(),

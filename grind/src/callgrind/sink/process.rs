@@ -3,18 +3,20 @@
 //! Invariants: cells and sites of the catalogue are only added; a cell of the first kind holds what one execution of its block
 //! costs, and [`NOTHING`] costs nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_sim::writeback::WriteThrough;
-use grind_engine::trace::{Block, Site, SiteKind, SpaceId, Transfer};
+use grind_engine::StaticEvents;
+use grind_engine::trace::{Block, Instruction, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
 use super::super::columns::Columns;
 use super::super::desk::{Desk, Found, Progress};
 use super::super::parts::Trigger;
+use super::super::rows::OwnCosts;
 use super::Space;
 use super::followed::{Followed, Idle};
 use super::simulated::Simulated;
@@ -79,6 +81,18 @@ pub(super) struct Thread {
     pub(super) through: Option<Box<WriteThrough>>,
 }
 
+/// Costs of instructions, each of which is there once: there are few.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kinds(BTreeMap<(bool, StaticEvents), Arc<[u64]>>);
+
+impl Kinds {
+    fn costs(&mut self, columns: Columns, i: &Instruction) -> OwnCosts {
+        let kind = (i.counted, i.events);
+        let costs = self.0.entry(kind).or_insert_with(|| columns.execution(i.counted, i.events).into());
+        (i.addr.0, costs.clone())
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) space: SpaceId,
@@ -90,6 +104,8 @@ pub(super) struct Process {
     /// The same for records that are nothing special.
     pub(super) steps: Vec<Step>,
     pub(super) cells: Vec<Cell>,
+    /// What instructions cost, by what they do.
+    pub(super) kinds: Kinds,
     /// Costs of one execution of each cell, side by side.
     pub(super) costs: Vec<u64>,
     /// The cell of each of the engine's blocks.
@@ -131,6 +147,7 @@ impl Process {
             hot: Vec::new(),
             steps: Vec::new(),
             cells: Vec::new(),
+            kinds: Kinds::default(),
             costs: Vec::new(),
             cell_of_block: Vec::new(),
             heads: HashMap::new(),
@@ -150,16 +167,11 @@ impl Process {
     }
 
     /// Registers a cell with the instructions `addr` and what they cost.
-    pub(super) fn add_cell(
-        &mut self,
-        catalogue: &mut Catalogue,
-        instructions: Vec<(u64, Vec<u64>)>,
-        width: usize,
-    ) -> u32 {
+    pub(super) fn add_cell(&mut self, catalogue: &mut Catalogue, instructions: Vec<OwnCosts>, width: usize) -> u32 {
         let start = instructions.first().map_or(0, |(addr, _)| *addr);
         let mut sum = vec![0; width];
         for (_, costs) in &instructions {
-            sum.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+            sum.iter_mut().zip(&costs[..]).for_each(|(sum, cost)| *sum += cost);
         }
         self.costs.extend(sum);
         self.cells.push(Cell { start });
@@ -181,8 +193,8 @@ impl Process {
         }
         let columns = self.columns;
         for block in &space.blocks[self.known_blocks..] {
-            let costs = |i: &grind_engine::trace::Instruction| (i.addr.0, columns.execution(i.counted, i.events));
-            let cell = self.add_cell(catalogue, block.instructions.iter().map(costs).collect(), width);
+            let instructions = block.instructions.iter().map(|i| self.kinds.costs(columns, i)).collect();
+            let cell = self.add_cell(catalogue, instructions, width);
             self.cell_of_block.push(cell);
         }
         self.known_blocks = space.blocks.len();
@@ -419,7 +431,7 @@ impl Process {
         if let Some(cell) = self.single.get(&addr) {
             return *cell;
         }
-        let cell = self.add_cell(catalogue, vec![(addr, Vec::new())], width);
+        let cell = self.add_cell(catalogue, vec![(addr, Arc::default())], width);
         self.single.insert(addr, cell);
         cell
     }
@@ -433,7 +445,7 @@ impl Process {
             return *cell;
         }
         let columns = self.columns;
-        let first = all.instructions[..n].iter().map(|i| (i.addr.0, columns.execution(i.counted, i.events))).collect();
+        let first = all.instructions[..n].iter().map(|i| self.kinds.costs(columns, i)).collect();
         let cell = self.add_cell(catalogue, first, width);
         self.heads.insert((block, n), cell);
         cell

@@ -307,7 +307,7 @@ impl Process {
         let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
         if *cell == NO_CELL {
             let costs = self.columns.miss(known.missed, outcome);
-            *cell = self.add_cell(catalogue, vec![(known.addr, costs)], self.columns.stride);
+            *cell = self.add_cell(catalogue, vec![(known.addr, costs.into())], self.columns.stride);
         }
         *cell
     }

@@ -543,7 +543,7 @@ impl Process {
         let which = usize::from(outcome == Outcome::Memory);
         if loader.misses[which] == NO_CELL {
             let costs = self.columns.miss(missed, outcome);
-            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs)], self.columns.stride);
+            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs.into())], self.columns.stride);
         }
         t.calls.block(loader.misses[which]);
         self.columns.missed(missed, outcome, |event| t.now[event] += 1);
