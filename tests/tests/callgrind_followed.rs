@@ -134,3 +134,54 @@ fn interpreters() {
         both("sqlite3", &["sqlite3", ":memory:", &format!(".read {}", at("script.sql"))], &[], dir.path());
     }
 }
+
+const FORK: &str = r#"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int ends[2], never[2];
+static volatile long sink;
+__attribute__((noinline, noclone)) long heavy(long n) { long s = 0; while (n--) s += sink + n; return s; }
+static void *worker(void *unused)
+{
+    for (int i = 0; i < 50; i++) sink = heavy(1000);
+    if (write(ends[1], "x", 1) != 1) return unused;
+    char c;
+    return read(never[0], &c, 1) == 1 ? unused : (void *)&sink;
+}
+int main(void)
+{
+    pthread_t t;
+    char c;
+    if (pipe(ends) || pipe(never) || pthread_create(&t, NULL, worker, NULL) || read(ends[0], &c, 1) != 1) return 1;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    int status;
+    waitpid(child, &status, 0);
+    return status;
+}
+"#;
+
+/// As where instructions are counted: a child has all that was executed before it came to be.
+#[test]
+fn a_child_has_what_other_threads_have_executed() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (dir.path().join("fork.c"), dir.path().join("fork"));
+    std::fs::write(&source, FORK).expect("a source file");
+    let words = ["gcc", "-O1", "-g", "-pthread", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    let mut profiler = tools::under_test().to_vec();
+    profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"].map(str::to_owned));
+    let done = job.profiled(&profiler);
+    assert_eq!((done.outcome.status.code(), done.raw.len()), (Some(0), 2), "{}", done.log);
+    let heavy = |bytes: &[u8]| -> u64 {
+        let told = parse(bytes);
+        told.counts.iter().filter(|(k, _)| k.contains(" heavy ") && !k.contains("->")).map(|(_, n)| n).sum()
+    };
+    let costs: Vec<u64> = done.raw.iter().map(|(_, bytes)| heavy(bytes)).collect();
+    assert!(costs[0] > 50_000 && costs[0] == costs[1], "{costs:?}");
+}

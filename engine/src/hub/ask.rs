@@ -37,7 +37,7 @@ pub(super) struct Standstill {
 
 /// A thread that stands still.
 #[derive(Debug)]
-enum Held {
+pub(super) enum Held {
     /// As it has stopped.
     As(Stopped, Stop),
     /// On its way, its registers the guest's; this is its address.
@@ -143,7 +143,7 @@ impl Hub<'_> {
     }
 
     /// Makes all threads of `pid` stand still, but for `asking`, which does.
-    fn stand_still(&mut self, pid: i32, asking: i32) -> Vec<Held> {
+    pub(super) fn stand_still(&mut self, pid: i32, asking: i32) -> Vec<Held> {
         self.standstill = Some(Standstill { pid, waiting: Vec::new() });
         let Some(p) = self.processes.get(&pid) else { return Vec::new() };
         let running = |tid: &i32| *tid != asking && self.threads.get(tid).is_some_and(|th| !th.folded);
@@ -216,7 +216,7 @@ impl Hub<'_> {
     }
 
     /// The question has been answered.
-    fn go_on_all(&mut self, held: Vec<Held>) {
+    pub(super) fn go_on_all(&mut self, held: Vec<Held>) {
         let waiting = self.standstill.take().map(|s| s.waiting).unwrap_or_default();
         for thread in held {
             match thread {

@@ -12,7 +12,7 @@ use nix::libc;
 
 use super::limits::Limits;
 use super::renew::middle;
-use super::{Hub, affinity, contexts};
+use super::{Hub, affinity, ask, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
@@ -25,6 +25,15 @@ use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 impl Hub<'_> {
     /// `t` has just created a thread or process.
     pub(super) fn created(&mut self, t: Stopped, event: i32) {
+        let mut held = None;
+        self.bring_up(t, event, &mut held);
+        if let Some(held) = held {
+            self.go_on_all(held);
+        }
+    }
+
+    /// `held`: threads that have been made to stand still meanwhile.
+    fn bring_up(&mut self, t: Stopped, event: i32, held: &mut Option<Vec<ask::Held>>) {
         let tid = t.tid();
         let (Ok(child), Ok(regs)) = (t.event_message(), t.regs()) else { return };
         let child = child as i32;
@@ -47,7 +56,15 @@ impl Hub<'_> {
         }
         if child_pid == child {
             self.drain_thread(tid);
-            self.harvest(tid);
+            // What other threads have executed is the child's, too, and only known while they stand still. (A child that
+            // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
+            let others = self.process_of(tid).is_some_and(|p| p.threads.len() > 1);
+            if others && self.follows(tid) && !has(libc::CLONE_VFORK) {
+                *held = Some(self.stand_still(pid, tid));
+                self.harvest_all(pid);
+            } else {
+                self.harvest(tid);
+            }
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
@@ -87,7 +104,7 @@ impl Hub<'_> {
         );
         self.begin_contexts(tid, child);
         if child_pid == child && self.follows(tid) {
-            self.hand_back(tid, None);
+            self.hand_back_all(pid);
             self.hand_back_whole(child);
         } else if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
