@@ -65,9 +65,9 @@ pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
 pub(crate) const FRAMES: u64 = TRACE_AREA;
 /// Bytes of a frame: stack pointer, total at entry, where its return is dealt with, and nothing.
 pub(crate) const FRAME: u64 = 32;
-/// Offsets in a frame.
+/// Offset in a frame of the total at entry; the stack pointer comes first.
 pub(crate) const FRAME_ENTERED: u64 = 8;
-/// The same.
+/// Offset in a frame of the address of the code that deals with its return.
 pub(crate) const FRAME_RETURN: u64 = 16;
 /// Bytes of all frames: twice the window.
 pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * crate::follow::WINDOW as u64;

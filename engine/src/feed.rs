@@ -194,38 +194,36 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
 }
 
 fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
-    {
-        match message {
-            Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
-            Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
-            Message::Mapped(space, modules) => sink.mapped(space, &modules),
-            Message::SpaceCopied(from, to) => sink.space_copied(from, to),
-            Message::Image(pid, space) => sink.image(pid, space),
-            Message::Moved(pid, space) => sink.moved(pid, space),
-            Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
-            Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
-            Message::Segment(pid, tid, segment) => {
-                let n = segment.read(buffer);
-                // Only now may its slot be used for something else.
-                drop(segment);
-                sink.records(pid, tid, &buffer[..n]);
-            }
-            Message::Asked(pid, tid, ask, done) => {
-                sink.asked(pid, tid, &ask);
-                let _ = done.send(());
-            }
-            Message::Corrected(pid, tid, block, counted, executed) => {
-                sink.corrected(pid, tid, block, counted, executed);
-            }
-            Message::SystemCall(pid, tid, call) => sink.system_call(pid, tid, &call),
-            Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
-            Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
-            Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
-            Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
-            Message::ProcessEnded(pid, done) => {
-                sink.process_ended(pid);
-                let _ = done.send(());
-            }
+    match message {
+        Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
+        Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
+        Message::Mapped(space, modules) => sink.mapped(space, &modules),
+        Message::SpaceCopied(from, to) => sink.space_copied(from, to),
+        Message::Image(pid, space) => sink.image(pid, space),
+        Message::Moved(pid, space) => sink.moved(pid, space),
+        Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
+        Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
+        Message::Segment(pid, tid, segment) => {
+            let n = segment.read(buffer);
+            // Only now may its slot be used for something else.
+            drop(segment);
+            sink.records(pid, tid, &buffer[..n]);
+        }
+        Message::Asked(pid, tid, ask, done) => {
+            sink.asked(pid, tid, &ask);
+            let _ = done.send(());
+        }
+        Message::Corrected(pid, tid, block, counted, executed) => {
+            sink.corrected(pid, tid, block, counted, executed);
+        }
+        Message::SystemCall(pid, tid, call) => sink.system_call(pid, tid, &call),
+        Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
+        Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
+        Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
+        Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
+        Message::ProcessEnded(pid, done) => {
+            sink.process_ended(pid);
+            let _ = done.send(());
         }
     }
 }

@@ -200,6 +200,12 @@ impl Book {
         id
     }
 
+    /// Whom a call from `from` returns to: of one through a stub, whoever called that.
+    pub(crate) fn caller(&mut self, from: StandingId) -> StandingId {
+        let caller = Standing { skip: None, ..self.standings[from.0 as usize] };
+        self.standing(caller)
+    }
+
     /// The number of a route.
     pub(crate) fn route(&mut self, route: Route) -> u32 {
         let next = self.routes.len() as u32;

@@ -157,6 +157,12 @@ impl Emitter<'_> {
         self.dead_register(batch.insns_of(&batch.blocks[block]))
     }
 
+    /// How the transfer of an instruction is recorded, if leaving by it is told at all.
+    fn told_exit(&self, insn: &Insn) -> Option<Option<Transfer>> {
+        let how = self.recorded(insn);
+        (self.teller.active() && !(self.teller.early && how.is_none())).then_some(how)
+    }
+
     /// Before the last instruction of a block: tells of it if that instruction makes a system call, or stops.
     pub(super) fn tell_before_last(&mut self, insn: &Insn) {
         let goes = matches!(
@@ -184,13 +190,7 @@ impl Emitter<'_> {
     /// Before the last instruction of a block gives control away for certain. The stack pointer is what the target will see;
     /// the target of an indirect transfer is in rcx. Says whether what has been emitted goes there, too.
     pub(super) fn tell_transfer(&mut self, insn: &Insn) -> bool {
-        if !self.teller.active() {
-            return false;
-        }
-        let how = self.recorded(insn);
-        if self.teller.early && how.is_none() {
-            return false;
-        }
+        let Some(how) = self.told_exit(insn) else { return false };
         if let Some(how) = how.filter(|_| self.teller.followed()) {
             if matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect) {
                 self.followed_indirect(insn, how);
@@ -227,13 +227,7 @@ impl Emitter<'_> {
 
     /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
-        if !self.teller.active() {
-            return false;
-        }
-        let how = self.recorded(insn);
-        if self.teller.early && how.is_none() {
-            return false;
-        }
+        let Some(how) = self.told_exit(insn) else { return false };
         let (site, instructions) = self.exit_of(insn, how);
         self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some(), instructions });
         true
@@ -241,13 +235,7 @@ impl Emitter<'_> {
 
     /// In the arm of a branch that looks at rcx where it is taken. Says whether what has been emitted goes there, too.
     pub(super) fn tell_loop(&mut self, insn: &Insn) -> bool {
-        if !self.teller.active() {
-            return false;
-        }
-        let how = self.recorded(insn);
-        if self.teller.early && how.is_none() {
-            return false;
-        }
+        let Some(how) = self.told_exit(insn) else { return false };
         let (site, n) = self.exit_of(insn, how);
         if !self.teller.followed() {
             self.out.code.record(site, how.is_some(), None);

@@ -91,7 +91,7 @@ impl Emitter<'_> {
         self.transfers.push((field, site));
     }
 
-    /// The same, from a branch whose field is at `field`.
+    /// Lets what leaves by transfers stop, behind the hot code: until a bridge is known, the sink has to decide.
     pub(super) fn place_transfers(&mut self) {
         for (field, told) in std::mem::take(&mut self.transfers) {
             let root = self.out.code.base + field as u64;

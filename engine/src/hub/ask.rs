@@ -62,12 +62,16 @@ fn add(sum: &mut Vec<u64>, more: &[u64], how: impl Fn(u64, u64) -> u64) {
     }
 }
 
+/// Whether a thread is behind a breakpoint of ours, whose signal is still to come.
+pub(super) fn about_to_stop(space: &Space, regs: &Regs) -> bool {
+    let at = regs.rip.wrapping_sub(1);
+    space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some()
+}
+
 /// Whether a thread that was told to stop in the code cache has to be brought to the boundary of an instruction: not in a
 /// system call, and not where it is about to stop by itself.
 pub(super) fn on_the_way(space: &Space, regs: &Regs) -> bool {
-    // Behind a breakpoint of ours, whose signal is still to come.
-    let at = regs.rip.wrapping_sub(1);
-    let stops = space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some();
+    let stops = about_to_stop(space, regs);
     let in_call = (regs.orig_rax as i64) >= 0;
     !in_call
         && !stops

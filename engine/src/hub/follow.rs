@@ -18,7 +18,7 @@ use crate::recreate;
 use crate::slots::SlotId;
 use crate::trace::Transfer;
 use crate::tracee::Regs;
-use crate::transtab::StubKind;
+use crate::transtab::{BlockId, StubKind};
 
 /// What a transfer of control has led to.
 pub(super) struct Followed {
@@ -140,39 +140,50 @@ impl Hub<'_> {
             // Its calls are such that nearly each is decided on: to tell them is faster.
             self.full = self.process_of(tid).map(|p| p.pid);
         }
-        if let (StubKind::Transfer { told, standing: from, root }, Some(outcome)) = (kind, outcome) {
-            // A return to code that has been translated by then is the faster one.
-            let t = match outcome.always {
-                Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
-                    let caller = {
-                        let mut s = space.borrow_mut();
-                        let mut caller = s.trans.follow.standings[from.0 as usize];
-                        caller.skip = None;
-                        s.trans.follow.standing(caller)
-                    };
-                    let (t, _) = self.translation(t, returns_to, caller);
-                    t
-                }
-                _ => Some(t),
-            };
-            let Some(t) = t else { return };
-            let Some((space, _)) = self.space_and_state(tid) else { return };
-            let still = space.borrow().trans.lookup(target, standing) == Some(id);
-            let made =
-                if still { space.borrow_mut().build_bridge((told, from, root), target, id, outcome) } else { None };
-            if made.is_some() {
-                self.hand_back(tid, made);
+        let t = match (kind, outcome) {
+            (StubKind::Transfer { told, standing, root }, Some(outcome)) => {
+                self.bridge(t, (told, standing, root), (target, id), outcome)
             }
-            let entry = space.borrow().trans.block(id).entry;
-            if t.set_rip(entry).is_ok() {
-                let _ = t.resume(How::Continue, 0);
-            }
-            return;
-        }
+            _ => Some(t),
+        };
+        let Some(t) = t else { return };
         let entry = space.borrow().trans.block(id).entry;
         if t.set_rip(entry).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
+    }
+
+    /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`. `t` is
+    /// handed back unless it died.
+    fn bridge(
+        &mut self,
+        t: Stopped,
+        site: (u32, StandingId, u64),
+        (target, id): (u64, BlockId),
+        outcome: Outcome,
+    ) -> Option<Stopped> {
+        let tid = t.tid();
+        let (space, _) = self.space_and_state(tid)?;
+        // A return to code that has been translated by then is the faster one.
+        let returns = match outcome.always {
+            Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
+                Some((returns_to, space.borrow_mut().trans.follow.caller(site.1)))
+            }
+            _ => None,
+        };
+        let t = match returns {
+            Some((pc, caller)) => self.translation(t, pc, caller).0?,
+            None => t,
+        };
+        let (space, _) = self.space_and_state(tid)?;
+        if space.borrow().trans.block(id).dead {
+            return Some(t);
+        }
+        let made = space.borrow_mut().build_bridge(site, target, id, outcome);
+        if made.is_some() {
+            self.hand_back(tid, made);
+        }
+        Some(t)
     }
 
     /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
@@ -272,14 +283,6 @@ impl Hub<'_> {
         for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
             self.hand_back_whole(tid);
         }
-    }
-
-    /// Whether a thread in the cache has got to a stop, whose signal is still to come.
-    pub(super) fn about_to_stop(&self, t: &Stopped, regs: &Regs) -> bool {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
-        let space = space.borrow();
-        let at = regs.rip.wrapping_sub(1);
-        space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some()
     }
 
     /// Makes the slot that `t` is on ready for frames. `None` if the thread died over it.

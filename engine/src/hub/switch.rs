@@ -51,7 +51,7 @@ impl Hub<'_> {
                     return self.enter(t, regs.rip);
                 }
                 if state == State::Cache {
-                    if self.follows(t.tid()) && !self.about_to_stop(&t, &regs) {
+                    if self.follows(t.tid()) && !ask::about_to_stop(&space.borrow(), &regs) {
                         return self.enter_anew(t, regs);
                     }
                     self.call_again(&t, 0);

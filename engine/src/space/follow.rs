@@ -92,11 +92,8 @@ impl Space {
             let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
             route = Some(number);
             b.through = kind == RouteKind::Through;
-            // Whom the return leads to: of a call through a stub, whoever called that.
-            let mut caller = self.trans.follow.standings[from.0 as usize];
-            caller.skip = None;
             if returns_to != 0 {
-                let id = self.trans.follow.standing(caller);
+                let id = self.trans.follow.caller(from);
                 let known = self.trans.lookup(returns_to, id);
                 if let Some(known) = known.filter(|_| !self.volatile(returns_to)) {
                     b.live_after = self.trans.block(known).live_in;
