@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use cg_format::show::{Cell, Total};
 
+use crate::counts::View;
 use crate::model::Model;
 
 /// A table's columns, one for each shown event.
@@ -82,16 +83,18 @@ impl<'a> Columns<'a> {
     }
 
     /// Announces a row of counts.
-    pub(crate) fn expect(&mut self, counts: &[i128]) {
+    pub(crate) fn expect<'c>(&mut self, counts: impl Into<View<'c>>) {
+        let counts = counts.into();
         for (expected, event) in self.expected.iter_mut().zip(&self.model.show) {
-            expected.plain.add(counts[*event]);
+            expected.plain.add(counts.of(*event));
         }
     }
 
     /// Announces a row of counts with cumulative counts.
-    pub(crate) fn expect_cumulative(&mut self, counts: &[i128], cumulative: &[i128]) {
+    pub(crate) fn expect_cumulative<'c>(&mut self, counts: impl Into<View<'c>>, cumulative: &[i128]) {
+        let counts = counts.into();
         for (expected, event) in self.expected.iter_mut().zip(&self.model.show) {
-            expected.with_cumulative.add(counts[*event]);
+            expected.with_cumulative.add(counts.of(*event));
             expected.cumulative.add(cumulative[*event]);
         }
     }
@@ -136,10 +139,10 @@ impl<'a> Columns<'a> {
     }
 
     /// Prints the cells of a row and the two blanks after them.
-    pub(crate) fn row(&mut self, out: &mut dyn Write, counts: &[i128]) -> io::Result<()> {
-        let percentages = self.percentages;
+    pub(crate) fn row<'c>(&mut self, out: &mut dyn Write, counts: impl Into<View<'c>>) -> io::Result<()> {
+        let (counts, percentages) = (counts.into(), self.percentages);
         self.cells(out, |cell, width, event, total| {
-            let count = counts[event];
+            let count = counts.of(event);
             cell.blanks(width.second);
             if percentages && count != 0 {
                 cell.byte(b')');
@@ -152,24 +155,24 @@ impl<'a> Columns<'a> {
     }
 
     /// Prints the cells of a row with cumulative percentages and the two blanks after them.
-    pub(crate) fn cumulative_row(
+    pub(crate) fn cumulative_row<'c>(
         &mut self,
         out: &mut dyn Write,
-        counts: &[i128],
+        counts: impl Into<View<'c>>,
         cumulative: &[i128],
     ) -> io::Result<()> {
-        let percentages = self.percentages;
+        let (counts, percentages) = (counts.into(), self.percentages);
         self.cells(out, |cell, width, event, total| {
             if percentages {
                 cell.byte(b')');
                 cell.percent(total.percent(cumulative[event]));
                 cell.blanks(width.second);
                 cell.byte(b',');
-                cell.percent(total.percent(counts[event]));
+                cell.percent(total.percent(counts.of(event)));
                 cell.byte(b'(');
                 cell.blanks(width.percentages());
             }
-            cell.commas(counts[event]);
+            cell.commas(counts.of(event));
         })
     }
 

@@ -96,13 +96,13 @@ fn outers(json: &mut Json, key: &str, inner_key: &str, outers: &[Outer<'_>]) {
     for outer in outers {
         json.begin_object();
         json.name("name", outer.name);
-        json.integers("counts", outer.counts.iter().copied());
+        json.integers("counts", outer.counts.view().iter());
         json.key(inner_key);
         json.begin_array();
         for Inner { name, counts } in &outer.inner {
             json.begin_object();
             json.name("name", name);
-            json.integers("counts", counts.iter().copied());
+            json.integers("counts", counts.view().iter());
             json.end_object();
         }
         json.end_array();

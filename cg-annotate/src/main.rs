@@ -6,6 +6,7 @@
 
 mod by_context;
 mod columns;
+mod counts;
 mod json;
 mod load;
 mod markdown;

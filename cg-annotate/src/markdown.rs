@@ -65,7 +65,8 @@ fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
 }
 
 fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
-    let outers = model.by_function(&model.by_file()?)?;
+    let files = model.by_file()?;
+    let outers = model.by_function(&files)?;
     if outers.is_empty() {
         return Ok(());
     }
@@ -80,7 +81,7 @@ fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
     for outer in &outers {
         text.push('|');
         for event in &model.show {
-            let count = outer.counts[*event];
+            let count = outer.counts.view().of(*event);
             let share = percent_text(percent(count, model.profile.total()[*event]));
             let _ = write!(text, " {} | {share} |", commas(count));
         }

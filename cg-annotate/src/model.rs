@@ -3,19 +3,22 @@
 //! Everything is computed from the profile alone, exactly, in integers. Which rows are shown is decided here, once.
 
 use std::cmp::Ordering;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, bail};
 use cg_format::cachegrind::{FunctionEntry, Header, Profile};
+use cg_format::hash::NameKeys;
 use cg_format::show::percent;
 
+use crate::counts::{Counts, View};
 use crate::options::Bound;
 
 /// The file of counts whose source is not known.
 pub(crate) const UNKNOWN: &[u8] = b"???";
 
-/// Counts, one for each event of the profile.
-pub(crate) type Counts = Vec<i128>;
+/// Sums, one for each event of the profile.
+pub(crate) type Sums = Vec<i128>;
 
 /// A profile with everything that is needed to report on it.
 pub(crate) struct Model {
@@ -24,7 +27,7 @@ pub(crate) struct Model {
     /// Names and headers of the inputs.
     pub(crate) inputs: Vec<(String, Header)>,
     /// Totals before and after, in a difference.
-    pub(crate) sides: Option<[Counts; 2]>,
+    pub(crate) sides: Option<[Sums; 2]>,
     /// For a file its original names, where renaming changed or joined them.
     pub(crate) originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     /// Indices of the events to show, in order.
@@ -39,7 +42,7 @@ pub(crate) struct Model {
 pub(crate) struct Outer<'a> {
     pub(crate) name: &'a [u8],
     /// The sum of everything below, shown or not.
-    pub(crate) counts: Counts,
+    pub(crate) counts: Counts<'a>,
     /// What is above the threshold, sorted.
     pub(crate) inner: Vec<Inner<'a>>,
 }
@@ -47,7 +50,7 @@ pub(crate) struct Outer<'a> {
 /// A function of a file, or a file of a function.
 pub(crate) struct Inner<'a> {
     pub(crate) name: &'a [u8],
-    pub(crate) counts: Counts,
+    pub(crate) counts: Counts<'a>,
 }
 
 /// The outcome of a `--fail-above` bound.
@@ -64,7 +67,7 @@ impl Model {
     pub(crate) fn new(
         profile: Profile,
         inputs: Vec<(String, Header)>,
-        sides: Option<[Counts; 2]>,
+        sides: Option<[Sums; 2]>,
         originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     ) -> Self {
         let all: Vec<usize> = (0..profile.header.events.len()).collect();
@@ -105,53 +108,70 @@ impl Model {
         for file in self.profile.files() {
             let mut inner = Vec::new();
             for function in file.functions() {
-                if let Some(counts) = self.passing(function)? {
-                    inner.push(Inner { name: function.name(), counts });
+                if self.passes(function)? {
+                    inner.push(Inner { name: function.name(), counts: self.counts(function)? });
                 }
             }
             if !inner.is_empty() {
                 let mut counts = self.zeros();
                 file.functions().try_for_each(|function| function.rows().add_to(&mut counts))?;
-                outers.push(Outer { name: file.name(), counts, inner });
+                outers.push(Outer { name: file.name(), counts: Counts::Own(counts), inner });
             }
         }
         Ok(self.sorted(outers))
     }
 
     /// Functions above the threshold, each with its files: `files`, which [`Model::by_file`] gave, the other way round.
-    pub(crate) fn by_function<'a>(&'a self, files: &[Outer<'a>]) -> anyhow::Result<Vec<Outer<'a>>> {
+    pub(crate) fn by_function<'a>(&'a self, files: &'a [Outer<'a>]) -> anyhow::Result<Vec<Outer<'a>>> {
         let mut outers: Vec<Outer<'_>> = Vec::new();
         let most = files.iter().map(|file| file.inner.len()).sum();
-        let mut index: HashMap<&[u8], usize> = HashMap::with_capacity(most);
+        let mut index: HashMap<&[u8], usize, NameKeys> = HashMap::with_capacity_and_hasher(most, NameKeys::default());
         for (file, function) in files.iter().flat_map(|file| file.inner.iter().map(move |inner| (file.name, inner))) {
-            let at = *index.entry(function.name).or_insert_with(|| {
-                outers.push(Outer { name: function.name, counts: self.zeros(), inner: Vec::new() });
-                outers.len() - 1
-            });
-            outers[at].inner.push(Inner { name: file, counts: function.counts.clone() });
+            // Most functions have a single file, which has their counts already.
+            let counts = function.counts.view();
+            let inner = Inner { name: file, counts: Counts::Seen(counts) };
+            match index.entry(function.name) {
+                Entry::Vacant(free) => {
+                    free.insert(outers.len());
+                    outers.push(Outer { name: function.name, counts: Counts::Seen(counts), inner: vec![inner] });
+                }
+                Entry::Occupied(known) => {
+                    let outer = &mut outers[*known.get()];
+                    outer.counts.add(counts)?;
+                    outer.inner.push(inner);
+                }
+            }
         }
         if !index.is_empty() {
             for function in self.profile.files().flat_map(|file| file.functions()) {
-                if let Some(at) = index.get(function.name()) {
-                    function.rows().add_to(&mut outers[*at].counts)?;
+                if !self.passes(function)?
+                    && let Some(at) = index.get(function.name())
+                {
+                    function.rows().add_to(outers[*at].counts.own())?;
                 }
             }
         }
         Ok(self.sorted(outers))
     }
 
-    /// The counts of a function if they reach the threshold. Most do not, so one event is looked at first.
-    fn passing(&self, function: FunctionEntry<'_>) -> anyhow::Result<Option<Counts>> {
-        if function.rows().sum(self.sort[0])?.abs() < self.least {
-            return Ok(None);
+    /// The counts of a function.
+    fn counts<'a>(&self, function: FunctionEntry<'a>) -> anyhow::Result<Counts<'a>> {
+        let rows = function.rows();
+        if let Some(counts) = rows.only() {
+            return Ok(Counts::Seen(View::Narrow(counts)));
         }
         let mut counts = self.zeros();
-        function.rows().add_to(&mut counts)?;
-        Ok(Some(counts))
+        rows.add_to(&mut counts)?;
+        Ok(Counts::Own(counts))
+    }
+
+    /// Whether the counts of a function reach the threshold.
+    fn passes(&self, function: FunctionEntry<'_>) -> anyhow::Result<bool> {
+        Ok(function.rows().sum(self.sort[0])?.abs() >= self.least)
     }
 
     /// Counts of each line of a file, over all its functions.
-    pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Counts>> {
+    pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Sums>> {
         let mut lines = BTreeMap::new();
         for entry in self.profile.files().filter(|entry| entry.name() == file) {
             for function in entry.functions() {
@@ -193,29 +213,29 @@ impl Model {
         bounds.iter().map(verdict).collect()
     }
 
-    pub(crate) fn zeros(&self) -> Counts {
+    pub(crate) fn zeros(&self) -> Sums {
         vec![0; self.profile.header.events.len()]
     }
 
     fn sorted<'a>(&self, mut outers: Vec<Outer<'a>>) -> Vec<Outer<'a>> {
-        outers.sort_unstable_by(|a, b| self.order((&a.counts, a.name), (&b.counts, b.name)));
+        outers.sort_unstable_by(|a, b| self.order((a.counts.view(), a.name), (b.counts.view(), b.name)));
         for outer in &mut outers {
-            outer.inner.sort_unstable_by(|a, b| self.order((&a.counts, a.name), (&b.counts, b.name)));
+            outer.inner.sort_unstable_by(|a, b| self.order((a.counts.view(), a.name), (b.counts.view(), b.name)));
         }
         outers
     }
 
     /// By the sizes of counts in the sort order, then by name, both descending. No two names are the same.
-    fn order(&self, a: (&[i128], &[u8]), b: (&[i128], &[u8])) -> Ordering {
-        let mut sizes = self.sort.iter().map(|event| b.0[*event].unsigned_abs().cmp(&a.0[*event].unsigned_abs()));
+    fn order(&self, a: (View<'_>, &[u8]), b: (View<'_>, &[u8])) -> Ordering {
+        let mut sizes = self.sort.iter().map(|event| b.0.of(*event).unsigned_abs().cmp(&a.0.of(*event).unsigned_abs()));
         sizes.find(|order| order.is_ne()).unwrap_or_else(|| b.1.cmp(a.1))
     }
 }
 
 /// Adds counts to a sum, event by event.
-pub(crate) fn add(sum: &mut [i128], counts: &[i128]) -> anyhow::Result<()> {
-    for (value, count) in sum.iter_mut().zip(counts) {
-        *value = cg_format::count::sum(*value, *count)?;
+pub(crate) fn add<'a>(sum: &mut [i128], counts: impl Into<View<'a>>) -> anyhow::Result<()> {
+    for (value, count) in sum.iter_mut().zip(counts.into().iter()) {
+        *value = cg_format::count::sum(*value, count)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::model::{Counts, Model, Outer, UNKNOWN, add};
+use crate::model::{Model, Outer, Sums, UNKNOWN, add};
 
 /// A file above the threshold, with what there is to print.
 pub(crate) struct Source {
@@ -19,7 +19,7 @@ pub(crate) struct Source {
     /// The files whose counts it carries; without renaming just itself.
     pub(crate) originals: Vec<Vec<u8>>,
     /// Counts by line; line 0 is "unknown".
-    pub(crate) lines: BTreeMap<u64, Counts>,
+    pub(crate) lines: BTreeMap<u64, Sums>,
     pub(crate) text: Text,
     /// Profiles that are older than all the originals.
     pub(crate) outdated: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) enum Text {
 /// Where the counts of the profile went, in the order of the report.
 pub(crate) struct Coverage {
     /// Sums, as in [`LABELS`].
-    pub(crate) sums: [Counts; 6],
+    pub(crate) sums: [Sums; 6],
 }
 
 /// What the sums of [`Coverage`] are. The blanks, also the one at the end, are those of the reference.
@@ -132,7 +132,7 @@ pub(crate) fn text_lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 /// Ranges of lines to print: every line with counts and `context` lines around it, joined where they overlap.
-pub(crate) fn ranges(lines: &BTreeMap<u64, Counts>, context: u64) -> Vec<(u64, u64)> {
+pub(crate) fn ranges(lines: &BTreeMap<u64, Sums>, context: u64) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for line in lines.keys().filter(|line| **line > 0) {
         let (low, high) = (line.saturating_sub(context).max(1), line.saturating_add(context));

@@ -138,11 +138,13 @@ fn table(out: &mut dyn Write, model: &Model, style: &Style, outers: &[Outer<'_>]
         add(&mut cumulative, &outer.counts)?;
         out.write_all(words.mark.as_bytes())?;
         columns.cumulative_row(out, &outer.counts, &cumulative)?;
-        let name = [name_color.as_bytes(), outer.name, reset.as_bytes()].concat();
+        let [before, behind] = [name_color, reset].map(str::as_bytes);
         match &outer.inner[..] {
-            [inner] if inner.counts == outer.counts => line(out, &[&name, b":", inner.name])?,
+            [inner] if inner.counts.view() == outer.counts.view() => {
+                line(out, &[before, outer.name, behind, b":", inner.name])?
+            }
             _ => {
-                line(out, &[&name, b":"])?;
+                line(out, &[before, outer.name, behind, b":"])?;
                 for inner in &outer.inner {
                     out.write_all(b"  ")?;
                     columns.row(out, &inner.counts)?;

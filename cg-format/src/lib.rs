@@ -35,6 +35,7 @@ pub mod cachegrind;
 pub mod callgrind;
 pub mod count;
 pub mod events;
+pub mod hash;
 pub mod show;
 mod text;
 

@@ -34,6 +34,9 @@ impl Places {
     }
 }
 
+/// So many numbers are taken at a time.
+const STEP: usize = 4;
+
 /// So many rows fit before [`Columns::settle`] must be called: 28 nines are 252.
 pub(super) const ROWS: u32 = 28;
 
@@ -65,9 +68,23 @@ impl Columns {
     /// Adds rows of plain numbers from `at` on, and gives the place behind them and how many they were.
     ///
     /// It stops at the end, at whatever is not [`plain`], and when [`Columns::settle`] must be called.
+    pub(super) fn add_plain_rows(&mut self, text: &[u8], at: usize, end: usize, marks: &Marks) -> (usize, u32) {
+        if self.sums.len() < STEP {
+            self.add_plain_rows_by::<1>(text, at, end, marks)
+        } else {
+            self.add_plain_rows_by::<STEP>(text, at, end, marks)
+        }
+    }
+
     // Not in line: the loop over numbers needs the registers.
     #[inline(never)]
-    pub(super) fn add_plain_rows(&mut self, text: &[u8], mut at: usize, end: usize, marks: &Marks) -> (usize, u32) {
+    fn add_plain_rows_by<const N: usize>(
+        &mut self,
+        text: &[u8],
+        mut at: usize,
+        end: usize,
+        marks: &Marks,
+    ) -> (usize, u32) {
         let mut ends = marks.from(at);
         let mut rows = 0;
         while self.rows + rows < ROWS && at < end {
@@ -75,7 +92,7 @@ impl Columns {
             let add = |sum: &mut Places, digits: Places| {
                 *sum = Places { high: sum.high + digits.high, low: sum.low + digits.low };
             };
-            let Some(next) = plain(&mut self.sums, text, at, &mut ends, add) else {
+            let Some(next) = plain::<N>(&mut self.sums, text, at, &mut ends, add) else {
                 self.take_back(text, at, marks);
                 break;
             };
@@ -90,8 +107,8 @@ impl Columns {
     #[inline(never)]
     fn take_back(&mut self, text: &[u8], at: usize, marks: &Marks) {
         let mut added = 0;
-        let _ = plain(&mut self.row, text, at, &mut marks.from(at), |_, _| added += 1);
-        let _ = plain(&mut self.sums[..added], text, at, &mut marks.from(at), |sum, digits| {
+        let _ = plain::<1>(&mut self.row, text, at, &mut marks.from(at), |_, _| added += 1);
+        let _ = plain::<1>(&mut self.sums[..added], text, at, &mut marks.from(at), |sum, digits| {
             *sum = Places { high: sum.high - digits.high, low: sum.low - digits.low };
         });
     }
@@ -152,8 +169,10 @@ impl Columns {
 /// Gives the counts of the row at `at` to `take`, each with its column, and then the place behind the row, if it is plain:
 /// all counts are there, none is negative or too long, and a single blank is before each. That it is not may turn out
 /// after some counts were taken.
+///
+/// `N` numbers are taken at a time, since a tenth of the instructions are the loop's otherwise; that changes nothing else.
 #[inline(always)]
-fn plain(
+fn plain<const N: usize>(
     columns: &mut [Places],
     text: &[u8],
     at: usize,
@@ -165,7 +184,7 @@ fn plain(
         return None;
     }
     let mut behind = text[end];
-    for column in columns {
+    let mut next = |column: &mut Places| {
         if behind != b' ' {
             return None;
         }
@@ -178,6 +197,15 @@ fn plain(
         let mask = MASKS[1..].get((end - before).wrapping_sub(2))?;
         let eight = |at: usize| window[at..].first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
         take(column, Places { high: eight(0) & mask.high, low: eight(8) & mask.low });
+        Some(())
+    };
+    let (steps, rest) = columns.as_chunks_mut::<N>();
+    for step in steps {
+        // No loop: as many as there are is what the compiler writes out.
+        step.iter_mut().try_for_each(&mut next)?;
+    }
+    for column in rest {
+        next(column)?;
     }
     (behind == b'\n').then_some(end + 1)
 }

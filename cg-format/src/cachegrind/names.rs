@@ -3,8 +3,10 @@
 //! There are millions of names, so none has memory of its own.
 
 use std::collections::HashMap;
-use std::collections::hash_map::{Entry, RandomState};
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+
+use crate::hash::NameKeys;
 
 /// The text of all names.
 #[derive(Clone, Debug)]
@@ -45,8 +47,7 @@ impl Names {
 /// Finds things by name. It keeps hashes only; names are asked for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    // Keyed afresh for each index, so that nobody can choose names that collide.
-    keys: RandomState,
+    keys: NameKeys,
     places: HashMap<u64, usize, BuildHasherDefault<Given>>,
 }
 

@@ -117,6 +117,12 @@ impl<'a> Rows<'a> {
         (0..self.len()).try_fold(0, |sum, row| crate::count::sum(sum, self.count(row, column)))
     }
 
+    /// The counts of the only row, if there is just one and none of them passes 64 bits.
+    #[must_use]
+    pub fn only(self) -> Option<&'a [i64]> {
+        (self.len() == 1).then(|| self.narrow(0)).flatten().map(|(_, counts)| counts)
+    }
+
     /// The line and its counts, if none of them passes 64 bits.
     pub(super) fn narrow(self, row: usize) -> Option<(u64, &'a [i64])> {
         let (line, counts) = self.cells.narrow(self.at(row), self.stride)?.split_first()?;
