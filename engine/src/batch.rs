@@ -56,9 +56,8 @@ pub(crate) struct Batch {
     least: u32,
     /// The likeliest of the blocks that were left for later: as a rule, both ways out of the last one that was found.
     left: Vec<u64>,
-    /// Code that is called and belongs to another standing: which flags are live there.
-    called: Vec<(u64, u8)>,
-    ahead: Vec<Insn>,
+    /// Code that is not translated here: which flags are live there.
+    ahead: Vec<(u64, u8)>,
 }
 
 impl Default for Batch {
@@ -70,7 +69,6 @@ impl Default for Batch {
             index: Index::default(),
             least: LEAST,
             left: Vec::new(),
-            called: Vec::new(),
             ahead: Vec::new(),
         }
     }
@@ -175,7 +173,7 @@ impl Batch {
         self.index.clear();
         let expected = self.left.contains(&pc);
         self.left.clear();
-        self.called.clear();
+        self.ahead.clear();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
         let mut candidate = |pc, likely, return_site| {
@@ -260,26 +258,40 @@ impl Batch {
                 self.look_at(last.target(), masked, reader);
             }
         }
+        if !known.calls_stay() {
+            self.look_ahead(masked, reader, known);
+        }
         self.settle_flags(known);
     }
 
-    /// Takes note of the flags that are live at `pc`, which is called, as far as its first instructions tell.
-    fn look_at(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>) {
-        if self.called.iter().any(|(at, _)| *at == pc) {
-            return;
+    /// Where calls are followed, the ends of blocks are counted, and there flags are dead only if they are at the target.
+    fn look_ahead(&mut self, masked: bool, reader: &mut CodeReader<'_>, known: &impl Known) {
+        for i in 0..self.blocks.len() {
+            let b = self.blocks[i];
+            for k in b.first..b.first + b.n {
+                let insn = self.insns[k];
+                let is_last = k + 1 == b.first + b.n;
+                let next = (is_last && insn.class.goes_on()).then(|| insn.next());
+                let target = matches!(insn.class, Class::Jcc | Class::Loop | Class::Jmp).then(|| insn.target());
+                for pc in next.into_iter().chain(target) {
+                    if self.find(pc).is_none() && known.live_in(pc).is_none() && known.may_look_ahead(pc) {
+                        self.look_at(pc, masked, reader);
+                    }
+                }
+            }
         }
-        self.ahead.clear();
-        decode::decode_block(reader, pc, masked, 0, |at| at >= pc + 64, &mut self.ahead);
-        let mut live = STATUS;
-        for insn in self.ahead.iter().rev() {
-            live = live & !insn.kills | insn.reads;
-        }
-        self.called.push((pc, live));
     }
 
-    /// The flags that are live where a call leads that this batch has seen.
-    pub(crate) fn live_at_call(&self, pc: u64) -> u8 {
-        self.called.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
+    /// Takes note of the flags that are live at `pc`, as far as its first instructions tell.
+    fn look_at(&mut self, pc: u64, masked: bool, reader: &mut CodeReader<'_>) {
+        if !self.ahead.iter().any(|(at, _)| *at == pc) {
+            self.ahead.push((pc, decode::flags_live_at(reader, pc, masked)));
+        }
+    }
+
+    /// The flags that are live at an address that is not translated here, as far as it has been looked at.
+    pub(crate) fn live_ahead(&self, pc: u64) -> u8 {
+        self.ahead.iter().find(|(at, _)| *at == pc).map_or(STATUS, |(_, live)| *live)
     }
 
     /// The block that `at` lies in.
@@ -333,14 +345,14 @@ impl Batch {
     fn live_in(&self, pc: u64, known: &impl Known) -> u8 {
         match self.find(pc) {
             Some(i) => self.insns[self.blocks[i].first].live,
-            None => known.live_in(pc).unwrap_or(STATUS),
+            None => known.live_in(pc).unwrap_or_else(|| self.live_ahead(pc)),
         }
     }
 
     fn live_out(&self, b: &Found, known: &impl Known) -> u8 {
         let last = self.insns[b.first + b.n - 1];
         match last.class {
-            Class::Call if !known.calls_stay() => self.live_at_call(last.target()),
+            Class::Call if !known.calls_stay() => self.live_ahead(last.target()),
             Class::Jmp | Class::Call => self.live_in(last.target(), known),
             Class::Jcc | Class::Loop => self.live_in(last.target(), known) | self.live_in(last.next(), known),
             c if !c.ends_block() => self.live_in(last.next(), known),

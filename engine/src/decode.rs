@@ -420,3 +420,24 @@ pub(crate) fn decode_block(
     }
     out.len() - first
 }
+
+/// The flags that may be read at `pc` before they are overwritten, as far as a few instructions tell.
+pub(crate) fn flags_live_at(reader: &mut CodeReader<'_>, pc: u64, masked: bool) -> u8 {
+    const FEW: usize = 8;
+    let bytes = reader.at(pc);
+    let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX);
+    let (mut live, mut open) = (0, STATUS);
+    for _ in 0..FEW {
+        let here = &bytes[decoder.position()..];
+        if here.len() < MAX_INSN_LEN {
+            break;
+        }
+        let insn = decode(&mut decoder, here, masked);
+        live |= insn.reads & open;
+        open &= !insn.kills;
+        if open == 0 || insn.class.ends_block() {
+            break;
+        }
+    }
+    live | open
+}

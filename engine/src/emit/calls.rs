@@ -151,7 +151,7 @@ impl Emitter<'_> {
     }
 
     /// A register whose value is not needed at `pc`.
-    fn dead_at(&mut self, pc: u64) -> Option<Gpr> {
+    pub(super) fn dead_at(&mut self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten()?;
         self.dead_register(batch.insns_of(&batch.blocks[block]))

@@ -26,7 +26,10 @@ impl Emitter<'_> {
         }
         match self.batch.find(pc) {
             Some(i) => self.batch.insns[self.batch.blocks[i].first].live,
-            None => self.trans.lookup(pc, self.standing).map_or(STATUS, |id| self.trans.block(id).live_in),
+            None => match self.trans.lookup(pc, self.standing) {
+                Some(id) => self.trans.block(id).live_in,
+                None => self.batch.live_ahead(pc),
+            },
         }
     }
 
@@ -170,7 +173,8 @@ impl Emitter<'_> {
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
         let live = self.live_at(target);
-        self.count_exit(site, instructions, live, None);
+        let free = self.dead_at(target);
+        self.count_exit(site, instructions, live, free);
         if transfer {
             self.leave_by(site);
         } else {
