@@ -1,8 +1,10 @@
 //! The ordinary, fast: blocks, calls that a site has made before in the same context, and returns from them, read straight
 //! from the words of a trace. It does exactly what the events of [`Calls`] do, and stops at whatever is not ordinary, without
-//! having changed anything for it: that is for those events, which remember the routes that calls take here.
+//! having changed anything for it: that is for those events, which remember the routes that calls take here. Misses of a
+//! simulation may stand among the records (see [`super::wide`]): they are costs of the running node.
 //!
-//! Invariant: nothing is remembered from one word to the next that is not written back before it returns.
+//! Invariants: nothing is remembered from one word to the next that is not written back before it returns; a reading is
+//! complete whenever a frame is pushed or popped.
 
 use super::*;
 
@@ -49,48 +51,127 @@ pub(super) fn long(low: u32, high: u32) -> u64 {
 /// Words that are looked at together: the longest ordinary record, twice.
 const AHEAD: usize = 10;
 
+/// What the loop does with costs: there may be one, or several.
+pub(super) trait Costs {
+    /// How many there are.
+    const COSTS: usize;
+    /// After so many executions, twice at most, [`Costs::settle`] must be called.
+    const RUN: usize;
+    /// A cell was executed that costs this.
+    fn add(&mut self, cost: u32);
+    /// Makes the reading complete; nobody but the other functions here looks at it before.
+    fn settle(&mut self);
+    /// The frame `depth` is entered now. `entered` has the readings at entry of all frames.
+    fn enter(&self, entered: &mut [u64], depth: usize);
+    /// It is left: adds what it has cost to those of its arc, the first of whose counts is that of its calls.
+    fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]);
+    /// A cell was executed that costs this, but what is skipped counts for others, who have these costs.
+    fn skip(&mut self, cost: u32, others: &mut [u64]);
+    /// A record that is not ordinary, and all words from there on: the cell that it is a cost of, and its words; nothing if
+    /// somebody else has to deal with it.
+    fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)>;
+}
+
+/// The only cost.
+struct One {
+    reading: u64,
+}
+
+impl Costs for One {
+    const COSTS: usize = 1;
+    const RUN: usize = usize::MAX;
+
+    #[inline(always)]
+    fn add(&mut self, cost: u32) {
+        self.reading += u64::from(cost);
+    }
+
+    #[inline(always)]
+    fn settle(&mut self) {}
+
+    #[inline(always)]
+    fn enter(&self, entered: &mut [u64], depth: usize) {
+        entered[depth] = self.reading;
+    }
+
+    #[inline(always)]
+    fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]) {
+        if let [_, cost] = arc {
+            *cost += self.reading.wrapping_sub(entered[depth]);
+        }
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, cost: u32, others: &mut [u64]) {
+        self.add(cost);
+        others[0] += u64::from(cost);
+    }
+
+    #[inline(always)]
+    fn other(&mut self, _: u32, _: &[u32]) -> Option<(u32, usize)> {
+        None
+    }
+}
+
 impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
     /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole
     /// records. `steps` may only ever grow.
     pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
+        let now = std::slice::from_mut(now);
+        let mut costs = One { reading: self.meter.read(now, 0) };
+        let done = self.express_by(&mut costs, steps, words, executed);
+        if done > 0 {
+            self.meter.totals_of(&[costs.reading], now);
+        }
+        done
+    }
+
+    /// The same, with whatever costs there are, which begin with the meter's reading.
+    pub(super) fn express_by<C: Costs>(
+        &mut self,
+        costs: &mut C,
+        steps: &[Step],
+        words: &[u32],
+        executed: &mut u64,
+    ) -> usize {
         if self.lanes.ways.len() < steps.len() {
             self.lanes.grow(steps);
         }
+        let ordinary = self.config.costs == C::COSTS
+            && self.begun
+            && self.counting
+            && self.meter.collecting()
+            && self.outer.is_empty()
+            && self.requests.is_empty()
+            && self.bottom == 0;
         let mut rest = words;
         // One round, unless the stack has to grow.
-        while self.express_on(&mut rest, now, executed) {}
+        while ordinary && self.express_on(costs, &mut rest, executed) {}
         words.len() - rest.len()
     }
 
     /// Says whether it might go on if it began again.
-    fn express_on(&mut self, words: &mut &[u32], now: &mut u64, executed: &mut u64) -> bool {
-        let ordinary = self.config.costs == 1
-            && self.begun
-            && self.counting
-            && self.outer.is_empty()
-            && self.requests.is_empty()
-            && self.bottom == 0;
+    fn express_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32], executed: &mut u64) -> bool {
         let jumps = self.config.collect_jumps;
-        let Some(ahead) = self.meter.ahead_of_one().filter(|_| ordinary) else { return false };
         let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
         let (frames, entered, mut depth) = stack.all_of();
         let (mut path, mut node) = (self.path, self.node);
-        // What the meter reads.
-        let mut reading = now.wrapping_sub(ahead);
         // The stack pointer of the top frame: whatever is above it has left that.
         let mut top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
         let mut rest = *words;
         let mut blocks = 0u64;
+        // Executions since costs were settled.
+        let mut unsettled = 0;
         let mut full = false;
         loop {
             // Blocks first: most records are.
             let parity = (node & 1) as usize;
             let here = &mut lanes.lanes[parity][..];
-            let run = rest.iter().take_while(|&&number| match here.get_mut(number as usize) {
+            let run = rest.iter().take(C::RUN).take_while(|&&number| match here.get_mut(number as usize) {
                 Some(lane) if lane.is(StepKind::Block, node) => {
                     lane.count += 1;
-                    reading += u64::from(lane.cost);
+                    costs.add(lane.cost);
                     true
                 }
                 _ => false,
@@ -98,26 +179,31 @@ impl Calls {
             let run = run.count();
             blocks += run as u64;
             rest = &rest[run..];
+            unsettled += run;
+            if unsettled >= C::RUN {
+                costs.settle();
+                unsettled = 0;
+            }
             let Some(ahead) = rest.first_chunk::<AHEAD>() else { break };
             let number = ahead[0] as usize;
             let Some(lane) = here.get_mut(number) else { break };
-            let cost = u64::from(lane.cost);
+            let cost = lane.cost;
             let sp = long(ahead[1], ahead[2]);
+            // Of what follows, at most one execution.
+            unsettled += 1;
             if lane.is(StepKind::Return, node) {
                 // Of an ordinary call alone, as a rule.
                 if let Some([.., below, frame]) = frames.get(..depth)
                     && frame.way == Leave::Plain
                     && frame.sp < sp
                     && below.sp >= sp
-                    && let Some(sums) = book.arcs.counts.get_mut(frame.arc as usize * 2..)
-                    && let Some(sum) = sums.get_mut(1)
                     && let Some(function) = functions.get_mut(frame.function as usize)
-                    && let Some(entered) = entered.get(depth - 1)
                 {
                     lane.count += 1;
-                    reading += cost;
+                    costs.add(cost);
+                    costs.settle();
                     (path, node) = (frame.path, frame.node);
-                    *sum += reading.wrapping_sub(*entered);
+                    costs.leave(entered, depth - 1, book.arcs.counts(frame.arc));
                     function.active = function.active.wrapping_sub(1);
                     (depth, top) = (depth - 1, below.sp);
                 } else {
@@ -126,18 +212,20 @@ impl Calls {
                         break;
                     }
                     lane.count += 1;
-                    reading += cost;
+                    costs.add(cost);
+                    costs.settle();
                     while top < sp {
                         let frame = &frames[depth - 1];
                         depth -= 1;
                         (path, node) = (frame.path, frame.node);
-                        book.arcs.counts[frame.arc as usize * 2 + 1] += reading.wrapping_sub(entered[depth]);
+                        costs.leave(entered, depth, book.arcs.counts(frame.arc));
                         let active = &mut functions[frame.function as usize].active;
                         *active = active.saturating_sub(1);
                         depth -= usize::from(frame.way == Leave::Through);
                         top = depth.checked_sub(1).map_or(u64::MAX, |i| frames[i].sp);
                     }
                 }
+                unsettled = 0;
                 rest = &rest[5..];
                 blocks += 1;
                 continue;
@@ -145,7 +233,10 @@ impl Calls {
             let Some(ways) = lanes.ways.get_mut(number) else { break };
             if !lane.is_of(node) {
                 if ways.kind == StepKind::Other {
-                    break;
+                    let Some((cell, length)) = costs.other(ahead[0], rest) else { break };
+                    book.execute(node, cell);
+                    rest = &rest[length..];
+                    continue;
                 }
                 book.adopt(lanes, number, node);
                 continue;
@@ -161,14 +252,14 @@ impl Calls {
                 && let Some(known) = functions.get_mut(route.function as usize)
                 && route.level(known.active + 1) == route.last
                 && let Some((to_node, arc)) = route.leads_to(route.last)
-                && let Some(calls) = book.arcs.counts.get_mut(arc as usize * 2)
                 && let Some(frame) = frames.get_mut(depth)
-                && let Some(entered) = entered.get_mut(depth)
             {
                 lane.count += 1;
-                reading += cost;
+                costs.add(cost);
+                costs.settle();
+                unsettled = 0;
                 known.active += 1;
-                *calls += 1;
+                book.arcs.counts(arc)[0] += 1;
                 frame.sp = sp;
                 frame.returns_to = route.returns_to;
                 frame.arc = arc;
@@ -177,7 +268,7 @@ impl Calls {
                 frame.node = node;
                 frame.skip = NONE;
                 frame.way = Leave::Plain;
-                *entered = reading;
+                costs.enter(entered, depth);
                 depth += 1;
                 (path, node, top) = (route.to_path, to_node, sp);
                 rest = &rest[3..];
@@ -195,7 +286,7 @@ impl Calls {
                 }
                 if quiet.knows(ways.site, target) {
                     lane.count += 1;
-                    reading += cost;
+                    costs.add(cost);
                     rest = &rest[length..];
                     blocks += 1;
                     continue;
@@ -232,7 +323,7 @@ impl Calls {
                 else {
                     break;
                 };
-                let added = u64::from(here[next].cost);
+                let added = here[next].cost;
                 let key = RouteKey {
                     kind: RouteKind::Through,
                     site: site.0,
@@ -248,17 +339,19 @@ impl Calls {
                     break;
                 }
                 here[number].count += 1;
-                reading += cost;
+                costs.add(cost);
+                costs.settle();
                 let (arc_of_stub, way) = (NONE, Leave::Other);
                 frames[depth] = Frame { sp, returns_to, arc: arc_of_stub, function: NONE, path, node, skip: NONE, way };
-                entered[depth] = reading;
-                reading += added;
+                costs.enter(entered, depth);
+                costs.skip(added, book.skips.counts(row));
+                costs.settle();
+                unsettled = 0;
                 let (function, way) = (route.function, Leave::Through);
                 frames[depth + 1] = Frame { sp, returns_to: 0, arc, function, path, node, skip: row, way };
-                entered[depth + 1] = reading;
+                costs.enter(entered, depth + 1);
                 depth += 2;
-                book.skips.counts[row as usize] += added;
-                book.arcs.counts[arc as usize * 2] += 1;
+                book.arcs.counts(arc)[0] += 1;
                 functions[function as usize].active = active;
                 (path, node, top) = (route.to_path, to_node, sp);
                 rest = &rest[length + 5..];
@@ -275,9 +368,11 @@ impl Calls {
             }
             let Some((to_node, arc)) = route.leads_to(level) else { break };
             lane.count += 1;
-            reading += cost;
+            costs.add(cost);
+            costs.settle();
+            unsettled = 0;
             functions[function as usize].active = active;
-            book.arcs.counts[arc as usize * 2] += 1;
+            book.arcs.counts(arc)[0] += 1;
             let frame = &mut frames[depth];
             frame.sp = sp;
             frame.returns_to = route.returns_to;
@@ -287,14 +382,15 @@ impl Calls {
             frame.node = node;
             frame.skip = NONE;
             frame.way = Leave::Plain;
-            entered[depth] = reading;
+            costs.enter(entered, depth);
             depth += 1;
             (path, node, top) = (route.to_path, to_node, sp);
             rest = &rest[length..];
             blocks += 1;
         }
+        costs.settle();
         stack.set_depth(depth);
-        (self.path, self.node, *now) = (path, node, reading.wrapping_add(ahead));
+        (self.path, self.node) = (path, node);
         *executed += blocks;
         *words = rest;
         full
