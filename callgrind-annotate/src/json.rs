@@ -4,7 +4,7 @@ use cg_cli::json::Json;
 
 use crate::cost::Cost;
 use crate::model::{Entry, Link, Model};
-use crate::source::{Source, Sources, text_lines};
+use crate::source::{Source, Sources};
 use crate::text::Style;
 
 /// The version of the schema.
@@ -143,7 +143,7 @@ fn annotated(json: &mut Json, model: &Model, source: &Source<'_>) {
     json.name("found", &source.title);
     json.key("newer");
     json.boolean(source.newer);
-    let text: Vec<&[u8]> = text_lines(&source.text).map(|(_, line)| line).collect();
+    let text: Vec<&[u8]> = cg_cli::source_text::lines(&source.text).map(|(_, line)| line).collect();
     json.key("lines");
     json.begin_array();
     for (number, line) in source.lines {

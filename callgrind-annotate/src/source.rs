@@ -1,17 +1,15 @@
 //! Source files: which are shown, where they are, and which of their lines.
 //!
-//! Only regular files are read: a profile may name anything, a device or a pipe too. They are looked for as they are
-//! named, then in the folders of `--include`.
+//! They are looked for as they are named, then in the folders of `--include`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use anyhow::{Context, bail};
+use cg_cli::source_text;
 
 use crate::model::{Model, SourceLine, UNKNOWN};
 
@@ -49,7 +47,7 @@ pub(crate) fn find<'a>(
         let found = folders.iter().map(Some).rev().chain([None]).rev().find_map(|folder| {
             let path = Path::new(OsStr::from_bytes(name));
             let path = folder.map_or_else(|| path.to_owned(), |folder| folder.join(path));
-            read_source(&path).ok().map(|found| (found, folder))
+            source_text::read(&path).ok().map(|found| (found, folder))
         });
         found.map(|((text, time), folder)| {
             let title = match folder {
@@ -98,36 +96,4 @@ pub(crate) fn check_folders(folders: &[PathBuf]) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn read_source(path: &Path) -> io::Result<(Vec<u8>, SystemTime)> {
-    // Looked at before it is opened: opening a pipe would wait.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    let mut file = File::open(path)?;
-    let time = file.metadata()?.modified()?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok((text, time))
-}
-
-/// The lines of a text, from 1, without their ends.
-pub(crate) fn text_lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let lines = (!text.is_empty()).then(|| body.split(|byte| *byte == b'\n')).into_iter().flatten();
-    (1..).zip(lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line)))
-}
-
-/// Ranges of lines to print: every line with counts and `context` lines around it, joined where they overlap.
-pub(crate) fn ranges(lines: &BTreeMap<u32, SourceLine>, context: u64) -> Vec<(u64, u64)> {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for line in lines.keys().filter(|line| **line > 0).map(|line| u64::from(*line)) {
-        let (low, high) = (line.saturating_sub(context).max(1), line.saturating_add(context));
-        match ranges.last_mut() {
-            Some((_, last)) if low <= *last => *last = high,
-            _ => ranges.push((low, high)),
-        }
-    }
-    ranges
 }

@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use cg_cli::color::Palette;
+use cg_cli::source_text;
 use cg_format::show::commas;
 
 use crate::columns::Columns;
 use crate::cost::Cost;
 use crate::model::{Entry, Link, Model};
 use crate::options::Tree;
-use crate::source::{Source, Sources, ranges, text_lines};
+use crate::source::{Source, Sources};
 
 /// What the options say about the look of the report.
 pub(crate) struct Style {
@@ -265,9 +266,9 @@ fn chunks(
 ) -> anyhow::Result<u64> {
     let Palette { faint, reset, .. } = style.palette;
     let mark = |out: &mut dyn Write, number| writeln!(out, "{faint}-- line {number} {:->40}{reset}", "");
-    let mut lines = text_lines(&source.text);
+    let mut lines = source_text::lines(&source.text);
     let mut last = 0;
-    for (low, high) in ranges(source.lines, style.context) {
+    for (low, high) in source_text::ranges(source.lines.keys().map(|line| u64::from(*line)), style.context) {
         if low != 1 {
             mark(out, low)?;
         }

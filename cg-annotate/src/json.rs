@@ -137,7 +137,7 @@ fn annotation(json: &mut Json, model: &Model, files: &[Outer<'_>]) -> anyhow::Re
         source.outdated.iter().for_each(|input| json.string(input.as_bytes()));
         json.end_array();
         let text: Vec<&[u8]> = match &source.text {
-            Text::Known(text) => crate::source::text_lines(text).map(|(_, line)| line).collect(),
+            Text::Known(text) => cg_cli::source_text::lines(text).map(|(_, line)| line).collect(),
             Text::Unreadable | Text::NotIdentical => Vec::new(),
         };
         json.key("lines");

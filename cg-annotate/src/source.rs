@@ -1,15 +1,16 @@
 //! Source files beside their counts: which can be shown, and what each line of them costs.
 //!
-//! A file is shown only if all files that its counts came from can be read and are the same. Only regular files are
-//! read: a profile may name anything, a device or a pipe too.
+//! A file is shown only if all files that its counts came from can be read and are the same.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
+
+use cg_cli::source_text;
 
 use crate::model::{Model, Outer, Sums, UNKNOWN, add};
 
@@ -89,7 +90,8 @@ impl Source {
     pub(crate) fn open(model: &Model, name: &[u8]) -> anyhow::Result<Self> {
         let originals = model.originals_of(name);
         let lines = model.lines(name)?;
-        let read: io::Result<Vec<(Vec<u8>, SystemTime)>> = originals.iter().map(|name| read_source(name)).collect();
+        let read: io::Result<Vec<(Vec<u8>, SystemTime)>> =
+            originals.iter().map(|name| source_text::read(Path::new(OsStr::from_bytes(name)))).collect();
         let (text, oldest) = match read {
             Err(_) => (Text::Unreadable, None),
             Ok(texts) if texts.windows(2).any(|pair| pair[0].0 != pair[1].0) => (Text::NotIdentical, None),
@@ -108,62 +110,5 @@ impl Source {
             }
         }
         Ok(Self { name: name.to_vec(), originals, lines, text, outdated })
-    }
-}
-
-fn read_source(name: &[u8]) -> io::Result<(Vec<u8>, SystemTime)> {
-    let path = Path::new(OsStr::from_bytes(name));
-    // Looked at before it is opened: opening a pipe would wait.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    let mut file = File::open(path)?;
-    let time = file.metadata()?.modified()?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok((text, time))
-}
-
-/// The lines of a text, from 1, without their ends.
-pub(crate) fn text_lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let lines = (!text.is_empty()).then(|| body.split(|byte| *byte == b'\n')).into_iter().flatten();
-    (1..).zip(lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line)))
-}
-
-/// Ranges of lines to print: every line with counts and `context` lines around it, joined where they overlap.
-pub(crate) fn ranges(lines: &BTreeMap<u64, Sums>, context: u64) -> Vec<(u64, u64)> {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for line in lines.keys().filter(|line| **line > 0) {
-        let (low, high) = (line.saturating_sub(context).max(1), line.saturating_add(context));
-        match ranges.last_mut() {
-            Some((_, last)) if low <= *last => *last = high,
-            _ => ranges.push((low, high)),
-        }
-    }
-    ranges
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_end_where_they_end() {
-        let lines = |text: &[u8]| text_lines(text).map(|(_, line)| line.to_vec()).collect::<Vec<_>>();
-        assert!(lines(b"").is_empty());
-        assert_eq!(lines(b"\n"), [b""]);
-        assert_eq!(lines(b"a\r\nb"), [b"a", b"b"]);
-        assert_eq!(lines(b"a\n\n"), [&b"a"[..], b""]);
-    }
-
-    #[test]
-    fn ranges_are_joined_when_they_share_a_line() {
-        let lines = |numbers: &[u64]| numbers.iter().map(|line| (*line, Vec::new())).collect();
-        assert_eq!(ranges(&lines(&[0, 3, 10]), 2), [(1, 5), (8, 12)]);
-        assert_eq!(ranges(&lines(&[3, 7]), 2), [(1, 9)]);
-        assert_eq!(ranges(&lines(&[3, 8]), 2), [(1, 5), (6, 10)]);
-        assert_eq!(ranges(&lines(&[4, 5]), 0), [(4, 4), (5, 5)]);
-        assert_eq!(ranges(&lines(&[u64::MAX]), 8), [(u64::MAX - 8, u64::MAX)]);
     }
 }

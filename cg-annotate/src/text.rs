@@ -5,10 +5,11 @@
 use std::io::{self, Write};
 
 use cg_cli::color::Palette;
+use cg_cli::source_text;
 
 use crate::columns::Columns;
 use crate::model::{Model, Outer, Verdict, add};
-use crate::source::{Coverage, LABELS, Source, Text, plan, ranges, text_lines};
+use crate::source::{Coverage, LABELS, Source, Text, plan};
 
 /// What the options say about the look of the report.
 pub(crate) struct Style {
@@ -227,9 +228,9 @@ fn chunks(
 ) -> io::Result<u64> {
     let Palette { faint, reset, .. } = style.palette;
     let mark = |out: &mut dyn Write, number| writeln!(out, "{faint}-- line {number} {:->40}{reset}", "");
-    let mut lines = text_lines(text);
+    let mut lines = source_text::lines(text);
     let mut last = 0;
-    for (low, high) in ranges(&source.lines, style.context) {
+    for (low, high) in source_text::ranges(source.lines.keys().copied(), style.context) {
         while last < low - 1 {
             let Some((number, _)) = lines.next() else { return Ok(last) };
             last = number;

@@ -13,4 +13,5 @@ pub mod manual;
 pub mod options;
 pub mod progress;
 pub mod rename;
+pub mod source_text;
 pub mod substitute;

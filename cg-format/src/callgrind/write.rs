@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use super::model::{Body, Call, Entry, Header, Jump, JumpKind, Part, Place, Positions, Site};
 use super::names::{FileId, FunctionId, Names};
+use crate::text::out::Lines;
 
 /// How a profile is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Writer {
     /// # Errors
     /// Whatever `out` answers; so do the methods below.
     pub fn header(&mut self, out: &mut dyn Write, header: &Header) -> io::Result<()> {
-        let mut text = Text::new(out);
+        let mut text = Lines::new(out);
         text.line(b"# callgrind format\nversion: 1", b"")?;
         if !header.creator.is_empty() {
             text.line(b"creator: ", &header.creator)?;
@@ -81,7 +82,7 @@ impl Writer {
             text.bytes(b"pid: ").decimal(pid).end()?;
         }
         text.line(b"cmd: ", &header.cmd)?;
-        text.flush()
+        text.finish()
     }
 
     /// Writes a part. `desc` are the lines of [`Header::desc`], which stand within the first part only.
@@ -93,7 +94,7 @@ impl Writer {
             numbers.part += 1;
         }
         let total = part.total();
-        let mut text = Text::new(out);
+        let mut text = Lines::new(out);
         let header = &part.header;
         if let Some(number) = header.number {
             text.bytes(b"part: ").decimal(number).end()?;
@@ -140,7 +141,7 @@ impl Writer {
         }
         let mut text = body.text;
         text.bytes(b"totals:").sums(&total).end()?;
-        text.flush()
+        text.finish()
     }
 
     /// Writes a whole profile to one file.
@@ -169,7 +170,7 @@ struct Pending<'a> {
 struct BodyWriter<'a, 'o> {
     writer: &'a mut Writer,
     names: &'a Names,
-    text: Text<'o>,
+    text: Lines<'o>,
     positions: Positions,
     width: usize,
     /// The object and the file that a reader knows to be the current ones.
@@ -406,36 +407,8 @@ fn too_large() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, crate::count::TooLarge)
 }
 
-/// Gathers output in large pieces.
-struct Text<'o> {
-    out: &'o mut dyn Write,
-    buffer: Vec<u8>,
-}
-
-const PIECE: usize = 1 << 16;
-
-impl<'o> Text<'o> {
-    fn new(out: &'o mut dyn Write) -> Self {
-        Self { out, buffer: Vec::with_capacity(PIECE + 4096) }
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.buffer.extend_from_slice(bytes);
-        self
-    }
-
-    /// A name; what would end the line is escaped.
-    fn name(&mut self, name: &[u8]) -> &mut Self {
-        for (i, byte) in name.iter().enumerate() {
-            match byte {
-                b'\n' => self.buffer.extend_from_slice(b"\\n"),
-                b'\r' if i + 1 == name.len() => self.buffer.extend_from_slice(b"\\r"),
-                _ => self.buffer.push(*byte),
-            }
-        }
-        self
-    }
-
+/// What only this format has.
+impl Lines<'_> {
     /// A name with its number, or one of them, and the end of the line.
     fn named(&mut self, name: &[u8], (number, fresh): (u32, bool), compress: bool) -> io::Result<()> {
         // A name that looks like a number must not be taken for one.
@@ -450,37 +423,11 @@ impl<'o> Text<'o> {
         self.end()
     }
 
-    fn line(&mut self, key: &[u8], text: &[u8]) -> io::Result<()> {
-        self.bytes(key).name(text).end()
-    }
-
-    fn decimal(&mut self, value: u64) -> &mut Self {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        let mut rest = value;
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.bytes(&digits[at..])
-    }
-
-    fn signed(&mut self, value: i64) -> &mut Self {
-        if value < 0 {
-            self.buffer.push(b'-');
-        }
-        self.decimal(value.unsigned_abs())
-    }
-
     fn hexadecimal(&mut self, value: u64) -> &mut Self {
         let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
         self.bytes(b"0x");
         for i in (0..digits).rev() {
-            self.buffer.push(b"0123456789abcdef"[(value >> (4 * i)) as usize & 15]);
+            self.byte(b"0123456789abcdef"[(value >> (4 * i)) as usize & 15]);
         }
         self
     }
@@ -501,22 +448,9 @@ impl<'o> Text<'o> {
 
     fn sums(&mut self, sums: &[i128]) -> &mut Self {
         for sum in sums {
-            self.bytes(format!(" {sum}").as_bytes());
+            self.byte(b' ').wide(*sum);
         }
         self
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        self.buffer.push(b'\n');
-        if self.buffer.len() >= PIECE {
-            self.out.write_all(&self.buffer)?;
-            self.buffer.clear();
-        }
-        Ok(())
-    }
-
-    fn flush(mut self) -> io::Result<()> {
-        self.out.write_all(&std::mem::take(&mut self.buffer))
     }
 }
 
@@ -533,14 +467,14 @@ mod tests {
     #[test]
     fn places_are_relative_only_where_that_is_short() {
         let mut out = Vec::new();
-        let mut text = Text::new(&mut out);
+        let mut text = Lines::new(&mut out);
         for (last, value) in [(0, 5), (5, 5), (5, 104), (5, 105), (200, 101), (200, 100), (1, 0), (0, 0)] {
             if !text.relative(last, value) {
                 text.hexadecimal(value);
             }
             text.bytes(b" ");
         }
-        text.flush().unwrap();
+        text.finish().unwrap();
         assert_eq!(out, b"0x5 * +99 0x69 -99 0x64 -1 0x0 ");
     }
 

@@ -1,11 +1,12 @@
 //! What the readers of both formats share: whole lines out of an input, words and numbers out of a line, and errors that
-//! name the line.
+//! name the line; and the writers: lines on their way out.
 //!
 //! Nothing here knows a format, and nothing panics on input. Blanks are what the reference's language takes for blanks.
 
 pub(crate) mod digits;
 pub(crate) mod ends;
 pub(crate) mod lines;
+pub(crate) mod out;
 
 use std::error::Error;
 use std::fmt;
