@@ -416,7 +416,6 @@ impl Space {
         let chunk = self.chunk_for(pc)?;
         let mut batch = std::mem::take(&mut self.batch);
         let settings = self.trace.settings;
-        let simulated = settings.fetches.is_some() || settings.data() || settings.branches;
         let ranges = &self.ranges;
         let boundaries = &self.boundaries;
         let crosses = |from: u64, to: u64| {
@@ -436,7 +435,7 @@ impl Space {
             trans: &self.trans,
             ranges: &self.ranges,
             boundaries: &self.boundaries,
-            through: if settings.calls.is_some() && !simulated { THROUGH } else { 0 },
+            through: if settings.calls.is_some() && settings.every.is_none() { THROUGH } else { 0 },
             last: Cell::default(),
         };
         let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();

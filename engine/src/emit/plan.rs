@@ -158,6 +158,11 @@ fn stack_moved(insn: &Insn) -> Option<i64> {
     }
 }
 
+/// Whether instruction `i` is a branch that the block goes on behind: where it is taken, nothing of what follows happens.
+fn goes_on_behind(insns: &[Insn], i: usize) -> bool {
+    insns[i].class == Class::Jcc && i + 1 < insns.len()
+}
+
 /// Whether accesses depend on more than addresses.
 pub(super) fn is_special(list: &[Access]) -> bool {
     list.iter().any(|a| {
@@ -202,6 +207,12 @@ impl Plan {
                 line = last;
             }
             let Some(cache) = settings.accesses else { continue };
+            if goes_on_behind(insns, i) {
+                // What follows may not be executed.
+                open = None;
+                quiet = i + 1;
+                continue;
+            }
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) || list.iter().any(|a| a.when == When::Iteration) {
@@ -265,7 +276,8 @@ impl Plan {
         for (i, r) in self.registers.iter_mut().enumerate().rev() {
             // `used` has those that are only overwritten, too.
             let reads = r.used & !(overwritten[i] & r.dead);
-            let followed = matches!(insns[i].class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call);
+            let followed = matches!(insns[i].class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call)
+                && !goes_on_behind(insns, i);
             dead = if followed { (dead | r.dead) & !reads } else { 0 };
             r.dead = dead;
         }

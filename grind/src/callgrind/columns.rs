@@ -23,8 +23,8 @@ pub enum Missed {
     Indirect,
 }
 
-/// Lengths of rows that the fast loop is made for.
-pub const STRIDES: [usize; 3] = [8, 16, 24];
+/// Lengths of rows that the fast loop is made for: of branches, of caches, and of both without anything else; and longer ones.
+pub const STRIDES: [usize; 5] = [5, 9, 13, 16, 24];
 
 /// The columns of a run. Column 0 is Ir.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

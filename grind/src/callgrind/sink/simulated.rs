@@ -171,7 +171,9 @@ impl Process {
         loop {
             if t.pause == u64::MAX {
                 let done = match self.columns.stride {
-                    8 => self.fast::<8>(simulated, t, catalogue, rest),
+                    5 => self.fast::<5>(simulated, t, catalogue, rest),
+                    9 => self.fast::<9>(simulated, t, catalogue, rest),
+                    13 => self.fast::<13>(simulated, t, catalogue, rest),
                     16 => self.fast::<16>(simulated, t, catalogue, rest),
                     24 => self.fast::<24>(simulated, t, catalogue, rest),
                     _ => 0,
