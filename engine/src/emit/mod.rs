@@ -298,7 +298,7 @@ impl<'a> Emitter<'a> {
         }
         self.points.clear();
         let shapes = self.trans.shapes.len() as u32;
-        let traced = self.tracer.active();
+        let checked = self.tracer.checks();
         let told = self.teller.active();
         let mut gone = false;
         let early = self.early_exit(insns);
@@ -320,7 +320,7 @@ impl<'a> Emitter<'a> {
             if early == Some(i) {
                 self.count_early(insns);
             }
-            if traced {
+            if checked {
                 if i == 0 {
                     self.begin_traced_block(insns, unchecked);
                 }
@@ -337,7 +337,7 @@ impl<'a> Emitter<'a> {
             if i + 1 == insns.len() && insn.class != Class::Loop {
                 gone = self.tell_onward(insn);
             }
-            if traced || told {
+            if self.tracer.active() || told {
                 let facts = self.facts(insn);
                 self.trans.facts.push(facts);
             }
@@ -348,7 +348,7 @@ impl<'a> Emitter<'a> {
                 cache: cache as u16,
             });
         }
-        if traced {
+        if checked {
             self.end_held();
         }
         let last = &insns[insns.len() - 1];

@@ -70,6 +70,11 @@ impl Tracer {
         self.settings.any()
     }
 
+    /// Whether there is anything to check before instructions.
+    pub(super) fn checks(&self) -> bool {
+        self.settings.fetches.is_some() || self.settings.data() || self.settings.branches
+    }
+
     pub(super) fn settings(&self) -> &TraceSettings {
         &self.settings
     }
