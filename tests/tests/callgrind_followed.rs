@@ -185,3 +185,29 @@ fn a_child_has_what_other_threads_have_executed() {
     let costs: Vec<u64> = done.raw.iter().map(|(_, bytes)| heavy(bytes)).collect();
     assert!(costs[0] > 50_000 && costs[0] == costs[1], "{costs:?}");
 }
+
+/// A handler whose end is interrupted by another one, just before the call that restores what it interrupted, ends once.
+#[test]
+fn handlers_end_once_whatever_interrupts_their_ends() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("interrupted_ends.c"), dir.path().join("ends"));
+    let words = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    for way in ["--tell-calls=no", "--tell-calls=yes"] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
+        let done = job.profiled(&profiler);
+        assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
+        let told = parse(&done.raw[0].1);
+        let calls = |callee: &str| -> u64 {
+            let end = format!("-> {callee}: calls");
+            told.counts.iter().filter(|(k, _)| k.ends_with(&end)).map(|(_, n)| n).sum()
+        };
+        // What is behind a handler that has ended too early begins anew, as if `main` were called.
+        assert_eq!(["outer", "inner", "leaf", "main"].map(calls), [5000, 5000, 5000, 1], "{way}");
+    }
+}

@@ -35,7 +35,9 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
-            State::SigReturn { traps } if signal == libc::SIGTRAP => {
+            State::SigReturn { traps } if signal == libc::SIGTRAP && !self.in_cache(&t) => {
+                // Not before: a signal that comes first leaves the handler where it is, and the call is made once more.
+                self.tell_handler_ends(tid);
                 if traps && !set_trap_flag(&t) {
                     return;
                 }
@@ -48,6 +50,9 @@ impl Hub<'_> {
             }
             State::Guest | State::Handler => self.deliver(t, signal),
             // Nothing comes of it: the call that is about to begin is still to be stepped over.
+            State::SigReturn { .. } if self.in_cache(&t) && signal == libc::SIGTRAP && self.withhold_trap(&t) => {
+                let _ = t.resume(How::Step, 0);
+            }
             State::SigReturn { .. } if self.in_cache(&t) && !caught(tid, signal) => {
                 let _ = t.resume(How::Step, signal);
             }
@@ -58,6 +63,7 @@ impl Hub<'_> {
             }
             State::SigReturn { .. } => {
                 // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
+                self.tell_handler_ends(tid);
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
             }

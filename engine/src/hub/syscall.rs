@@ -37,7 +37,6 @@ impl Hub<'_> {
             }
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
-                self.tell_handler_ends(tid);
                 let traps = self.frame_traps(tid, regs.rsp);
                 self.set_state(tid, State::SigReturn { traps });
                 if t.set_rip(go).is_ok() {
