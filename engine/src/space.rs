@@ -274,6 +274,7 @@ impl Space {
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
+            chunk.host.write(Gadget::INT80_OFFSET as usize, &Gadget::INT80_BYTES);
             self.gadget = Gadget(guest);
             for (way, at) in renew::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });

@@ -70,7 +70,7 @@ macro_rules! programs {
 }
 
 programs! {
-    code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
+    code_at_the_end_of_a_mapping code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
     code_jit_writable_executable code_made_writable_before_it_runs code_moved_by_mremap
     code_read_into_by_system_calls code_rewrites_its_own_block
@@ -86,13 +86,13 @@ programs! {
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
-    process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
+    process_created_by_int80 process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
     process_groups process_parent_death_signal process_posix_spawn
-    process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_stop_and_continue
+    process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_seccomp_traps process_stop_and_continue
     process_stops_itself process_user_namespace process_vfork process_wait_variants
     signal_alarm_in_a_long_block signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
     signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
-    signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_nanosleep
+    signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_int80 signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait
