@@ -211,3 +211,28 @@ fn handlers_end_once_whatever_interrupts_their_ends() {
         assert_eq!(["outer", "inner", "leaf", "main"].map(calls), [5000, 5000, 5000, 1], "{way}");
     }
 }
+
+/// What has been counted of a block that a signal leaves in the middle is taken back, wherever the count is at that moment.
+#[test]
+fn signals_in_blocks_change_no_counts() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("interrupted_calls.c"), dir.path().join("interrupted"));
+    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    // Where they come is up to chance.
+    for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no", "--tell-calls=no"] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
+        let done = job.profiled(&profiler);
+        assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
+        let told = parse(&done.raw[0].1);
+        let of =
+            |what: &dyn Fn(&str) -> bool| -> u64 { told.counts.iter().filter(|(k, _)| what(k)).map(|(_, n)| n).sum() };
+        let own = of(&|k| k.contains(" counted ") && !k.contains("->"));
+        assert_eq!((own, of(&|k| k.ends_with("-> counted: cost"))), (1_600_003, 1_600_003), "{way}");
+    }
+}
