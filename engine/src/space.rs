@@ -446,7 +446,8 @@ impl Space {
                 && (outside.ranges.iter().any(|r| r.volatile && start < r.end && r.start < end)
                     || self.once_writable.range(start & !0xfff..end).next().is_some())
         };
-        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile), &outside);
+        let until = |pc| map::executable_until(ranges, pc);
+        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile, &until), &outside);
         if !batch.blocks.is_empty() {
             self.fresh.clear();
             for b in batch.blocks.iter().filter(|_| any_volatile) {

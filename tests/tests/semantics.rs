@@ -18,7 +18,7 @@ fn check(name: &str, options: &[&str]) {
     let program = source.build(dir.path(), false);
     let work = dir.path().join("work");
     std::fs::create_dir(&work).expect("a folder");
-    let job = Job { limit: Duration::from_secs(30), ..Job::new([program.display().to_string()], &work) };
+    let job = Job { limit: Duration::from_secs(60), ..Job::new([program.display().to_string()], &work) };
     let native = job.native();
     assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
     let profiler: Vec<String> =
@@ -65,6 +65,9 @@ macro_rules! programs {
             named.sort();
             there.sort();
             assert_eq!(named, there);
+            let table = std::fs::read_to_string(tools::workspace_root().join("tests/README.md")).expect("the table");
+            let missing: Vec<_> = there.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
+            assert!(missing.is_empty(), "not in tests/README.md: {missing:?}");
         }
     };
 }
@@ -77,7 +80,7 @@ programs! {
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_by_another_thread code_unmapped_and_mapped_elsewhere
     corner_address_space_limit corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
     corner_cpu_features_agree corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
-    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory
+    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory corner_misaligned_accesses
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
     corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place
     corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page

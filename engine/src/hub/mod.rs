@@ -6,6 +6,7 @@
 
 mod affinity;
 mod again;
+mod alignment;
 mod ask;
 mod calltime;
 mod clientreq;

@@ -142,6 +142,23 @@ impl Hub<'_> {
                 }
                 return;
             }
+            if self.is_unaligned_record(tid, &info, &regs) {
+                let Ok(mask) = t.sigmask() else { return };
+                if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                    return;
+                }
+                let Some((t, stop)) = self.step_unchecked(t, regs) else { return };
+                if t.set_sigmask(mask).is_err() {
+                    return;
+                }
+                match stop {
+                    Stop::Signal(libc::SIGTRAP) => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                    stop => self.stopped(t, stop),
+                }
+                return;
+            }
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info, regs);
@@ -267,6 +284,19 @@ impl Hub<'_> {
                         next.set_regs(&regs).ok()?;
                         t = next;
                         continue;
+                    }
+                    if next.siginfo().is_ok_and(|info| self.is_unaligned_record(tid, &info, &regs)) {
+                        match self.step_unchecked(next, regs)? {
+                            (next, Stop::Signal(libc::SIGTRAP)) => {
+                                t = next;
+                                regs = t.regs().ok()?;
+                                continue;
+                            }
+                            (next, stop) => {
+                                self.stopped(next, stop);
+                                return None;
+                            }
+                        }
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
