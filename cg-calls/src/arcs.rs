@@ -26,6 +26,11 @@ pub(crate) struct JumpKey {
     pub(crate) conditional: bool,
 }
 
+/// What a count of [`Book::cells`] says: none where a correction has met nothing to correct (it was in the part before).
+pub(crate) fn executions(count: u64) -> u64 {
+    count.cast_signed().max(0).cast_unsigned()
+}
+
 /// Executions of a cell by one node that are not in the table yet.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
@@ -177,7 +182,7 @@ impl Book {
     fn book_tally(&mut self, cell: u32, tally: Tally) {
         if tally.count != 0 {
             let row = self.cells.row((tally.node, cell));
-            self.cells.counts(row)[0] += tally.count;
+            self.add_executions(row, tally.count);
         }
     }
 
@@ -192,6 +197,13 @@ impl Book {
         }
     }
 
+    /// Adds executions of a row of `cells`. A correction may have come before what it corrects, if that is told later: so a count
+    /// may be less than nothing for a while ([`executions`]).
+    pub(crate) fn add_executions(&mut self, row: u32, n: u64) {
+        let count = &mut self.cells.counts(row)[0];
+        *count = count.wrapping_add(n);
+    }
+
     pub(crate) fn correct(&mut self, node: u32, cell: u32, n: i64) {
         if let Some(tally) = self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
             let before = *tally;
@@ -200,7 +212,7 @@ impl Book {
         }
         let slot = self.cells.row((node, cell));
         let count = &mut self.cells.counts(slot)[0];
-        *count = count.saturating_add_signed(n);
+        *count = count.wrapping_add_signed(n);
     }
 
     #[inline]
@@ -225,5 +237,23 @@ impl Book {
         self.settle_cells();
         self.cells.clear_counts();
         self.extra.clear_counts();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Emitted code's counts are told when they are asked for, corrections when they happen.
+    #[test]
+    fn a_correction_may_come_before_what_it_corrects() {
+        let mut book = Book::new(1);
+        book.correct(3, 5, -2);
+        let row = book.cells.row((3, 5));
+        assert_eq!(executions(book.cells.at(row)[0]), 0);
+        book.add_executions(row, 10);
+        assert_eq!(executions(book.cells.at(row)[0]), 8);
+        book.correct(3, 5, 1);
+        assert_eq!(executions(book.cells.at(row)[0]), 9);
     }
 }

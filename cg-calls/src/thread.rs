@@ -372,7 +372,8 @@ impl Calls {
         }
     }
 
-    /// The cell was executed `n` times more than [`block`](Calls::block) said (or fewer, if `n` is negative, down to none).
+    /// The cell was executed `n` times more than [`block`](Calls::block) and [`executed`](Calls::executed) said, or will say (or
+    /// fewer, if `n` is negative, down to none).
     pub fn correct(&mut self, cell: u32, n: i64) {
         if self.counting {
             self.book.settle_lanes_of(&mut self.lanes, cell);

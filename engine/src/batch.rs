@@ -401,7 +401,12 @@ mod tests {
     fn discover(batch: &mut Batch, code: &[u8], pc: u64) -> Vec<(u64, usize)> {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
         let mut cache = CodeCache::holding(AT, code);
-        batch.discover(pc, true, &mut cache.reader(&memory, &|_, _| false), &Untranslated(AT..AT + 0x1000));
+        batch.discover(
+            pc,
+            true,
+            &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX),
+            &Untranslated(AT..AT + 0x1000),
+        );
         let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc - AT, b.n)).collect();
         found.sort_unstable();
         for b in &batch.blocks {

@@ -38,11 +38,13 @@ impl CodeCache {
         cache
     }
 
-    /// A reader of the code of one process. `volatile` tells whether any byte of a range may change at any time.
+    /// A reader of the code of one process. `volatile` tells whether any byte of a range may change at any time; `until` up to
+    /// where memory can be executed without a gap from an address on (that address, if it cannot).
     pub(crate) fn reader<'a>(
         &'a mut self,
         memory: &'a Memory,
         volatile: &'a dyn Fn(u64, u64) -> bool,
+        until: &'a dyn Fn(u64) -> u64,
     ) -> CodeReader<'a> {
         if self.windows.len() > KEPT {
             self.clear();
@@ -50,7 +52,7 @@ impl CodeCache {
         for base in self.volatile.drain(..) {
             self.windows.remove(&base);
         }
-        CodeReader { cache: self, memory, volatile }
+        CodeReader { cache: self, memory, volatile, until }
     }
 }
 
@@ -59,12 +61,14 @@ pub(crate) struct CodeReader<'a> {
     cache: &'a mut CodeCache,
     memory: &'a Memory,
     volatile: &'a dyn Fn(u64, u64) -> bool,
+    until: &'a dyn Fn(u64) -> u64,
 }
 
 impl CodeReader<'_> {
-    /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of the mapping. Empty:
-    /// nothing is mapped there.
+    /// The bytes from `pc` on: at least as many as an instruction can have, or all up to the end of what is mapped and can be
+    /// executed. Empty: nothing is.
     pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
+        let most = (self.until)(pc).saturating_sub(pc);
         let base = pc & !(WINDOW as u64 - 1);
         let (memory, volatile, kept) = (self.memory, self.volatile, &mut self.cache.volatile);
         let window = self.cache.windows.entry(base).or_insert_with(|| {
@@ -81,7 +85,8 @@ impl CodeReader<'_> {
             window.resize((page - base) as usize, 0);
             window.extend_from_slice(&rest);
         }
-        window.get(start..).unwrap_or(&[])
+        let bytes = window.get(start..).unwrap_or(&[]);
+        &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))]
     }
 }
 
@@ -119,7 +124,7 @@ mod tests {
     fn the_vsyscall_page_is_known_without_being_read() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let mut r = cache.reader(&memory, &|_, _| false);
+        let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
     }
 
@@ -127,7 +132,7 @@ mod tests {
     fn windows_overlap_and_nothing_is_there_at_address_zero() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let mut r = cache.reader(&memory, &|_, _| false);
+        let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert!(r.at(0x10).is_empty());
         let data: Vec<u8> = (0..3 * WINDOW).map(|i| (i / 7) as u8).collect();
         for i in (0..2 * WINDOW).step_by(333) {
@@ -136,6 +141,18 @@ mod tests {
             assert!(got.len() >= OVERLAP);
             assert_eq!(got[..OVERLAP], data[i..i + OVERLAP]);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_executed_is_not_read() {
+        let memory = Memory::open(std::process::id() as i32).unwrap();
+        let mut cache = CodeCache::default();
+        let data = vec![7u8; WINDOW];
+        let at = data.as_ptr() as u64;
+        let until = |_| at + 100;
+        let mut r = cache.reader(&memory, &|_, _| false, &until);
+        assert_eq!(r.at(at + 90), [7; 10]);
+        assert!(r.at(at + 100).is_empty() && r.at(at + 101).is_empty());
     }
 
     #[test]
@@ -148,9 +165,9 @@ mod tests {
         for (first, second, volatile) in [(1, 1, false), (2, 3, true)] {
             cache.clear();
             data.fill(first);
-            assert_eq!(cache.reader(&memory, &|_, _| volatile).at(at)[0], first);
+            assert_eq!(cache.reader(&memory, &|_, _| volatile, &|_| u64::MAX).at(at)[0], first);
             data[i] = if volatile { second } else { 9 };
-            assert_eq!(cache.reader(&memory, &|_, _| volatile).at(at)[0], second);
+            assert_eq!(cache.reader(&memory, &|_, _| volatile, &|_| u64::MAX).at(at)[0], second);
         }
     }
 }

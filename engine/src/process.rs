@@ -35,6 +35,8 @@ pub(crate) enum State {
     InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
     /// It executes a system call after which grind has work to do.
     Call { nr: i64, args: [u64; 6], next: u64 },
+    /// It makes a system call by `int 0x80`, from a place in the code cache behind which it stops.
+    OtherCall,
     /// It is about to execute, or in, execve.
     Exec { follow: bool },
 }

@@ -274,6 +274,7 @@ impl Space {
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
+            chunk.host.write(Gadget::INT80_OFFSET as usize, &Gadget::INT80_BYTES);
             self.gadget = Gadget(guest);
             for (way, at) in renew::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
@@ -444,7 +445,8 @@ impl Space {
                 && (outside.ranges.iter().any(|r| r.volatile && start < r.end && r.start < end)
                     || self.once_writable.range(start & !0xfff..end).next().is_some())
         };
-        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile), &outside);
+        let until = |pc| map::executable_until(ranges, pc);
+        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile, &until), &outside);
         if !batch.blocks.is_empty() {
             self.fresh.clear();
             for b in batch.blocks.iter().filter(|_| any_volatile) {

@@ -206,11 +206,13 @@ fn run(words: &[String], dir: &Path, limit: Duration, disturbed: bool) -> Outcom
     let disturber = disturbed.then(|| disturb::begin(child.id()));
     let start = Instant::now();
     let mut nap = Duration::from_micros(500);
+    let mut left = String::new();
     let status = loop {
         if let Some(status) = child.try_wait().expect("the child can be waited for") {
             break Some(status);
         }
         if start.elapsed() > limit {
+            left = states(group);
             break None;
         }
         std::thread::sleep(nap);
@@ -226,7 +228,36 @@ fn run(words: &[String], dir: &Path, limit: Duration, disturbed: bool) -> Outcom
         let _ = child.wait();
         let dead = ExitStatus::from_raw(Signal::SIGKILL as i32);
         let partial = Outcome { status: dead, stdout: read("stdout"), stderr: read("stderr") };
-        panic!("{words:?}: not finished after {limit:?}; killed\n{}", partial.show());
+        panic!("{words:?}: not finished after {limit:?}; killed\n{}\n{left}", partial.show());
     };
     Outcome { status, stdout: read("stdout"), stderr: read("stderr") }
+}
+
+/// What the threads of a process group are doing, twice, a moment apart: whether they hang, or are only slow.
+fn states(group: Pid) -> String {
+    let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+    let mut text = String::new();
+    for _ in 0..2 {
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = process.file_name().to_string_lossy().into_owned();
+            let stat = read(format!("/proc/{pid}/stat"));
+            // State, parent and group come behind the name, which may hold anything.
+            let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+            if rest.split(' ').nth(2).and_then(|g| g.parse().ok()) != Some(group.as_raw()) {
+                continue;
+            }
+            for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+                let dir = task.path().display().to_string();
+                let status = read(format!("{dir}/status"));
+                let of = |key: &str| status.lines().find(|l| l.starts_with(key)).unwrap_or("").replace('\t', " ");
+                let shown = ["Name:", "State:", "TracerPid:", "SigPnd:", "ShdPnd:", "voluntary_ctxt_switches:"].map(of);
+                let call = read(format!("{dir}/syscall"));
+                text.push_str(&format!("  {dir}: {}; {}", shown.join(" "), call.trim()));
+                text.push_str(&format!(" {}\n", read(format!("{dir}/schedstat")).trim()));
+            }
+        }
+        text.push('\n');
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    text
 }

@@ -185,3 +185,54 @@ fn a_child_has_what_other_threads_have_executed() {
     let costs: Vec<u64> = done.raw.iter().map(|(_, bytes)| heavy(bytes)).collect();
     assert!(costs[0] > 50_000 && costs[0] == costs[1], "{costs:?}");
 }
+
+/// A handler whose end is interrupted by another one, just before the call that restores what it interrupted, ends once.
+#[test]
+fn handlers_end_once_whatever_interrupts_their_ends() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("interrupted_ends.c"), dir.path().join("ends"));
+    let words = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    for way in ["--tell-calls=no", "--tell-calls=yes"] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
+        let done = job.profiled(&profiler);
+        assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
+        let told = parse(&done.raw[0].1);
+        let calls = |callee: &str| -> u64 {
+            let end = format!("-> {callee}: calls");
+            told.counts.iter().filter(|(k, _)| k.ends_with(&end)).map(|(_, n)| n).sum()
+        };
+        // What is behind a handler that has ended too early begins anew, as if `main` were called.
+        assert_eq!(["outer", "inner", "leaf", "main"].map(calls), [5000, 5000, 5000, 1], "{way}");
+    }
+}
+
+/// What has been counted of a block that a signal leaves in the middle is taken back, wherever the count is at that moment.
+#[test]
+fn signals_in_blocks_change_no_counts() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("interrupted_calls.c"), dir.path().join("interrupted"));
+    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    // Where they come is up to chance.
+    for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no", "--tell-calls=no"] {
+        let mut profiler = tools::under_test().to_vec();
+        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
+        let done = job.profiled(&profiler);
+        assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
+        let told = parse(&done.raw[0].1);
+        let of =
+            |what: &dyn Fn(&str) -> bool| -> u64 { told.counts.iter().filter(|(k, _)| what(k)).map(|(_, n)| n).sum() };
+        let own = of(&|k| k.contains(" counted ") && !k.contains("->"));
+        assert_eq!((own, of(&|k| k.ends_with("-> counted: cost"))), (1_600_003, 1_600_003), "{way}");
+    }
+}

@@ -18,7 +18,7 @@ fn check(name: &str, options: &[&str]) {
     let program = source.build(dir.path(), false);
     let work = dir.path().join("work");
     std::fs::create_dir(&work).expect("a folder");
-    let job = Job { limit: Duration::from_secs(30), ..Job::new([program.display().to_string()], &work) };
+    let job = Job { limit: Duration::from_secs(60), ..Job::new([program.display().to_string()], &work) };
     let native = job.native();
     assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
     let profiler: Vec<String> =
@@ -65,19 +65,22 @@ macro_rules! programs {
             named.sort();
             there.sort();
             assert_eq!(named, there);
+            let table = std::fs::read_to_string(tools::workspace_root().join("tests/README.md")).expect("the table");
+            let missing: Vec<_> = there.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
+            assert!(missing.is_empty(), "not in tests/README.md: {missing:?}");
         }
     };
 }
 
 programs! {
-    code_at_the_end_of_a_mapping code_dlopen_dlclose code_fifteen_byte_instructions
+    code_at_the_end_of_a_mapping code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_instructions_across_page_ends
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
     code_jit_writable_executable code_made_writable_before_it_runs code_moved_by_mremap
     code_read_into_by_system_calls code_rewrites_its_own_block
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_by_another_thread code_unmapped_and_mapped_elsewhere
     corner_address_space_limit corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back
     corner_cpu_features_agree corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
-    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory
+    corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory corner_misaligned_accesses
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
     corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place
     corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
@@ -86,13 +89,13 @@ programs! {
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
-    process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
+    process_created_by_int80 process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
     process_groups process_parent_death_signal process_posix_spawn
-    process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_stop_and_continue
+    process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_seccomp_traps process_stop_and_continue
     process_stops_itself process_user_namespace process_vfork process_wait_variants
     signal_alarm_in_a_long_block signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
     signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
-    signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_nanosleep
+    signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_int80 signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait

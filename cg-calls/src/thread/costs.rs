@@ -3,6 +3,7 @@
 //! the last part is what the totals grew by while collecting.
 
 use super::*;
+use crate::arcs::executions;
 
 impl Calls {
     /// What is known of a function; it is asked for once.
@@ -137,8 +138,9 @@ impl Calls {
         let extra = &self.book.extra;
         for (row, ((node, cell), counts)) in (0..).zip(self.book.cells.rows()) {
             let costs = extra.find(row).filter(|c| counted(c)).map(<[_]>::to_vec).unwrap_or_default();
-            if counts[0] != 0 || !costs.is_empty() {
-                profile.cells.push(Cell { node: number(node), cell, executions: counts[0], costs });
+            let executions = executions(counts[0]);
+            if executions != 0 || !costs.is_empty() {
+                profile.cells.push(Cell { node: number(node), cell, executions, costs });
             }
         }
         profile.nodes = nodes;

@@ -322,10 +322,11 @@ impl Calls {
         }
         let (_, node, skip) = self.place_of(code, here);
         if skip != NONE {
-            self.book.skips.counts(skip)[0] += n * cost;
+            let costs = &mut self.book.skips.counts(skip)[0];
+            *costs = costs.wrapping_add(n * cost);
         } else if self.config.contexts {
             let row = self.book.cells.row((node, cell));
-            self.book.cells.counts(row)[0] += n;
+            self.book.add_executions(row, n);
         }
     }
 
@@ -336,7 +337,8 @@ impl Calls {
         }
         let (_, node, skip) = self.place_of(code, here);
         if skip != NONE {
-            self.book.skips.counts(skip)[0] += n;
+            let costs = &mut self.book.skips.counts(skip)[0];
+            *costs = costs.wrapping_add(n);
         } else if self.config.contexts {
             self.book.spend(node, cell, 0, n);
         }

@@ -43,7 +43,12 @@ fn offsets_into_the_largest_blocks_are_whole() {
             code.extend([0x9f, 0x31, 0xc0, 0xc3]);
             let mut window = CodeCache::holding(GUEST, &code);
             let mut batch = Batch::default();
-            batch.discover(GUEST, false, &mut window.reader(&memory, &|_, _| false), &Untranslated(0..0));
+            batch.discover(
+                GUEST,
+                false,
+                &mut window.reader(&memory, &|_, _| false, &|_| u64::MAX),
+                &Untranslated(0..0),
+            );
             let mut trans = TransTab::default();
             let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0).traced(settings, false).emit();
             let b = trans.blocks[0];

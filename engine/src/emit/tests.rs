@@ -38,7 +38,12 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         window
     });
     let mut batch = Batch::default();
-    batch.discover(pc, true, &mut cache_of_code.reader(&memory, &|_, _| false), &Untranslated(GUEST..GUEST + 0x1000));
+    batch.discover(
+        pc,
+        true,
+        &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
+        &Untranslated(GUEST..GUEST + 0x1000),
+    );
     let mut trans = TransTab::default();
     let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
     let mut out = String::new();

@@ -38,7 +38,7 @@ pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
 }
 
 /// Whether `tid` ignores `signal`, of its own accord or because everybody does.
-fn ignored(tid: i32, signal: i32) -> bool {
+pub(super) fn ignored(tid: i32, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     let set = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name));

@@ -3,38 +3,23 @@
 //!
 //! Such an instruction is counted before it runs. Invariants: it runs with the guest's own gs base and with all signals held
 //! back that it does not cause itself; whatever ends its step, it has been counted if it has been executed, and not
-//! otherwise. A thread that is told to stop before it has begun, or that waits in a system call (`int 0x80`), is taken back
-//! to where it was, so that nobody has to wait for the end of the call.
+//! otherwise. A thread that is told to stop before it has begun is taken back to where it was.
 
 use nix::libc;
 
-use super::renew::{Restart, fault_pending, restarts};
+use super::renew::fault_pending;
 use super::{Hub, signal};
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::tracee::{How, Regs, Stopped};
 use crate::transtab::BlockId;
 
-/// `restart_syscall` in the table that `int 0x80` uses.
-const RESTART_SYSCALL_32: u64 = 0;
-
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    pub(super) pc: u64,
     pub(super) block: BlockId,
     pub(super) executed: u16,
     pub(super) mask: u64,
-}
-
-/// Makes the registers those before the system call that the kernel is about to have made once more.
-fn before_call(regs: &mut Regs, restart: Restart) {
-    regs.rax = match restart {
-        Restart::Same => regs.orig_rax,
-        Restart::Continued => RESTART_SYSCALL_32,
-    };
-    // In no system call any more, as far as restarting is concerned.
-    regs.orig_rax = u64::MAX;
 }
 
 impl Hub<'_> {
@@ -59,18 +44,8 @@ impl Hub<'_> {
         let Ok(mut regs) = t.regs() else { return };
         self.keep_guest_gs(tid, &regs);
         regs.gs_base = self.gs(tid);
-        let waits = restarts(&regs).filter(|_| signal == libc::SIGTRAP);
-        if let Some(restart) = waits {
-            // A stop of the engine's has interrupted its system call, and the end of the step comes before the kernel makes
-            // it again: that is for us to do, since the thread does not stay here.
-            before_call(&mut regs, restart);
-            regs.rip = step.pc;
-        }
         if t.set_regs(&regs).is_err() || t.set_sigmask(step.mask).is_err() {
             return;
-        }
-        if waits.is_some() {
-            self.uncount_last(tid, step.block, step.executed);
         }
         if signal == libc::SIGTRAP {
             // A step that went nowhere (a jump to itself, a repeated instruction) goes on from there.
@@ -115,7 +90,7 @@ impl Hub<'_> {
         }
     }
 
-    fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
+    pub(super) fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
         let told = self.process_of(tid).and_then(|p| p.space.borrow().trans.block(block).told);
         if let Some(told) = told {
             return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);

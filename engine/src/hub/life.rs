@@ -43,6 +43,10 @@ impl Hub<'_> {
         };
         let pid = th.pid;
         let flags = match regs.orig_rax as i64 {
+            _ if self.threads.get(&tid).is_some_and(|th| th.state == State::OtherCall) => {
+                let clone3 = |at| self.processes.get(&pid)?.memory.word(at);
+                self.other_calls.get(&tid).map_or(0, |call| call.flags_of_birth(clone3))
+            }
             libc::SYS_clone => regs.rdi,
             libc::SYS_clone3 => self.processes.get(&pid).and_then(|p| p.memory.word(regs.rdi)).unwrap_or(0),
             libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
@@ -102,6 +106,7 @@ impl Hub<'_> {
                 trapped_at: None,
             },
         );
+        self.born_of_int80(tid, child);
         self.begin_contexts(tid, child);
         if child_pid == child && self.follows(tid) {
             self.hand_back_all(pid);
@@ -172,11 +177,26 @@ impl Hub<'_> {
             if self.context(tid) != 0 {
                 self.record_context(tid, false);
             }
+            let state = match self.begins_behind_int80(tid) {
+                Some(next) => {
+                    regs.rip = next;
+                    regs.orig_rax = u64::MAX;
+                    if t.set_regs(&regs).is_err() {
+                        return;
+                    }
+                    self.set_state(tid, State::Guest);
+                    State::Guest
+                }
+                None => State::Cache,
+            };
             if self.is_renewing(tid) {
-                return self.park(t, State::Cache);
+                return self.park(t, state);
             }
             if self.threads.get(&tid).is_some_and(|th| th.switch) {
-                return self.switch_on_the_way(t, State::Cache);
+                return self.switch_on_the_way(t, state);
+            }
+            if state == State::Guest {
+                return self.enter(t, regs.rip);
             }
             if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
                 return self.enter_anew(t, regs);
@@ -238,8 +258,10 @@ impl Hub<'_> {
                     }
                     _ => {
                         // After job control it ends with EINTR natively, too.
-                        if state == State::Cache && signal == libc::SIGTRAP {
-                            self.call_again(&t, 0);
+                        match state {
+                            State::Cache if signal == libc::SIGTRAP => self.call_again(&t, 0),
+                            State::OtherCall if signal == libc::SIGTRAP => self.int80_again(&t, 0),
+                            _ => {}
                         }
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -256,10 +278,15 @@ impl Hub<'_> {
         let follow = match known {
             None => tid == self.main,
             Some(State::Exec { follow }) => follow,
+            Some(State::OtherCall) => {
+                [former, tid].iter().find_map(|t| self.other_calls.get(t)).is_some_and(|c| c.follow)
+            }
             Some(_) => false,
         };
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
+        self.other_calls.remove(&former);
+        self.other_calls.remove(&tid);
         self.forget_process(tid);
         if !follow {
             self.left |= tid == self.main;
@@ -394,6 +421,7 @@ impl Hub<'_> {
                 self.correct(tid, &b, &regs);
             }
         }
+        self.int80_never_made(&t);
         let exit = t.event_message().ok().map(|status| match status as i32 & 0x7f {
             0 => Exit::Code(status as i32 >> 8 & 0xff),
             signal => Exit::Signal(signal),
@@ -471,6 +499,7 @@ impl Hub<'_> {
     /// The end of a thread, or of a process whose first thread this is, has been reported.
     pub(super) fn ended(&mut self, tid: i32, how: Exit) {
         self.early.remove(&tid);
+        self.other_calls.remove(&tid);
         self.fold(tid, Some(how));
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());

@@ -6,12 +6,14 @@
 
 mod affinity;
 mod again;
+mod alignment;
 mod ask;
 mod calltime;
 mod clientreq;
 mod contexts;
 mod follow;
 mod in_place;
+mod int80;
 mod life;
 mod limits;
 mod renew;
@@ -73,6 +75,8 @@ pub(crate) struct Hub<'s> {
     was_again: Option<u64>,
     /// System calls that are being timed.
     timed: Map<i32, calltime::Timed>,
+    /// System calls that are being made by `int 0x80`.
+    other_calls: Map<i32, int80::Call>,
     /// What stands still while something is asked about a process.
     standstill: Option<ask::Standstill>,
     /// Threads that wait until those that follow them have changed their context.
@@ -116,6 +120,7 @@ pub(crate) fn run(
         again: Map::default(),
         was_again: None,
         timed: Map::default(),
+        other_calls: Map::default(),
         standstill: None,
         held: Map::default(),
         warned: std::collections::HashSet::new(),
@@ -556,6 +561,9 @@ impl Hub<'_> {
                 if t.set_regs(&regs).is_ok() {
                     self.deliver(t, libc::SIGTRAP);
                 }
+            }
+            Emulate::InPlace if self.process_of(t.tid()).is_some_and(|p| int80::is_at(&p.memory, pc, next)) => {
+                self.int80(t, regs, pc, next, block);
             }
             Emulate::InPlace => self.in_place(t, regs, pc, block, None),
         }

@@ -117,6 +117,7 @@ impl Hub<'_> {
         let Ok(regs) = t.regs() else { return };
         let t = match state {
             State::Guest | State::Call { .. } => Some(t),
+            State::OtherCall => self.leave_int80(t, true),
             _ if self.in_cache(&t) => self.leave_cache(t, regs),
             _ => {
                 self.set_state(tid, State::Guest);

@@ -35,7 +35,9 @@ impl Hub<'_> {
                 let _ = t.resume(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
-            State::SigReturn { traps } if signal == libc::SIGTRAP => {
+            State::SigReturn { traps } if signal == libc::SIGTRAP && !self.in_cache(&t) => {
+                // Not before: a signal that comes first leaves the handler where it is, and the call is made once more.
+                self.tell_handler_ends(tid);
                 if traps && !set_trap_flag(&t) {
                     return;
                 }
@@ -43,11 +45,14 @@ impl Hub<'_> {
                 let Ok(rip) = t.rip() else { return };
                 self.enter(t, rip);
             }
-            State::InPlace { pc, block, executed, mask } => {
-                self.after_step(t, signal, Step { pc, block, executed, mask });
+            State::InPlace { block, executed, mask, .. } => {
+                self.after_step(t, signal, Step { block, executed, mask });
             }
             State::Guest | State::Handler => self.deliver(t, signal),
             // Nothing comes of it: the call that is about to begin is still to be stepped over.
+            State::SigReturn { .. } if self.in_cache(&t) && signal == libc::SIGTRAP && self.withhold_trap(&t) => {
+                let _ = t.resume(How::Step, 0);
+            }
             State::SigReturn { .. } if self.in_cache(&t) && !caught(tid, signal) => {
                 let _ = t.resume(How::Step, signal);
             }
@@ -58,6 +63,7 @@ impl Hub<'_> {
             }
             State::SigReturn { .. } => {
                 // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
+                self.tell_handler_ends(tid);
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
             }
@@ -69,6 +75,7 @@ impl Hub<'_> {
                     let _ = t.resume(How::Continue, signal);
                 }
             }
+            State::OtherCall => self.signal_in_int80(t, signal),
             State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
             State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
         }
@@ -135,6 +142,23 @@ impl Hub<'_> {
                 }
                 return;
             }
+            if self.is_unaligned_record(tid, &info, &regs) {
+                let Ok(mask) = t.sigmask() else { return };
+                if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                    return;
+                }
+                let Some((t, stop)) = self.step_unchecked(t, regs) else { return };
+                if t.set_sigmask(mask).is_err() {
+                    return;
+                }
+                match stop {
+                    Stop::Signal(libc::SIGTRAP) => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                    stop => self.stopped(t, stop),
+                }
+                return;
+            }
             if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
                 // The guest changes code: let it, and run it again.
                 return self.allow_write(t, &info, regs);
@@ -182,11 +206,12 @@ impl Hub<'_> {
         self.interrupted_after_all(&mut regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
+        let at = regs.rip;
         if !between {
             // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
             // which setting one would undo.
             let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
-            if t.set_regs(&regs).is_ok() {
+            if t.set_regs(&regs).is_ok() && t.set_siginfo(&called_from(info, at, regs.rip)).is_ok() {
                 self.set_state(tid, State::Guest);
                 self.deliver(t, signal);
             }
@@ -259,6 +284,19 @@ impl Hub<'_> {
                         next.set_regs(&regs).ok()?;
                         t = next;
                         continue;
+                    }
+                    if next.siginfo().is_ok_and(|info| self.is_unaligned_record(tid, &info, &regs)) {
+                        match self.step_unchecked(next, regs)? {
+                            (next, Stop::Signal(libc::SIGTRAP)) => {
+                                t = next;
+                                regs = t.regs().ok()?;
+                                continue;
+                            }
+                            (next, stop) => {
+                                self.stopped(next, stop);
+                                return None;
+                            }
+                        }
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
@@ -375,11 +413,22 @@ pub(super) fn caught(tid: i32, signal: i32) -> bool {
 /// The address in the siginfo of a fault.
 #[allow(unsafe_code)]
 pub(super) fn address_of(info: &libc::siginfo_t) -> u64 {
-    // SAFETY: only called for signals of the kernel's that carry an address; the field exists in every siginfo.
+    // SAFETY: only called for signals of the kernel's that carry an address, which SIGSYS has in the same place; the field
+    // exists in every siginfo.
     unsafe { info.si_addr() as u64 }
 }
 
-/// Changes the address in the siginfo of a fault.
+/// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the
+/// call, which is `cache` for the kernel and `guest` for the program.
+pub(super) fn called_from(info: libc::siginfo_t, cache: u64, guest: u64) -> libc::siginfo_t {
+    let mut info = info;
+    if info.si_signo == libc::SIGSYS && info.si_code > 0 && address_of(&info) == cache {
+        set_address(&mut info, guest);
+    }
+    info
+}
+
+/// Changes the address in the siginfo of a fault, or of a system call that was caught.
 #[allow(unsafe_code)]
 fn set_address(info: &mut libc::siginfo_t, address: u64) {
     // SAFETY: the kernel's siginfo_t has si_addr at byte 16 on x86-64 and is 128 bytes long.

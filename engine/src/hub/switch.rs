@@ -56,6 +56,9 @@ impl Hub<'_> {
                     }
                     self.call_again(&t, 0);
                 }
+                if state == State::OtherCall {
+                    self.int80_again(&t, 0);
+                }
                 let _ = t.resume(How::Continue, 0);
             }
             return;

@@ -32,12 +32,11 @@ impl Hub<'_> {
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
             libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, go, next),
             libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork if self.no_more_births(tid) => {
-                self.warn_once(tid, "too many threads and processes at a time: no more can be created (EAGAIN)");
+                self.warn_no_more_births(tid);
                 answer(t, regs, go, next, -i64::from(libc::EAGAIN));
             }
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
-                self.tell_handler_ends(tid);
                 let traps = self.frame_traps(tid, regs.rsp);
                 self.set_state(tid, State::SigReturn { traps });
                 if t.set_rip(go).is_ok() {
@@ -72,11 +71,7 @@ impl Hub<'_> {
             libc::SYS_seccomp => self.confine(t, go),
             libc::SYS_prctl if args[0] as i32 == libc::PR_SET_SECCOMP => self.confine(t, go),
             libc::SYS_ptrace => {
-                self.warn_once(
-                    tid,
-                    "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
-                     run the tracer natively and grind below it",
-                );
+                self.warn_of_ptrace(tid);
                 run(t, go, how);
             }
             libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
@@ -93,28 +88,42 @@ impl Hub<'_> {
         }
     }
 
+    pub(super) fn warn_no_more_births(&mut self, tid: i32) {
+        self.warn_once(tid, "too many threads and processes at a time: no more can be created (EAGAIN)");
+    }
+
+    pub(super) fn warn_of_ptrace(&mut self, tid: i32) {
+        self.warn_once(
+            tid,
+            "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
+             run the tracer natively and grind below it",
+        );
+    }
+
+    fn confine(&mut self, t: Stopped, go: u64) {
+        if let Some(t) = self.before_confinement(t) {
+            run(t, go, How::Continue);
+        }
+    }
+
     /// The program is about to forbid system calls to itself. What the engine is likely to need some of is done before: it can
     /// only be done in spite of a filter where the user may suspend those.
-    fn confine(&mut self, t: Stopped, go: u64) {
+    pub(super) fn before_confinement(&mut self, t: Stopped) -> Option<Stopped> {
         tracee::expect_filters();
         let tid = t.tid();
-        let Some(mut t) = self.own_space(t) else { return };
-        let (Some((space, _)), Some(pid)) = (self.space_and_state(tid), self.process_of(tid).map(|p| p.pid)) else {
-            return;
-        };
+        let mut t = self.own_space(t)?;
+        let (space, _) = self.space_and_state(tid)?;
+        let pid = self.process_of(tid)?.pid;
         self.learn_map(pid, &space);
         let wanted = space.borrow().out_of_reach();
         for pc in wanted {
-            match self.chunk_near(t, pid, &space, pc) {
-                Some(thread) => t = thread,
-                None => return,
-            }
+            t = self.chunk_near(t, pid, &space, pc)?;
         }
-        run(t, go, How::Continue);
+        Some(t)
     }
 
     /// Whether there is no slot for another thread, those that may be on their way included.
-    fn no_more_births(&self, tid: i32) -> bool {
+    pub(super) fn no_more_births(&self, tid: i32) -> bool {
         self.process_of(tid).is_some_and(|p| p.pool.borrow().is_exhausted())
     }
 
@@ -168,25 +177,38 @@ impl Hub<'_> {
     fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
         let tid = t.tid();
         let mut args = args;
-        if nr == libc::SYS_shmdt {
-            args[1] = mapped_length(tid, args[0]);
-        }
-        let Some(t) = self.own_space(t) else { return };
-        let t = if gives_away(nr) {
-            // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
-            // there now. Pages that are moved would take their protection along to where nobody expects it.
-            let Some(t) = self.vacate(t, args[0], args[1]) else { return };
-            if let Some((space, _)) = self.space_and_state(tid) {
-                space.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
-            }
-            t
-        } else {
-            t
-        };
+        with_length(tid, nr, &mut args);
+        let Some(t) = self.make_way(t, nr, args) else { return };
         let Some((space, _)) = self.space_and_state(tid) else { return };
         let gadget = space.borrow().gadget.0;
         self.set_state(tid, State::Call { nr, args, next });
         run(t, gadget, How::Continue);
+    }
+
+    /// A call that changes these mappings is about to be made.
+    fn make_way(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<Stopped> {
+        let tid = t.tid();
+        let t = self.own_space(t)?;
+        if gives_away(nr) {
+            // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
+            // there now. Pages that are moved would take their protection along to where nobody expects it.
+            let t = self.vacate(t, args[0], args[1])?;
+            if let Some((space, _)) = self.space_and_state(tid) {
+                space.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
+            }
+            return Some(t);
+        }
+        Some(t)
+    }
+
+    /// A call of another table that does what `nr` does is about to be made.
+    pub(super) fn before_mapping(&mut self, t: Stopped, nr: i64, args: &mut [u64; 6]) -> Option<Stopped> {
+        with_length(t.tid(), nr, args);
+        if self.concerns_code(t.tid(), nr, *args) {
+            return self.make_way(t, nr, *args);
+        }
+        self.drop_read_code(t.tid());
+        Some(t)
     }
 
     /// Makes all translations of `start..start + len` dead and gives protected pages there back to the guest.
@@ -216,15 +238,21 @@ impl Hub<'_> {
     pub(super) fn finish_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<(Stopped, Regs)> {
         let mut regs = t.regs().ok()?;
         regs.rcx = next;
-        if (-4095..0).contains(&(regs.rax as i64)) {
-            return Some((t, regs));
+        self.after_mapping(t, nr, args, regs.rax).map(|t| (t, regs))
+    }
+
+    /// Follows what a call that changes mappings, and has returned `result`, did.
+    pub(super) fn after_mapping(&mut self, t: Stopped, nr: i64, args: [u64; 6], result: u64) -> Option<Stopped> {
+        if (-4095..0).contains(&(result as i64)) {
+            return Some(t);
         }
         // Meanwhile another thread may have translated what has vanished, or what has taken its place: of that, the
         // protection is true.
         let t = if gives_away(nr) { self.vacate(t, args[0], args[1])? } else { t };
         let changed = match nr {
             libc::SYS_munmap | libc::SYS_shmdt => None,
-            libc::SYS_mremap => Some((regs.rax, args[2])),
+            libc::SYS_mremap => Some((result, args[2])),
+            libc::SYS_mmap => Some((result, args[1])),
             _ => Some((args[0], args[1])),
         };
         if let (Some((start, len)), Some((space, _))) = (changed, self.space_and_state(t.tid())) {
@@ -234,42 +262,63 @@ impl Hub<'_> {
             space.unprotect_range(start, end);
             space.forget_map();
         }
-        Some((t, regs))
+        Some(t)
     }
 
     fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64) {
         let tid = t.tid();
-        let Some(p) = self.process_of(tid) else { return };
+        let (folder, path, argv) = match nr {
+            libc::SYS_execve => (libc::AT_FDCWD, args[0], args[1]),
+            _ => (args[0] as i32, args[1], args[2]),
+        };
+        let Some((t, follow)) = self.before_exec(t, folder, path, argv, 8) else { return };
+        self.set_state(tid, State::Exec { follow });
+        super::go_on(t, regs, go);
+    }
+
+    /// A program is about to be executed: the one that the string at `path_at` names, relative to descriptor `folder`, with the
+    /// arguments that the pointers at `argv_at`, of `size` bytes each, lead to. Also tells whether it is followed.
+    pub(super) fn before_exec(
+        &mut self,
+        t: Stopped,
+        folder: i32,
+        path_at: u64,
+        argv_at: u64,
+        size: u64,
+    ) -> Option<(Stopped, bool)> {
+        let tid = t.tid();
+        let p = self.process_of(tid)?;
         let pid = p.pid;
-        let (path_at, argv_at) = if nr == libc::SYS_execve { (args[0], args[1]) } else { (args[1], args[2]) };
+        let pointer = |at: u64| match size {
+            4 => p.memory.array::<4>(at).map(|w| u64::from(u32::from_le_bytes(w))),
+            _ => p.memory.word(at),
+        };
         let path = p.memory.c_string(path_at, 4096).unwrap_or_default();
         let mut argv = Vec::new();
         while (argv.len() as u64) < MAX_ARGS
-            && let Some(at) = p.memory.word(argv_at + 8 * argv.len() as u64).filter(|&a| a != 0)
+            && let Some(at) = pointer(argv_at + size * argv.len() as u64).filter(|&a| a != 0)
         {
             let Some(arg) = p.memory.c_string(at, 128 << 10) else { break };
             argv.push(OsString::from_vec(arg));
         }
         let mut path = PathBuf::from(OsString::from_vec(path));
-        if nr == libc::SYS_execveat && !path.is_absolute() {
-            let folder = if args[0] as i32 == libc::AT_FDCWD { "cwd".into() } else { format!("fd/{}", args[0] as i32) };
-            path = std::fs::read_link(format!("/proc/{pid}/{folder}")).unwrap_or_default().join(path);
-        } else {
+        if folder == libc::AT_FDCWD || path.is_absolute() {
             path = life::resolve(pid, &path);
+        } else {
+            path = std::fs::read_link(format!("/proc/{pid}/fd/{folder}")).unwrap_or_default().join(path);
         }
         let follow = self.session.follow_exec(pid, &path, &argv);
         // What is not followed must not stay confined.
         self.unpin();
         let personality = life::personality(follow);
-        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let (space, _) = self.space_and_state(tid)?;
         let gadget = space.borrow().gadget;
-        let Some(p) = self.process_of(tid) else { return };
+        let p = self.process_of(tid)?;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         remote.raw(libc::SYS_personality, [personality, 0, 0, 0, 0, 0]);
-        let Some(t) = remote.thread.take() else { return };
-        let Some(t) = (if follow { Some(t) } else { self.hand_traps_over(t) }) else { return };
-        self.set_state(tid, State::Exec { follow });
-        super::go_on(t, regs, go);
+        let t = remote.thread.take()?;
+        let t = if follow { t } else { self.hand_traps_over(t)? };
+        Some((t, follow))
     }
 
     fn arch_prctl(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
@@ -299,6 +348,13 @@ impl Hub<'_> {
 /// Whether a call gives addresses back to the kernel.
 fn gives_away(nr: i64) -> bool {
     matches!(nr, libc::SYS_munmap | libc::SYS_mremap | libc::SYS_shmdt)
+}
+
+/// A segment of shared memory is detached without saying how long it is: that becomes the second argument.
+fn with_length(tid: i32, nr: i64, args: &mut [u64; 6]) {
+    if nr == libc::SYS_shmdt {
+        args[1] = mapped_length(tid, args[0]);
+    }
 }
 
 /// Bytes of the shared memory segment that `tid` has attached at `start`.

@@ -296,7 +296,7 @@ impl Hub<'_> {
         self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
     }
 
-    /// The thread is about to return from a signal handler.
+    /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
             self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));

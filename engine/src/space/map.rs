@@ -12,6 +12,21 @@ use crate::code_reader::VSYSCALL_PAGE;
 use crate::maps::Region;
 use crate::tracee::Memory;
 
+/// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
+pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
+    if pc & !0xfff == VSYSCALL_PAGE {
+        return VSYSCALL_PAGE + 0x1000;
+    }
+    let mut end = pc;
+    // They are in order.
+    for r in ranges {
+        if end >= r.start && end < r.end {
+            end = r.end;
+        }
+    }
+    end
+}
+
 impl Space {
     /// Whether `pc` is in executable memory, as far as is known.
     pub(crate) fn executable(&self, pc: u64) -> bool {

@@ -5,7 +5,7 @@ use nix::libc;
 
 use super::{How, Regs, Stop, Stopped};
 
-/// An address in the guest that holds `syscall; int3`.
+/// An address in the guest that holds `syscall; int3`, and, in the code cache, the same with `int 0x80` a little behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gadget(pub(crate) u64);
 
@@ -24,6 +24,17 @@ pub(crate) enum RemoteError {
 impl Gadget {
     /// Bytes to be put where the gadget is to be.
     pub(crate) const BYTES: [u8; 3] = GADGET;
+
+    /// `int 0x80; int3`.
+    pub(crate) const INT80_BYTES: [u8; 3] = [0xcd, 0x80, 0xcc];
+
+    /// How far behind they are.
+    pub(crate) const INT80_OFFSET: u64 = 8;
+
+    /// Where they are.
+    pub(crate) fn int80(self) -> u64 {
+        self.0 + Self::INT80_OFFSET
+    }
 
     /// Lets `t` make system call `nr`. The registers are as before afterwards.
     ///
