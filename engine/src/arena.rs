@@ -88,10 +88,11 @@ pub(crate) const CONTEXT_DEPTH: u64 = 512;
 pub(crate) const SAVES: u32 = 256;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
-pub(crate) const SLOT_COUNTS: [u32; 5] = [32_768, 1024, 128, 16, 4];
+pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
 
-/// Where the slots are put, when that is free: away from everything that the kernel and the sanitizers use.
-pub(crate) const SLOTS_HINT: u64 = 0x6800_0000_0000;
+/// Where the slots are put, when that is free: far below what the kernel uses first, and where sanitizers (ThreadSanitizer above
+/// all, which looks) expect a program's own mappings. Up to 0x7f80_0000_0000.
+pub(crate) const SLOTS_HINT: u64 = 0x7e80_0000_0000;
 
 /// Scratch words in a slot's header, by offset from `gs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -31,6 +31,26 @@ int main(int argc, char **argv) {
 }
 E"#;
 
+/// A program with a race, an overflow and a use of freed memory, each built to be found.
+const SANITIZED: &str = r#"cat > a.c <<'E'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int x;
+static void *f(void *a) { x++; return a; }
+int main(int argc, char **argv) {
+    (void)argv;
+#if defined thread
+    pthread_t t; pthread_create(&t, 0, f, 0); usleep(200000); x++; pthread_join(t, 0); return 0;
+#elif defined undefined
+    int y = 0x7fffffff; y += argc; return y == 3;
+#else
+    char *volatile p = malloc(10); free(p); return p[argc];
+#endif
+}
+E
+for s in address undefined thread; do gcc -g -fsanitize=$s -D$s -o $s a.c -pthread; done"#;
+
 /// A Go program with goroutines, channels, a mutex, timers and a recovered nil dereference.
 const GO: &str = r#"export HOME=$PWD; cat > a.go <<'E'
 package main
@@ -231,6 +251,11 @@ commands! {
     traced gxx_traced("printf '#include <iostream>\\n#include <map>\\nint main() { std::map<int, int> m; m[3] = 4; std::cout << m[3] << std::endl; }' > a.cc") ["bash", "-c", "g++ -o a a.cc && ./a"];
     traced rustc("echo 'fn main() { let v: Vec<u32> = (0..9).collect(); println!(\"{v:?}\") }' > a.rs") ["bash", "-c", "rustc --emit=metadata --crate-name a -o a.rmeta a.rs && echo built; echo $?"];
     traced make_j2("for i in 1 2 3; do echo \"int f$i(void) { return $i; }\" > f$i.c; done; echo 'int f1(void), f2(void), f3(void); int main(void) { return f1() + f2() + f3(); }' > m.c; printf 'm: m.o f1.o f2.o f3.o\\n\\tgcc -o m $^\\n%%.o: %%.c\\n\\t@gcc -c -o $@ $<\\n' > Makefile") ["bash", "-c", "make -s -j2 && ./m; echo $?"];
+    plain openmp(need("gcc", "printf '#include <stdio.h>\nint main(void) { long s = 0;\n#pragma omp parallel for reduction(+:s) num_threads(4)\nfor (int i = 0; i < 100000; i++) s += i; printf(\"%%ld\\\\n\", s); }\n' > a.c; gcc -O2 -fopenmp -o a a.c")) ["./a"];
+    traced gcc_link_time(SOURCE) ["bash", "-c", "gcc -O2 -flto -o a a.c && ./a; echo $?"];
+    traced script_terminal("") ["script", "-qec", "echo hi; test -t 0 && echo terminal; exit 3", "/dev/null"];
+    plain java_zgc(need("java javac", JAVA_THREADS)) ["java", "-XX:+UseZGC", "A"];
+    traced sanitizers(need("gcc", SANITIZED)) ["bash", "-c", "for s in address undefined thread; do ./$s > out 2>&1; echo $s $? $(grep -c 'ERROR\\|WARNING\\|runtime error' out); done"];
     plain objdump("cp /bin/true t") ["objdump", "-d", "--section=.text", "t"];
     plain readelf("cp /bin/true t") ["readelf", "-a", "t"];
     traced nm_ld(SOURCE) ["bash", "-c", "gcc -c a.c && ld -r -o b.o a.o && nm b.o; echo $?"];

@@ -19,10 +19,12 @@ pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
     }
     let mut end = pc;
     // They are in order.
-    for r in ranges {
-        if end >= r.start && end < r.end {
-            end = r.end;
+    let first = ranges.partition_point(|r| r.end <= pc);
+    for r in &ranges[first..] {
+        if r.start > end {
+            break;
         }
+        end = r.end;
     }
     end
 }
@@ -210,5 +212,21 @@ impl Space {
     pub(crate) fn forget_map(&mut self) {
         self.code.clear();
         self.ranges.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executable_memory_ends_at_the_first_gap() {
+        let range = |start, end| ExecRange { start, end, module: 0, volatile: false, shared: None };
+        let ranges = [range(0x1000, 0x3000), range(0x3000, 0x4000), range(0x6000, 0x7000)];
+        let until = |pc| executable_until(&ranges, pc);
+        assert_eq!([0x1000, 0x2fff, 0x3000, 0x6abc].map(until), [0x4000, 0x4000, 0x4000, 0x7000]);
+        // Nothing is there.
+        assert_eq!([0xfff, 0x4000, 0x5fff, 0x7000].map(until), [0xfff, 0x4000, 0x5fff, 0x7000]);
+        assert_eq!(until(VSYSCALL_PAGE + 0x400), VSYSCALL_PAGE + 0x1000);
     }
 }
