@@ -203,6 +203,8 @@ pub trait Session {
     fn first_process(&mut self, _how: FirstProcess) {}
     /// `child` is a copy of `parent` (fork, vfork), its counts included.
     fn forked(&mut self, parent: i32, child: i32);
+    /// Code of a module that was not there before can be executed from now on.
+    fn mapped(&mut self, _module: &Module) {}
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.
     /// Called once a process, also when it was killed; not when another image replaces this one.
     fn process_ends(&mut self, report: &ProcessReport<'_>);

@@ -43,6 +43,9 @@ pub trait Attribute {
     /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>));
 
+    /// Code of this file is likely to be asked about later on.
+    fn expect(&mut self, _file: &Path) {}
+
     /// What has gone wrong since the last call, one line each, for a verbose log.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()

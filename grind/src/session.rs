@@ -336,6 +336,15 @@ impl Session for Runner<'_> {
         }
     }
 
+    fn mapped(&mut self, module: &Module) {
+        // The callgrind tool has its own way to names.
+        if self.calls.is_none()
+            && let (Some(path), None) = (&module.path, &module.image)
+        {
+            self.attribute.expect(path);
+        }
+    }
+
     fn forked(&mut self, parent: i32, child: i32) {
         let command = self.processes.get(&parent).map(|p| p.command.clone()).unwrap_or_default();
         self.processes.insert(child, Process { command, parent });

@@ -1,21 +1,28 @@
 //! Places in the source from debug information: [`crate::debuginfo`] behind the boundary of [`crate::attribute`].
 //!
-//! An object is opened when code of it has been executed, not before, and kept, since a shell script may write dozens of
-//! profiles of the same programs. Debug information that is missing or broken costs names, never counts.
+//! An object is kept, since a shell script may write dozens of profiles of the same programs. While the program runs, a
+//! thread of its own reads the tables of what has been mapped ([`Ahead`]), so that they are there when it has ended; what
+//! it did not get round to is read when it is asked for. Debug information that is missing or broken costs names, never
+//! counts.
 
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::attribute::{Attribute, Code, Place, UNKNOWN};
 use crate::debuginfo::{self, Object};
 use crate::options::Options;
 
+mod ahead;
+
+use ahead::Ahead;
+
 /// An object that has been opened.
 #[derive(Debug)]
 struct Known {
-    object: Object,
+    object: Arc<Object>,
     /// How many of its warnings have been passed on.
     told: usize,
 }
@@ -43,6 +50,7 @@ impl Key {
 pub struct Sources {
     options: debuginfo::Options,
     known: HashMap<Key, Known>,
+    ahead: Ahead,
 }
 
 impl Sources {
@@ -55,16 +63,21 @@ impl Sources {
             ..debuginfo::Options::default()
         };
         own.debug_roots.splice(0..0, options.debug_folders.iter().cloned());
-        Self { options: own, known: HashMap::new() }
+        Self { options: own, known: HashMap::new(), ahead: Ahead::default() }
     }
 }
 
 impl Attribute for Sources {
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
-        let (key, open): (Key, &dyn Fn() -> Object) = match code {
-            Code::File(path) => (Key::of_file(path), &|| Object::open(path, &self.options)),
+        let begun;
+        let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
+            Code::File(path) => {
+                let key = Key::of_file(path);
+                begun = self.ahead.begun(&key);
+                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(Object::open(path, &self.options))))
+            }
             Code::Image(bytes) => {
-                (Key::Image(bytes.to_vec()), &|| Object::from_image(bytes.to_vec(), "vdso", &self.options))
+                (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
             }
             Code::Anonymous => {
                 for index in 0..offsets.len() {
@@ -90,6 +103,13 @@ impl Attribute for Sources {
             let file = resolution.files.get(place.file.index()).map_or(UNKNOWN, |name| name);
             let function = resolution.functions.get(place.function.index()).map_or(UNKNOWN, |name| name);
             tell(index, Place { file, function, line: place.line });
+        }
+    }
+
+    fn expect(&mut self, file: &Path) {
+        let key = Key::of_file(file);
+        if !self.known.contains_key(&key) {
+            self.ahead.read(key, file, &self.options);
         }
     }
 

@@ -476,10 +476,15 @@ impl Hub<'_> {
         let Ok(regions) = maps::read(pid) else { return };
         let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
+        let known = space.borrow().modules.len();
         space.borrow_mut().learn_map(&regions, |start, end| {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
         });
+        let new = space.borrow().modules[known..].to_vec();
+        for module in &new {
+            self.session.mapped(module);
+        }
         if self.settings.trace.calls.is_some() {
             let new = space.borrow().unbounded_modules().to_vec();
             for module in new {

@@ -138,6 +138,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Reads, now, the sections that [`resolve`] is going to ask for; gives back what was wrong with them.
+pub(super) fn prepare(sections: &DwarfSections, home: &Home<'_>) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !home.image.has_data(".debug_line") {
+        return problems;
+    }
+    let reader = Reader { sections, home };
+    // The others are needed as a rule only where nothing is compressed, and reading them is quick then.
+    for id in [SectionId::DebugLine, SectionId::DebugLineStr, SectionId::DebugAranges] {
+        reader.contents(id, &mut problems);
+    }
+    problems
+}
+
 /// Writes file and line of each of the sorted `addresses` into `places`; gives back what was wrong with the sections.
 /// Rows that begin outside the `executable` ranges do not count.
 pub(super) fn resolve(

@@ -1,8 +1,8 @@
 //! Which function, file and line an instruction belongs to.
 //!
-//! An [`Object`] stands for one ELF file (or the kernel's vDSO image) that had executed code. It is opened after the
-//! run and asked for the addresses that were executed; only then are symbol tables and line programs read, and only
-//! those line programs whose unit covers an asked address.
+//! An [`Object`] stands for one ELF file (or the kernel's vDSO image) that had executed code. It is asked after the run
+//! for the addresses that were executed; only then are line programs run, and only those whose unit covers an asked
+//! address. Its tables may be read ahead of that ([`Object::prepare`]).
 //!
 //! What it must never do: fail, panic or run away on an input. The files it reads are as hostile as the program that
 //! was profiled, so whatever is missing, broken or absurd costs names (`???`) and leaves a line in
@@ -257,6 +257,17 @@ impl Object {
             self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
         }
         Resolution { functions: functions.into_names(), files: files.into_names(), places }
+    }
+
+    /// Reads, now, the tables that [`Object::resolve`] is going to need. Another thread may be doing the same.
+    pub fn prepare(&self) {
+        self.symbols();
+        if let Some(image) = &self.image
+            && let Some(home) =
+                Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
+        {
+            self.warn_all(lines::prepare(&self.dwarf, &home));
+        }
     }
 
     /// The name as the profile shows it.
