@@ -34,6 +34,21 @@ pub struct Settings {
     pub trace: crate::trace::TraceSettings,
     /// Whether the guest's requests to change the context of the statistics are served.
     pub contexts: bool,
+    /// When code is translated without the program having to stop.
+    pub beside: Beside,
+}
+
+/// When a program's only thread waits for its code to be translated, instead of being stopped: that needs another processor
+/// for as long as it asks for new code, and saves most of what a stop costs. Never where anything is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beside {
+    /// While it often asks, and nobody else wants that processor.
+    #[default]
+    WhenWorthwhile,
+    /// Wherever there is another processor.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// How the first process ended.

@@ -160,6 +160,14 @@ pub(crate) enum Scratch {
     Total = 1072,
     /// The site of the return that is under way.
     Returning = 1080,
+    /// The stub whose work is asked for: its number, in the low half (see `emit::request`).
+    Request = 1152,
+    /// Not 0: the request has not been seen yet.
+    Posted = 1160,
+    /// Not 0: the engine looks at requests all the time.
+    Listening = 1216,
+    /// Where the guest goes on; 0: the engine does not know yet.
+    Answer = 1224,
 }
 
 /// The target of an indirect jump or call while it is looked up.

@@ -193,7 +193,7 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
         let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, c.used)?;
-        chunks.push(Chunk { guest: c.guest, host, used: c.used });
+        chunks.push(Chunk { guest: c.guest, host, used: c.used, requests: c.requests });
     }
     Ok(space.copy_with(tables, chunks))
 }

@@ -108,6 +108,13 @@ impl SharedMemory {
         unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.store(v, Ordering::SeqCst);
     }
 
+    /// Reads 8 aligned bytes that the guest may be changing.
+    pub(crate) fn load_u64(&self, offset: usize) -> u64 {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: in bounds and aligned (the mapping starts on a page).
+        unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.load(Ordering::SeqCst)
+    }
+
     /// Reads 4 bytes.
     pub(crate) fn u32(&self, offset: usize) -> u32 {
         let mut b = [0; 4];

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -33,6 +34,8 @@ pub(crate) struct SlotPool {
     count: u32,
     /// Trace buffers of slots, as grind sees them, once they have been needed.
     traces: HashMap<u32, Arc<SharedMemory>>,
+    /// Headers of slots, as grind sees them, once they have been needed.
+    headers: HashMap<u32, Rc<SharedMemory>>,
     /// Given back, but somebody still reads their trace buffers.
     lingering: Vec<u32>,
 }
@@ -85,6 +88,7 @@ impl SlotPool {
             next: 0,
             count,
             traces: HashMap::new(),
+            headers: HashMap::new(),
             lingering: Vec::new(),
         }
     }
@@ -195,6 +199,17 @@ impl SlotPool {
     /// Writes a scratch word.
     pub(crate) fn set_scratch(&self, id: SlotId, word: Scratch, v: u64) -> io::Result<()> {
         self.file.write_all_at(&v.to_le_bytes(), u64::from(id.0) * arena::SLOT_SIZE + word as u64)
+    }
+
+    /// The scratch words of a slot, where the guest has them.
+    pub(crate) fn header(&mut self, id: SlotId) -> Option<Rc<SharedMemory>> {
+        if let Some(header) = self.headers.get(&id.0) {
+            return Some(header.clone());
+        }
+        let slot = u64::from(id.0) * arena::SLOT_SIZE;
+        let header = Rc::new(SharedMemory::map(&self.file, slot, arena::SLOT_HEADER as usize).ok()?);
+        self.headers.insert(id.0, header.clone());
+        Some(header)
     }
 
     /// Copies the scratch words of a thread: it goes on with another slot.

@@ -19,6 +19,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
+use crate::emit::request::{self, Requests};
 use crate::emit::{Emitter, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
@@ -45,6 +46,8 @@ pub(crate) struct Chunk {
     pub(crate) guest: u64,
     pub(crate) host: SharedMemory,
     pub(crate) used: u64,
+    /// Where its code asks for what has not been translated; if not, it stops.
+    pub(crate) requests: Option<Requests>,
 }
 
 impl Chunk {
@@ -268,7 +271,7 @@ impl Space {
     /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
     /// system calls and the stub behind empty entries of the indirect-branch table.
     pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
-        let chunk = Chunk { guest, host, used: 0 };
+        let chunk = Chunk { guest, host, used: 0, requests: None };
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
         if self.chunks.len() == 1 {
@@ -290,8 +293,24 @@ impl Space {
             chunk.host.write(follow::ODD_RETURN as usize, &stop);
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
             chunk.used = renew::FIRST_USED;
+        }
+        self.place_requests(self.chunks.len() - 1);
+        if self.chunks.len() == 1 {
             self.empty_tables();
         }
+    }
+
+    /// Puts the code by which stubs ask into a chunk that has no translations yet. What is recorded hangs on stops.
+    fn place_requests(&mut self, chunk: usize) {
+        let c = &mut self.chunks[chunk];
+        c.requests = None;
+        if self.trace.settings.any() {
+            return;
+        }
+        let (code, requests) = request::emit_requests(c.guest + c.used, &mut self.trans);
+        c.host.write(c.used as usize, &code.buf);
+        c.used = (c.used + code.buf.len() as u64).next_multiple_of(64);
+        c.requests = Some(requests);
     }
 
     /// The same translations in other memory, for a process that no longer shares them.
@@ -325,6 +344,10 @@ impl Space {
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
+        if settings.any() {
+            self.chunks.iter_mut().for_each(|c| c.requests = None);
+            self.empty_tables();
+        }
         let Some(chunk) = self.chunks.first_mut() else { return };
         let mut emit = |walk: &dyn Fn(&mut Asm)| {
             let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
@@ -474,6 +497,7 @@ impl Space {
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
                 .standing(standing)
+                .asking(self.chunks[chunk].requests)
                 .bounded(&crosses, !any_volatile)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {

@@ -135,6 +135,8 @@ pub(crate) enum StubKind {
     Return { in_rcx: bool },
     /// An indirect branch that this landing, the last one of its chain, is not for.
     IblMiss { way: Way },
+    /// What the stub wants whose number is in [`arena::Scratch::Request`]: nobody has looked.
+    Asked,
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
     /// A system call has answered EFAULT; its number is in `Scratch::T2`, its `syscall` instruction at `go`.

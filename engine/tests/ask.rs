@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_engine::trace::TraceSettings;
 use grind_engine::{
-    Ask, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings, Wanted, Wish,
+    Ask, Beside, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
+    Wanted, Wish,
 };
 use grind_tests::tools;
 
@@ -95,6 +96,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
         code_limit: u64::MAX,
         trace: TraceSettings::default(),
         contexts: false,
+        beside: Beside::default(),
     };
     let exit = grind_engine::run(&program, &settings, &mut driver).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(exit, Exit::Code(0), "{name}");

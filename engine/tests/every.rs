@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use grind_engine::trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
-use grind_engine::{CpuModel, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_engine::{Beside, CpuModel, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
 use grind_tests::build::Source;
 use grind_tests::compare::assert_none;
 use grind_tests::costs::Costs;
@@ -170,6 +170,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         code_limit: u64::MAX,
         trace: TraceSettings { every: Some(every), ..TraceSettings::default() },
         contexts: false,
+        beside: Beside::default(),
     };
     let args = vec![program.as_os_str().to_owned()];
     let run = Program { path: program.to_owned(), args, env: Vec::new() };

@@ -4,9 +4,10 @@
 //! is changed on the way.
 
 use super::Emitted;
+use super::request::Requests;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::transtab::{StubKind, TransTab, Way};
+use crate::transtab::{TransTab, Way};
 
 /// A landing that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
@@ -103,15 +104,21 @@ impl Asm {
 }
 
 /// A landing by itself, for a block that has been emitted without one.
-pub(crate) fn emit_landing(base: u64, pc: u64, way: Way, body: u64, trans: &mut TransTab) -> Emitted {
+pub(crate) fn emit_landing(
+    base: u64,
+    pc: u64,
+    way: Way,
+    body: u64,
+    trans: &mut TransTab,
+    requests: Option<&Requests>,
+) -> Emitted {
     let mut e = Emitted::new(base);
     e.landing(pc, way);
     let field = e.code.jmp();
     e.code.patch_rel32(field, body);
-    e.place_misses(trans);
+    e.place_misses(trans, requests);
     for &(pos, id) in &e.stubs {
         trans.stubs[id as usize].addr = base + pos as u64;
     }
-    debug_assert!(matches!(trans.stubs.last().map(|s| s.kind), Some(StubKind::IblMiss { .. })));
     e
 }

@@ -19,6 +19,7 @@ mod lines;
 mod operand;
 mod plan;
 mod rep;
+pub(crate) mod request;
 mod simulate;
 mod special;
 #[cfg(test)]
@@ -33,6 +34,8 @@ use crate::batch::{Batch, Found};
 use crate::decode::{self, Class, Insn, OSZAP, STATUS};
 use crate::follow::StandingId;
 use crate::trace::TraceSettings;
+use request::Requests;
+
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
 pub(crate) use landing::{Landing, OTHER_ENTRY, emit_landing, entry_of};
@@ -95,9 +98,13 @@ impl Emitted {
     }
 
     /// Until another landing follows in its chain, a landing leads to a stop.
-    fn place_misses(&mut self, trans: &mut TransTab) {
+    fn place_misses(&mut self, trans: &mut TransTab, requests: Option<&Requests>) {
         for i in 0..self.landings.len() {
             let l = self.landings[i];
+            if let Some(requests) = requests {
+                self.code.patch_rel32(l.next, requests.miss(l.way));
+                continue;
+            }
             let id = trans.add_stub(StubKind::IblMiss { way: l.way });
             self.stubs.push((self.code.pos(), id));
             let here = self.code.here();
@@ -159,6 +166,8 @@ pub(crate) struct Emitter<'a> {
     standing: StandingId,
     /// Where blocks are left by transfers that the sink decides on: 32-bit fields and sites.
     transfers: Vec<(usize, u32)>,
+    /// Where stubs ask, if they need not stop.
+    requests: Option<Requests>,
 }
 
 impl<'a> Emitter<'a> {
@@ -195,7 +204,14 @@ impl<'a> Emitter<'a> {
             within_line: Vec::new(),
             standing: StandingId::NONE,
             transfers: Vec::new(),
+            requests: None,
         }
+    }
+
+    /// Stubs ask before they stop.
+    pub(crate) fn asking(mut self, requests: Option<Requests>) -> Self {
+        self.requests = requests;
+        self
     }
 
     /// The code shall also record what a simulation needs.
@@ -241,7 +257,7 @@ impl<'a> Emitter<'a> {
         self.place_transfers();
         self.entries(first);
         self.resolve();
-        self.out.place_misses(self.trans);
+        self.out.place_misses(self.trans, self.requests.as_ref());
         self.out.place_literals();
         for &(pos, id) in &self.out.stubs {
             self.trans.stubs[id as usize].addr = self.out.code.base + pos as u64;
@@ -553,9 +569,13 @@ impl<'a> Emitter<'a> {
             let standing = self.standing;
             let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
             let pos = self.out.code.pos();
-            self.out.stubs.push((pos, id));
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
+            if let Some(requests) = &self.requests {
+                self.out.code.ask(id, requests);
+                continue;
+            }
+            self.out.stubs.push((pos, id));
             self.out.code.stop(id);
         }
     }

@@ -19,6 +19,14 @@ pub(super) enum Pin {
     Never,
 }
 
+impl Pin {
+    /// How many processors grind may run on, when it is not kept on one.
+    pub(super) fn processors(&self) -> usize {
+        let Self::Together { grind, .. } = self else { return 1 };
+        (0..CpuSet::count()).filter(|&cpu| grind.is_set(cpu).unwrap_or(false)).count()
+    }
+}
+
 impl Hub<'_> {
     /// After threads have come or gone: together if there is just one.
     pub(super) fn settle_pin(&mut self) {
@@ -51,8 +59,25 @@ impl Hub<'_> {
         }
     }
 
+    /// Lets grind go to where its only thread, which is returned, is not. `None`: there is no such place.
+    pub(super) fn step_aside(&mut self) -> Option<i32> {
+        let Pin::Together { tid, grind, .. } = &self.pin else { return None };
+        let mut others = **grind;
+        others.unset(sched_getcpu().ok()?).ok()?;
+        sched_setaffinity(Pid::from_raw(0), &others).ok().map(|()| *tid)
+    }
+
+    /// Lets grind go back to where the program is.
+    pub(super) fn step_back(&mut self) {
+        let Pin::Together { tid, .. } = &self.pin else { return };
+        if let Ok(there) = sched_getaffinity(Pid::from_raw(*tid)) {
+            let _ = sched_setaffinity(Pid::from_raw(0), &there);
+        }
+    }
+
     /// Everybody may run anywhere again.
     pub(super) fn unpin(&mut self) {
+        self.beside_no_more();
         if let Pin::Together { tid, guest, grind } = std::mem::take(&mut self.pin) {
             let _ = sched_setaffinity(Pid::from_raw(tid), &guest);
             let _ = sched_setaffinity(Pid::from_raw(0), &grind);

@@ -8,6 +8,7 @@ mod affinity;
 mod again;
 mod alignment;
 mod ask;
+mod attend;
 mod calltime;
 mod clientreq;
 mod contexts;
@@ -59,6 +60,7 @@ pub(crate) struct Hub<'s> {
     /// First stops of threads whose creator has not told of them yet, and the stops' signals.
     early: Map<i32, (Stopped, i32)>,
     pin: affinity::Pin,
+    attention: attend::Attention,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
@@ -112,6 +114,7 @@ pub(crate) fn run(
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
+        attention: attend::Attention::default(),
         feed,
         traps: Map::default(),
         renewals: Vec::new(),
@@ -147,7 +150,10 @@ impl Hub<'_> {
     fn until_everything_ended(&mut self) -> Result<(), EngineError> {
         loop {
             let wait = if self.renewals.is_empty() {
-                tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })?
+                match self.attend() {
+                    Some(wait) => wait,
+                    None => tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })?,
+                }
             } else {
                 tracee::wait_any_briefly().unwrap_or_else(|| {
                     self.remind();
@@ -290,7 +296,18 @@ impl Hub<'_> {
 
     /// A stop at a stub; `rip` is the address behind the stub.
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
+        let kind = match kind {
+            StubKind::Asked => {
+                self.not_attended();
+                match self.asked_for(t.tid()) {
+                    Some(kind) => kind,
+                    None => return,
+                }
+            }
+            kind => kind,
+        };
         match kind {
+            StubKind::Asked => {}
             StubKind::Exit { target, site, standing } => {
                 let (t, id) = self.translation(t, target, standing);
                 match (t, id) {

@@ -234,7 +234,10 @@ impl Hub<'_> {
         let (mut t, mut regs) = (t, regs);
         loop {
             let (space, _) = self.space_and_state(tid)?;
-            let spot = recreate::spot(&space.borrow(), regs.rip);
+            let spot = match recreate::spot(&space.borrow(), regs.rip) {
+                Spot::Stub(StubKind::Asked) => Spot::Stub(self.asked_for(tid)?),
+                spot => spot,
+            };
             match spot {
                 Spot::Boundary(b) => {
                     self.at_boundary(tid, &b, &mut regs);

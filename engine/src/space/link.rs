@@ -17,7 +17,8 @@ impl Space {
             return;
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
-        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans);
+        let requests = self.chunks[chunk].requests;
+        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans, requests.as_ref());
         self.commit(chunk, emitted);
     }
 

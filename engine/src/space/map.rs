@@ -35,6 +35,11 @@ impl Space {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()
     }
 
+    /// Whether code at `pc` can be translated without asking anything of the guest.
+    pub(crate) fn is_ordinary(&self, pc: u64) -> bool {
+        self.executable(pc) && !self.volatile(pc) && self.has_chunk_for(pc)
+    }
+
     /// Addresses of executable memory that no chunk is near.
     pub(crate) fn out_of_reach(&self) -> Vec<u64> {
         self.ranges.iter().map(|r| r.start).filter(|&pc| pc != VSYSCALL_PAGE && !self.has_chunk_for(pc)).collect()

@@ -36,8 +36,9 @@ impl Space {
         self.incoming.clear();
         self.fresh.clear();
         self.code.clear();
-        for (i, c) in self.chunks.iter_mut().enumerate() {
-            c.used = if i == 0 { self.trace.walks_end.max(FIRST_USED) } else { 0 };
+        for i in 0..self.chunks.len() {
+            self.chunks[i].used = if i == 0 { self.trace.walks_end.max(FIRST_USED) } else { 0 };
+            self.place_requests(i);
         }
         self.empty_tables();
     }
@@ -53,7 +54,7 @@ impl Space {
     pub(super) fn empty_tables(&self) {
         let Some(first) = self.chunks.first() else { return };
         for (way, at) in EMPTY_ENTRIES {
-            let entry = (first.guest + at).to_le_bytes();
+            let entry = first.requests.map_or(first.guest + at, |r| r.miss(way)).to_le_bytes();
             let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
             self.tables.write(way.table() as usize, &table);
         }

@@ -239,6 +239,11 @@ pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
     look(tid, libc::__WALL, Duration::from_millis(200))
 }
 
+/// What has happened to any thread, if anything has.
+pub(crate) fn wait_any_now() -> Option<Wait> {
+    wait(-1, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !matches!(w, Wait::Interrupted))
+}
+
 /// As [`wait_any`], but not for long.
 pub(crate) fn wait_any_briefly() -> Option<Wait> {
     look(-1, libc::__WALL | libc::WUNTRACED, Duration::from_millis(100))

@@ -20,7 +20,9 @@ use grind::callgrind::settings::{CacheUse, Change, Settings as Wishes};
 use grind::callgrind::sink::Recorder;
 use grind::debuginfo;
 use grind_engine::trace::{Block, CallTrace, EveryAccess, Handler, Sink, Site, SpaceId, Special, TraceSettings};
-use grind_engine::{Ask, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Session, Settings};
+use grind_engine::{
+    Ask, Beside, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Session, Settings,
+};
 use twin::{Costs, Found, Twin};
 
 struct Driver {
@@ -184,8 +186,14 @@ fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
     let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
-    let settings =
-        Settings { cpu: CpuModel::Baseline, count_at_start: true, code_limit: u64::MAX, trace, contexts: false };
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit: u64::MAX,
+        trace,
+        contexts: false,
+        beside: Beside::default(),
+    };
     let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
     let run = Program { path: program.to_owned(), args, env: Vec::new() };
     let mut driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };

@@ -1,0 +1,87 @@
+//! Asking for a translation without a stop. A stub says which it is in a scratch word and goes to a piece of code that every
+//! chunk has; that waits for an answer as long as the engine says that it is looking (`hub::attend`), and stops if it does
+//! not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop here, or is
+//! stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub means.
+//!
+//! Words, and who writes them: `Request` (guest), `Posted` (guest: 1, and 0 before it stops; engine: 0 when it takes the
+//! request), `Listening` (engine), `Answer` (engine; guest: 0 when it takes it). The guest is in the loop while `Posted` is 1.
+
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::transtab::{StubKind, TransTab, Way};
+
+/// Where code of a chunk asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requests {
+    /// With the stub's number in `Request`.
+    exit: u64,
+    /// Indirect branches that have found no landing, in the state in which they look for one.
+    jump: u64,
+    ret: u64,
+}
+
+impl Requests {
+    /// Where the chain of landings ends.
+    pub(crate) fn miss(&self, way: Way) -> u64 {
+        match way {
+            Way::Jump => self.jump,
+            Way::Return => self.ret,
+        }
+    }
+}
+
+/// The code of a chunk by which its stubs ask, to be placed at `base`.
+pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) {
+    let mut c = Asm { buf: Vec::new(), base };
+    let id = trans.add_stub(StubKind::IblMiss { way: Way::Return });
+    let ret = c.here();
+    // mov rcx, [rsp-8]
+    c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
+    c.spill(arena::TARGET, Gpr::RCX);
+    c.store_gs32_imm(Scratch::Request as u32, id);
+    let from_return = c.jmp_short();
+    let id = trans.add_stub(StubKind::IblMiss { way: Way::Jump });
+    let jump = c.here();
+    c.store_gs32_imm(Scratch::Request as u32, id);
+    let from_jump = c.jmp_short();
+    let exit = c.here();
+    c.spill(Scratch::Rcx, Gpr::RCX);
+    c.patch_short(from_return);
+    c.patch_short(from_jump);
+    c.store_gs32_imm(Scratch::Posted as u32, 1);
+    let again = c.pos();
+    c.reload(Gpr::RCX, Scratch::Answer);
+    let none = c.jrcxz();
+    c.spill(Scratch::T1, Gpr::RCX);
+    c.zero_gs(Scratch::Answer as u32);
+    c.reload(Gpr::RCX, Scratch::Rcx);
+    c.jmp_gs(Scratch::T1 as u32);
+    c.patch_short(none);
+    c.reload(Gpr::RCX, Scratch::Listening);
+    let stop = c.jrcxz();
+    c.bytes(&[0xf3, 0x90]); // pause
+    c.jmp_back(again);
+    c.patch_short(stop);
+    c.store_gs32_imm(Scratch::Posted as u32, 0);
+    c.reload(Gpr::RCX, Scratch::Rcx);
+    let id = trans.add_stub(StubKind::Asked);
+    trans.stubs[id as usize].addr = c.here();
+    c.stop(id);
+    (c, Requests { exit, jump, ret })
+}
+
+impl Asm {
+    /// A stub that asks for what stub `id` wants.
+    pub(super) fn ask(&mut self, id: u32, requests: &Requests) {
+        self.store_gs32_imm(Scratch::Request as u32, id);
+        let field = self.jmp_away();
+        self.patch_rel32(field, requests.exit);
+    }
+
+    /// `mov qword gs:[offset], 0`
+    fn zero_gs(&mut self, offset: u32) {
+        self.bytes(&[0x65, 0x48, 0xc7, 0x04, 0x25]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0; 4]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Code that is asked for without a stop (`Beside::Always`) is counted as code that is stopped for (`Beside::Never`): two
+//! runs of the same programs must count every instruction alike. The programs go to new code in every way there is: direct
+//! and indirect, there and back, from handlers, in the child of a fork, one instruction at a time.
+//!
+//! All in one test: the engine waits for every child of the process that it is in, so nothing may run beside it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use grind_engine::trace::TraceSettings;
+use grind_engine::{
+    Beside, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
+};
+
+/// Instructions by address.
+type Counts = HashMap<u64, u64>;
+
+/// The counts of every process, in the order of their ends.
+#[derive(Default)]
+struct Driver(Vec<Counts>);
+
+impl Session for Driver {
+    fn follow_exec(&mut self, _: i32, _: &Path, _: &[OsString]) -> bool {
+        false
+    }
+    fn image_started(&mut self, _: i32, _: i32, _: &Path, _: &[OsString]) {}
+    fn first_process(&mut self, _: FirstProcess) {}
+    fn forked(&mut self, _: i32, _: i32) {}
+    fn process_ends(&mut self, report: &ProcessReport<'_>) {
+        let mut counts = Counts::new();
+        for c in report.counts {
+            *counts.entry(c.addr.0).or_default() += c.count;
+        }
+        self.0.push(counts);
+    }
+    fn client_print(&mut self, _: i32, _: &[u8]) {}
+    fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {}
+    fn tool_name(&self) -> &str {
+        "cachegrind"
+    }
+    fn notice(&mut self, _: i32, notice: Notice) {
+        panic!("{notice:?}");
+    }
+}
+
+/// How often this thread has waited for something.
+fn waits() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+fn counts(program: &Path, beside: Beside, code_limit: u64) -> (Vec<Counts>, u64) {
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit,
+        trace: TraceSettings::default(),
+        contexts: false,
+        beside,
+    };
+    let run = Program { path: program.to_owned(), args: vec![program.into()], env: Vec::new() };
+    let mut driver = Driver::default();
+    let before = waits();
+    let exit = grind_engine::run(&run, &settings, &mut driver).unwrap_or_else(|e| panic!("{beside:?}: {e}"));
+    assert_eq!(exit, Exit::Code(0), "{beside:?}");
+    (driver.0, waits() - before)
+}
+
+/// Functions that are reached one by one, through a table and directly.
+fn program() -> String {
+    let mut text = String::from(
+        r"
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile unsigned sum;
+static volatile sig_atomic_t steps;
+static void handler(int s) { sum += s; }
+static void stepped(int s) { steps++; }
+",
+    );
+    for i in 0..N {
+        let _ = writeln!(
+            text,
+            "__attribute__((noinline)) static void f{i}(unsigned n) {{ if (n % {} == 0) sum += n ^ {i}; \
+             else do sum *= {i}; while (n-- % 3); }}",
+            i % 7 + 2
+        );
+    }
+    let table: Vec<String> = (0..N).map(|i| format!("f{i}")).collect();
+    let _ = writeln!(text, "static void (*const table[])(unsigned) = {{ {} }};", table.join(", "));
+    text.push_str(
+        r#"
+static void traps(int on)
+{
+    if (on) __asm__ volatile("lea -128(%%rsp),%%rsp; pushf; orl $0x100,(%%rsp); popf; lea 128(%%rsp),%%rsp" ::: "cc", "memory");
+    else __asm__ volatile("lea -128(%%rsp),%%rsp; pushf; andl $~0x100,(%%rsp); popf; lea 128(%%rsp),%%rsp" ::: "cc", "memory");
+}
+int main(void)
+{
+    unsigned i;
+    int status;
+    signal(SIGUSR1, handler);
+    signal(SIGTRAP, stepped);
+    for (i = 0; i < N / 2; i++) {
+        table[i * 7 % (N / 2)](i);
+        if (i % 16 == 3) raise(SIGUSR1);
+    }
+    traps(1);
+    for (; i < N / 2 + 20; i++) table[i](i);
+    traps(0);
+    if (steps < 20 * 5) return 1;
+    if (fork() == 0) {
+        for (; i < N - 100; i++) table[i](i);
+        _exit(0);
+    }
+    wait(&status);
+    for (; i < N; i++) table[i](i);
+    return status;
+}
+"#,
+    );
+    text.replace(" N ", &format!(" {N} "))
+        .replace("N /", &format!("{N} /"))
+        .replace("N;", &format!("{N};"))
+        .replace("N -", &format!("{N} -"))
+}
+
+/// Functions in the program.
+const N: usize = 1500;
+
+fn main() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, path) = (dir.path().join("many.c"), dir.path().join("many"));
+    std::fs::write(&file, program()).unwrap();
+    let built = Command::new("gcc").args(["-O1", "-static", "-o"]).arg(&path).arg(&file).status().unwrap();
+    assert!(built.success(), "the program does not compile");
+    for code_limit in [u64::MAX, 256 << 10] {
+        let (expected, stops) = counts(&path, Beside::Never, code_limit);
+        assert_eq!(expected.len(), 2, "a parent and a child");
+        let (found, fewer) = counts(&path, Beside::Always, code_limit);
+        for (expected, found) in expected.iter().zip(&found) {
+            let differ = expected.iter().filter(|(addr, n)| found.get(addr) != Some(n));
+            let first: Vec<_> = differ.take(5).map(|(addr, n)| (format!("{addr:#x}"), *n, found.get(addr))).collect();
+            assert_eq!((first.as_slice(), expected.len()), (&[][..], found.len()));
+        }
+        let (counted, again): (Vec<u64>, Vec<u64>) =
+            expected.iter().zip(&found).map(|(e, f)| (e.values().sum::<u64>(), f.values().sum::<u64>())).unzip();
+        assert_eq!(counted, again);
+        // Unless it had no other processor to do it on.
+        if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) && code_limit == u64::MAX {
+            assert!(fewer < stops * 3 / 4, "{stops} stops, {fewer} of them where none should be needed");
+        }
+    }
+}
