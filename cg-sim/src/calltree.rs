@@ -43,6 +43,12 @@ impl Node {
 
 const NONE: u32 = u32::MAX;
 
+/// In place of the node before: it is in no list.
+const UNLISTED: u32 = u32::MAX - 1;
+
+/// Children that a node lists. Most have one or two, and come and go with every line; a table costs more than that.
+const LISTED: u32 = 8;
+
 #[derive(Clone, Debug)]
 struct Entry {
     /// [`NONE`]: a root.
@@ -56,6 +62,12 @@ struct Entry {
     standing: bool,
     /// The child that was asked for last.
     last_child: u32,
+    /// The list of children, up to [`LISTED`]; the others are in the tree's table.
+    first_child: u32,
+    listed: u32,
+    /// In the parent's list: the next one and the one before. A node that is not in it has [`UNLISTED`] for the latter.
+    next: u32,
+    previous: u32,
     /// What was released here, or came from pruned children.
     costs: Costs,
 }
@@ -83,7 +95,7 @@ pub struct Tree {
     entries: Vec<Entry>,
     /// Indices of entries that are not in use.
     free: Vec<u32>,
-    /// From parent and arc to the child.
+    /// From parent and arc to the child, for those that are not listed.
     children: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     /// By number of the arc.
     arcs: Vec<Costs>,
@@ -223,8 +235,19 @@ impl Tree {
     }
 
     fn make(&mut self, parent: u32, arc: u32) -> u32 {
-        let entry =
-            Entry { parent, arc, held: 0, children: 0, standing: true, last_child: NONE, costs: Costs::default() };
+        let entry = Entry {
+            parent,
+            arc,
+            held: 0,
+            children: 0,
+            standing: true,
+            last_child: NONE,
+            first_child: NONE,
+            listed: 0,
+            next: NONE,
+            previous: UNLISTED,
+            costs: Costs::default(),
+        };
         let at = match self.free.pop() {
             Some(at) => {
                 self.entries[at as usize] = entry;
@@ -245,11 +268,8 @@ impl Tree {
     /// The child of `parent` over `arc`, with a stack standing on it.
     fn child(&mut self, parent: u32, arc: u32) -> u32 {
         let last = self.entries[parent as usize].last_child;
-        let found = if last != NONE && self.entries[last as usize].arc == arc {
-            Some(last)
-        } else {
-            self.children.get(&key(parent, arc)).copied()
-        };
+        let found =
+            if last != NONE && self.entries[last as usize].arc == arc { Some(last) } else { self.find(parent, arc) };
         let child = match found {
             // A stack never stands on a node that another one stands on: every stack has a root of its own.
             Some(child) => {
@@ -258,13 +278,67 @@ impl Tree {
             }
             None => {
                 let child = self.make(parent, arc);
-                self.children.insert(key(parent, arc), child);
-                self.entries[parent as usize].children += 1;
+                self.adopt(parent, arc, child);
                 child
             }
         };
         self.entries[parent as usize].last_child = child;
         child
+    }
+
+    /// The child of `parent` over `arc`, if there is one.
+    fn find(&self, parent: u32, arc: u32) -> Option<u32> {
+        let entry = &self.entries[parent as usize];
+        let mut at = entry.first_child;
+        while at != NONE {
+            let child = &self.entries[at as usize];
+            if child.arc == arc {
+                return Some(at);
+            }
+            at = child.next;
+        }
+        if entry.children == entry.listed { None } else { self.children.get(&key(parent, arc)).copied() }
+    }
+
+    /// `child` becomes one of `parent`, over `arc`.
+    fn adopt(&mut self, parent: u32, arc: u32, child: u32) {
+        let above = &mut self.entries[parent as usize];
+        above.children += 1;
+        if above.listed == LISTED {
+            self.children.insert(key(parent, arc), child);
+            return;
+        }
+        above.listed += 1;
+        let next = std::mem::replace(&mut above.first_child, child);
+        let entry = &mut self.entries[child as usize];
+        (entry.next, entry.previous) = (next, NONE);
+        if next != NONE {
+            self.entries[next as usize].previous = child;
+        }
+    }
+
+    /// `child` is no child of `parent` any more.
+    fn disown(&mut self, parent: u32, arc: u32, child: u32) {
+        let Entry { next, previous, .. } = self.entries[child as usize];
+        if previous == UNLISTED {
+            self.children.remove(&key(parent, arc));
+        } else if next != NONE {
+            self.entries[next as usize].previous = previous;
+        }
+        if previous < UNLISTED {
+            self.entries[previous as usize].next = next;
+        }
+        let above = &mut self.entries[parent as usize];
+        above.children -= 1;
+        if previous != UNLISTED {
+            above.listed -= 1;
+        }
+        if previous == NONE {
+            above.first_child = next;
+        }
+        if above.last_child == child {
+            above.last_child = NONE;
+        }
     }
 
     /// No stack stands on `node` any more.
@@ -301,12 +375,7 @@ impl Tree {
             let (parent, arc) = (entry.parent, entry.arc);
             self.pass_on(at);
             if parent != NONE {
-                self.children.remove(&key(parent, arc));
-                let above = &mut self.entries[parent as usize];
-                above.children -= 1;
-                if above.last_child == at {
-                    above.last_child = NONE;
-                }
+                self.disown(parent, arc, at);
             }
             self.free.push(at);
             self.statistics.nodes -= 1;
@@ -382,8 +451,7 @@ impl Stack {
         let caller = tree.make(NONE, NONE);
         let entry = &mut tree.entries[below as usize];
         (entry.parent, entry.arc) = (caller, arc);
-        tree.children.insert(key(caller, arc), below);
-        tree.entries[caller as usize].children = 1;
+        tree.adopt(caller, arc, below);
         self.frames[0].node = caller;
         tree.leave(below);
     }

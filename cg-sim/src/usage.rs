@@ -77,19 +77,31 @@ struct Origin {
     below: u32,
 }
 
+/// 1000 divided by its index; what is not there is 0.
+const AC_COSTS: [u16; 1001] = {
+    let mut costs = [0; 1001];
+    let mut count = 1;
+    while count < costs.len() {
+        costs[count] = (1000 / count) as u16;
+        count += 1;
+    }
+    costs
+};
+
 impl Use {
     fn add(&mut self, other: Self) {
         self.count = self.count.saturating_add(other.count);
         self.parts |= other.parts;
     }
 
+    #[inline]
     fn cost(self, line: u32) -> Cost {
-        match 1000u32.checked_div(self.count) {
-            Some(ac_cost) => {
-                Cost { ac_cost: u64::from(ac_cost), sp_loss: u64::from((32 - self.parts.count_ones()) * line / 32) }
-            }
-            None => Cost::default(),
+        if self.count == 0 {
+            return Cost::default();
         }
+        // A division takes longer than all else here.
+        let ac_cost = AC_COSTS.get(self.count as usize).copied().unwrap_or(0);
+        Cost { ac_cost: ac_cost.into(), sp_loss: u64::from((32 - self.parts.count_ones()) * line / 32) }
     }
 }
 
@@ -103,7 +115,8 @@ pub fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
     (u32::MAX >> (31 - (high - low))) << low
 }
 
-/// A slot of a first level: 16 bytes, which each access to the line changes.
+/// A slot of a cache: 16 bytes. In a first level each access to the line changes them; in the last level its misses do, and what it
+/// is told of use when the line leaves a first level, soon after.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// When the line was used last.
@@ -166,6 +179,12 @@ impl First {
         true
     }
 
+    /// Whether the table of hints knows `line` to be resident.
+    #[inline]
+    fn knows(&self, line: u64) -> bool {
+        self.hints[line as usize % HINTS].line == line
+    }
+
     /// Where `line` is; or, if it is not resident, where the line of its set is that was used longest ago.
     fn find(&self, line: u64) -> (usize, bool) {
         let start = (line & self.set_mask) as usize * self.assoc;
@@ -199,13 +218,20 @@ impl First {
     }
 }
 
+/// No line has this tag.
+const NO_TAG: u32 = u32::MAX;
+
 /// The last-level cache of one process.
 #[derive(Clone, Debug)]
 pub struct UsageLastLevel {
-    /// Line numbers by slot, and when each was used last; all start as line 0.
+    /// Line numbers by slot; all start as line 0.
     lines: Box<[u64]>,
-    times: Box<[u64]>,
-    uses: Box<[Use]>,
+    /// What is above the set in the line numbers, by set, `stride` to each: what is searched, if every line that has been
+    /// here has a number that fits.
+    tags: Box<[u32]>,
+    stride: usize,
+    fits: bool,
+    slots: Box<[Slot]>,
     owners: Box<[Option<Owner>]>,
     clock: u64,
     set_mask: u64,
@@ -219,10 +245,13 @@ impl UsageLastLevel {
     pub fn new(geometries: &Geometries) -> Self {
         let ll = geometries.ll;
         let count = (ll.sets() * ll.assoc()) as usize;
+        let stride = (ll.assoc() as usize).next_multiple_of(4);
         Self {
             lines: vec![0; count].into(),
-            times: vec![0; count].into(),
-            uses: vec![Use::default(); count].into(),
+            tags: vec![NO_TAG; ll.sets() as usize * stride].into(),
+            stride,
+            fits: true,
+            slots: vec![Slot::default(); count].into(),
             owners: vec![None; count].into(),
             clock: 0,
             set_mask: u64::from(ll.sets()) - 1,
@@ -236,20 +265,33 @@ impl UsageLastLevel {
         let start = (line & self.set_mask) as usize * self.assoc;
         let of_set = start..start + self.assoc;
         self.clock += 1;
-        if let Some(at) = self.lines[of_set.clone()].iter().position(|l| *l == line) {
-            self.times[start + at] = self.clock;
+        let set = (line & self.set_mask) as usize;
+        let above = line >> self.set_mask.count_ones();
+        self.fits &= above < u64::from(NO_TAG);
+        // (Line 0 is in many ways at first.)
+        let found = if self.fits && line != 0 {
+            // Without a branch for each: at most one is equal.
+            let tags = self.tags[set * self.stride..][..self.stride].iter().zip(1u32..);
+            let at = tags.fold(0, |at, (tag, n)| at | if *tag == above as u32 { n } else { 0 });
+            (at > 0).then(|| at as usize - 1)
+        } else {
+            self.lines[of_set.clone()].iter().position(|l| *l == line)
+        };
+        if let Some(at) = found {
+            self.slots[start + at].time = self.clock;
             return ((start + at) as u32, true);
         }
-        let times = self.times[of_set].iter().enumerate();
-        let slot = start + times.min_by_key(|(_, time)| **time).map_or(0, |(at, _)| at);
-        (self.lines[slot], self.times[slot]) = (line, self.clock);
+        let slots = self.slots[of_set].iter().enumerate();
+        let slot = start + slots.min_by_key(|(_, slot)| slot.time).map_or(0, |(at, _)| at);
+        (self.lines[slot], self.slots[slot].time) = (line, self.clock);
+        self.tags[set * self.stride + slot - start] = above as u32;
         let owner = residents.loaded(Level::LastLevel);
         self.replace(slot, Some(owner), collecting, residents);
         (slot as u32, false)
     }
 
     fn replace(&mut self, slot: usize, owner: Option<Owner>, collecting: bool, residents: &mut impl Residents) {
-        let used = std::mem::take(&mut self.uses[slot]);
+        let used = std::mem::take(&mut self.slots[slot].used);
         if let Some(owner) = std::mem::replace(&mut self.owners[slot], owner) {
             let cost = if collecting { used.cost(self.line) } else { Cost::default() };
             residents.evicted(Level::LastLevel, owner, cost);
@@ -258,7 +300,7 @@ impl UsageLastLevel {
 
     /// Evicts everything, after the first levels of all threads were flushed.
     pub fn flush(&mut self, collecting: bool, residents: &mut impl Residents) {
-        for slot in 0..self.uses.len() {
+        for slot in 0..self.slots.len() {
             self.replace(slot, None, collecting, residents);
         }
     }
@@ -290,6 +332,15 @@ impl Usage {
     #[inline]
     pub fn hit(&mut self, port: Port, line: u64, count: u32, parts: u32) -> bool {
         self.caches[port as usize].hit(line, Use { count, parts })
+    }
+
+    /// The same for accesses that all touch `parts` of this line and `more` parts of the next one.
+    #[inline]
+    pub fn hit_both(&mut self, port: Port, line: u64, count: u32, [parts, more]: [u32; 2]) -> bool {
+        let cache = &mut self.caches[port as usize];
+        cache.knows(line + 1)
+            && cache.hit(line, Use { count, parts })
+            && cache.hit(line + 1, Use { count, parts: more })
     }
 
     /// Accesses `size` bytes at `addr` (at least one).
@@ -341,6 +392,35 @@ impl Usage {
         served
     }
 
+    /// For a data cache that is simulated elsewhere: an access has missed it, and `line` comes into `slot`, in place of one
+    /// that was accessed `count` times, in `parts`. Returns who has answered.
+    ///
+    /// # Panics
+    /// When the cache has no such slot.
+    #[inline]
+    pub fn replaced(
+        &mut self,
+        ll: &mut UsageLastLevel,
+        slot: usize,
+        line: u64,
+        (count, parts): (u32, u32),
+        collecting: bool,
+        residents: &mut impl Residents,
+    ) -> Served {
+        let cache = &mut self.caches[Port::Data as usize];
+        cache.slots[slot].used = Use { count, parts };
+        load(cache, slot, line, Use::default(), ll, collecting, residents)
+    }
+
+    /// The same: the line in `slot` has been accessed `count` times so far, in `parts`. It is evicted with that by
+    /// [`Usage::flush`].
+    ///
+    /// # Panics
+    /// When the cache has no such slot.
+    pub fn used(&mut self, slot: usize, (count, parts): (u32, u32)) {
+        self.caches[Port::Data as usize].slots[slot].used = Use { count, parts };
+    }
+
     /// Evicts everything: at the end of a run, or of a thread.
     pub fn flush(&mut self, ll: &mut UsageLastLevel, collecting: bool, residents: &mut impl Residents) {
         for port in [Port::Fetch, Port::Data] {
@@ -382,7 +462,7 @@ fn evict(
     let Some((used, origin, owner)) = cache.replace(slot, new, owner) else { return };
     let cost = if collecting {
         // The slot's line may be another one by now; as in the reference, it is taken for the same.
-        ll.uses[origin.below as usize].add(used);
+        ll.slots[origin.below as usize].used.add(used);
         used.cost(ll.line)
     } else {
         Cost::default()

@@ -51,6 +51,11 @@ pub(crate) const TRACE_SIZE: u64 = 256 << 10;
 pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
 pub(crate) const TRACE_SEGMENTS: u64 = 6;
+/// How the lines of the data cache have been used, if that is kept: for each way, at the same distance as in [`DATA_WAYS`],
+/// the bytes that were accessed (a bit each, from the line's first one), and how many accesses there were.
+pub(crate) const DATA_USES: u64 = TRACE_BUFFER + TRACE_ALL;
+/// Lines that a first-level data cache may have if their uses are kept.
+pub(crate) const MOST_USED: u64 = 1 << 14;
 /// Bytes of the trace buffer.
 pub(crate) const TRACE_ALL: u64 = TRACE_STRIDE * TRACE_SEGMENTS;
 
@@ -206,7 +211,7 @@ pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(TRACE_BUFFER + TRACE_ALL <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
+const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= TRACE_BUFFER && FRAMES_SIZE.is_multiple_of(4096));
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

@@ -5,7 +5,7 @@
 
 use crate::arena::{self, Scratch};
 use crate::emit::walk::Repeat;
-use crate::trace::FirstLevel;
+use crate::trace::{FirstLevel, LineReplaced};
 
 /// Where the state is: 64-bit words by their offset in a slot.
 pub(crate) trait Words {
@@ -28,22 +28,51 @@ pub(crate) struct Walker<W> {
     pub(crate) cache: FirstLevel,
     /// What is to be recorded of the last access's lines, before its miss.
     pub(crate) touched: Vec<Touched>,
+    /// How lines are used is kept.
+    pub(crate) uses: bool,
+    /// What is to be recorded of the last access's lines, if it is.
+    pub(crate) replaced: Vec<LineReplaced>,
+}
+
+/// The parts of a line of `line` bytes (32 or 64) that bytes touch, a bit each.
+pub(crate) fn parts_of_bytes(bytes: u64, line: u32) -> u32 {
+    if line == 32 {
+        return bytes as u32;
+    }
+    let pairs = bytes | bytes >> 1;
+    (0..32).fold(0, |parts, part| parts | (((pairs >> (2 * part)) & 1) as u32) << part)
 }
 
 impl<W: Words> Walker<W> {
+    /// One of a cache with this state.
+    pub(crate) fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
+        Self { words, cache, touched: Vec::new(), uses, replaced: Vec::new() }
+    }
+
     /// Offset of a line's entry in each of the tables.
     fn entry(&self, line: u64) -> u64 {
         let number = line >> self.cache.line.trailing_zeros();
         number % arena::DATA_ENTRIES * 8
     }
 
-    /// Uses a line; returns whether it was missed.
-    fn touch(&mut self, line: u64, time: u64) -> bool {
+    /// Uses a line; returns whether it was missed. `bytes` are those that are accessed; `both`: so is another line.
+    fn touch(&mut self, line: u64, time: u64, bytes: u64, both: bool) -> bool {
+        let (way, missed) = self.place(line, time, both);
+        if self.uses {
+            let at = arena::DATA_USES + way;
+            self.words.set(at, self.words.get(at) | bytes);
+            self.words.set(at + 8, self.words.get(at + 8) + 1);
+        }
+        missed
+    }
+
+    /// Where a line is that is used, from now on, and whether it was missed.
+    fn place(&mut self, line: u64, time: u64, both: bool) -> (u64, bool) {
         let entry = self.entry(line);
         if self.words.get(arena::DATA_TAGS + entry) == line.wrapping_neg() {
             let way = self.words.get(arena::DATA_PLACES + entry);
             self.words.set(arena::DATA_WAYS + way + 8, time);
-            return false;
+            return (way, false);
         }
         let set = line >> self.cache.line.trailing_zeros() & u64::from(self.cache.sets - 1);
         let ways = u64::from(self.cache.ways);
@@ -71,34 +100,54 @@ impl<W: Words> Walker<W> {
                     self.words.set(forgotten, (!old & u64::from(self.cache.line)).wrapping_neg());
                 }
                 self.words.set(arena::DATA_WAYS + way, line);
+                if self.uses {
+                    let (parts, count) = self.used(way);
+                    let way = way as u32;
+                    self.replaced.push(LineReplaced { way, count, parts, line, one_of_two: both });
+                    self.words.set(arena::DATA_USES + u64::from(way), 0);
+                    self.words.set(arena::DATA_USES + u64::from(way) + 8, 0);
+                }
                 way
             }
         };
         self.words.set(arena::DATA_WAYS + way + 8, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
         self.words.set(arena::DATA_PLACES + entry, way);
-        found.is_none()
+        (way, found.is_none())
+    }
+
+    /// The parts of the line in a way that have been accessed, and how often.
+    pub(crate) fn used(&self, way: u64) -> (u32, u32) {
+        let at = arena::DATA_USES + way;
+        let count = u32::try_from(self.words.get(at + 8)).unwrap_or(u32::MAX);
+        (parts_of_bytes(self.words.get(at), self.cache.line), count)
     }
 
     /// Accesses `size` bytes, at least one and at most a line; returns whether a line was missed.
     pub(crate) fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
+        self.replaced.clear();
         let clock = self.words.get(Scratch::Clock as u64).wrapping_add(2);
         self.words.set(Scratch::Clock as u64, clock);
         let line = |a: u64| a & !u64::from(self.cache.line - 1);
         let (first, last) = (line(address), line(address.wrapping_add(size - 1)));
-        let missed = self.touch(first, clock - 1);
-        if first == last { missed } else { self.touch(last, clock) | missed }
+        let all = u64::MAX >> (64 - size.clamp(1, 64));
+        let both = first != last;
+        // (Other lines are longer than 64 bytes, and their uses are not kept.)
+        let within = u64::MAX >> (64 - self.cache.line.min(64));
+        let missed = self.touch(first, clock - 1, all << ((address - first) & 63) & within, both);
+        if both { self.touch(last, clock, all >> (last.wrapping_sub(address) & 63), true) | missed } else { missed }
     }
 
     /// What a repeated instruction has done: `before` and `after` are rcx, rsi and rdi. Calls `tell` with what there is to
-    /// record of an access: what has happened to its lines, its address if it missed, and whether it was at \[rdi\].
+    /// record of an access: what has happened to its lines, those that were replaced, its address if it missed, and whether it
+    /// was at \[rdi\].
     pub(crate) fn repeat(
         &mut self,
         r: Repeat,
         before: [u64; 3],
         after: [u64; 3],
-        mut tell: impl FnMut(&[Touched], Option<u64>, bool),
+        mut tell: impl FnMut(&[Touched], &[LineReplaced], Option<u64>, bool),
     ) {
         let mask = if r.narrow { u64::from(u32::MAX) } else { u64::MAX };
         let [count, from, to] = before.map(|v| v & mask);
@@ -113,13 +162,13 @@ impl<W: Words> Walker<W> {
                 let address = if at_target { to } else { from };
                 let missed = self.access(address, size);
                 if missed || !self.touched.is_empty() {
-                    tell(&self.touched, missed.then_some(address), at_target);
+                    tell(&self.touched, &self.replaced, missed.then_some(address), at_target);
                 }
             }
             left -= 1;
             from = from.wrapping_add(step) & mask;
             to = to.wrapping_add(step) & mask;
-            if r.contends(self.cache) {
+            if self.uses || r.contends(self.cache) {
                 continue;
             }
             // Those that stay within the lines that the last one was in hit, and change nothing.
@@ -141,7 +190,7 @@ mod tests {
     use std::collections::HashMap;
 
     use cg_sim::context::{ContextLastLevel, ContextLevel1};
-    use cg_sim::usage::Level;
+    use cg_sim::usage::{Cost, Level, Owner, Residents, Usage, UsageLastLevel};
     use cg_sim::{Geometries, Geometry, LastLevel, Level1, Port, Served};
 
     use super::*;
@@ -176,7 +225,7 @@ mod tests {
         let geometry = Geometry::new(size as i32, ways as i32, line as i32).expect("a geometry");
         let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
         let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
-        (Walker { words: Memory::default(), cache, touched: Vec::new() }, Level1::new(&all), LastLevel::new(&all))
+        (Walker::new(Memory::default(), cache, false), Level1::new(&all), LastLevel::new(&all))
     }
 
     #[test]
@@ -196,6 +245,70 @@ mod tests {
                 missed += u64::from(expected);
             }
             assert!(missed > 1000);
+        }
+    }
+
+    /// What was evicted, with the number of its load as its owner.
+    #[derive(Default)]
+    struct Evicted {
+        loads: u32,
+        costs: Vec<(Level, Owner, Cost)>,
+    }
+
+    impl Residents for Evicted {
+        fn loaded(&mut self, _: Level) -> Owner {
+            self.loads += 1;
+            Owner { node: self.loads, site: 0 }
+        }
+
+        fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
+            self.costs.push((level, owner, cost));
+        }
+    }
+
+    #[test]
+    fn lines_are_used_as_the_model_says() {
+        for shape in SHAPES.into_iter().filter(|s| matches!(s.2, 32 | 64)) {
+            let (mut walker, ..) = pair(shape);
+            walker.uses = true;
+            let geometry = Geometry::new(shape.0 as i32, shape.1 as i32, shape.2 as i32).expect("a geometry");
+            let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
+            let mut models = [(), ()].map(|()| Usage::new(&all).expect("lines of one size"));
+            let mut lasts = [(), ()].map(|()| UsageLastLevel::new(&all));
+            let mut evicted = [Evicted::default(), Evicted::default()];
+            let mut seed = 2_463_534_242u64;
+            for round in 0..40_000 {
+                let page = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
+                let address = page + random(&mut seed, 3 * shape.0 / 2);
+                let size = 1 + random(&mut seed, shape.2.into());
+                let [model, fed] = &mut models;
+                let [of_model, of_fed] = &mut evicted;
+                let expected = model.access(&mut lasts[0], Port::Data, address, size as u32, true, of_model);
+                let missed = walker.access(address, size);
+                let mut served = Served::L1;
+                for line in &walker.replaced {
+                    let words = line.words(7);
+                    assert_eq!(LineReplaced::from_words(&words[1..]), Some(*line));
+                    assert_eq!(line.one_of_two, address % u64::from(shape.2) + size > shape.2.into());
+                    let (slot, number) = (line.way / LineReplaced::WAY, line.line / u64::from(shape.2));
+                    let used = (line.count, line.parts);
+                    served = served.max(fed.replaced(&mut lasts[1], slot as usize, number, used, true, of_fed));
+                }
+                assert_eq!((missed, served), (expected != Served::L1, expected), "{shape:?}, round {round}");
+                assert_eq!(of_fed.costs, of_model.costs, "{shape:?}, round {round}: {size} at {address:#x}");
+            }
+            // Those that stay.
+            for slot in 0..u64::from(walker.cache.sets * walker.cache.ways) {
+                let (parts, count) = walker.used(slot * arena::DATA_WAY);
+                models[1].used(slot as usize, (count, parts));
+            }
+            for ((model, last), of) in models.iter_mut().zip(&mut lasts).zip(&mut evicted) {
+                model.flush(last, true, of);
+                last.flush(true, of);
+                of.costs.sort_by_key(|(level, owner, _)| (*level == Level::L1, owner.node));
+            }
+            assert_eq!(evicted[1].costs, evicted[0].costs, "{shape:?}");
+            assert!(evicted[0].costs.len() > 1000, "{shape:?}");
         }
     }
 
@@ -284,7 +397,7 @@ mod tests {
                 let moved = |used, start| if used { at(start, n) } else { start };
                 let after = [7, moved(r.source, from), moved(target != Target::Unused, to)];
                 let mut got = Vec::new();
-                walker.repeat(r, [n + 7, from, to], after, |_, missed, at_target| {
+                walker.repeat(r, [n + 7, from, to], after, |_, _, missed, at_target| {
                     got.extend(missed.map(|a| (a, at_target)))
                 });
                 assert_eq!(got, expected, "{shape:?}, round {round}: {r:?}");

@@ -297,13 +297,14 @@ impl SlotPool {
     }
 
     /// The state of a thread's data cache, read as a whole.
-    pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel) -> DataCache {
+    pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
             (Scratch::Clock as u64, 1),
             (Scratch::ContextTime as u64, 1),
             (arena::DATA_WAYS, ways),
             (arena::DATA_TAGS, 2 * arena::DATA_ENTRIES),
+            (arena::DATA_USES, if uses { ways } else { 0 }),
         ];
         DataCache(parts.map(|(at, n)| {
             let mut bytes = vec![0; n as usize * 8];
@@ -467,7 +468,7 @@ impl Words for SlotWords<'_> {
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.
-pub(crate) struct DataCache([(u64, Vec<u64>); 4]);
+pub(crate) struct DataCache([(u64, Vec<u64>); 5]);
 
 impl DataCache {
     fn place(&self, at: u64) -> Option<(usize, usize)> {

@@ -357,7 +357,7 @@ impl Space {
             code.base
         };
         if let Some(cache) = settings.accesses {
-            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache));
+            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache, settings.keeps_uses()));
         }
         if let Some(cache) = settings.fetches {
             self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache));
@@ -387,6 +387,9 @@ impl Space {
             parts.push((Scratch::ContextTime as u64, 8));
             parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
             parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
+            if settings.keeps_uses() {
+                parts.push((arena::DATA_USES, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
+            }
         }
         parts
     }

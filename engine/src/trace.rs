@@ -23,6 +23,8 @@ pub struct TraceSettings {
     /// Data accesses that miss this cache.
     pub accesses: Option<FirstLevel>,
     /// Every fetch and every data access, in place of those that miss: nothing of the caches is simulated by the engine then.
+    /// Together with [`TraceSettings::accesses`], whose cache must be one that [`FirstLevel::keeps_uses`]: every fetch, the
+    /// data accesses that miss, and with each the use of the line that goes (see [`LineReplaced`]).
     pub every: Option<EveryAccess>,
     /// Branches that are mispredicted.
     pub branches: bool,
@@ -42,6 +44,12 @@ impl TraceSettings {
     /// Whether emitted code follows calls.
     pub(crate) fn followed(&self) -> bool {
         self.calls.is_some_and(|c| c.followed)
+    }
+
+    /// Whether emitted code keeps how the lines of the data cache are used.
+    #[must_use]
+    pub fn keeps_uses(&self) -> bool {
+        self.accesses.is_some() && self.every.is_some()
     }
 
     /// Whether data accesses are followed.
@@ -130,7 +138,70 @@ pub struct FirstLevel {
 impl FirstLevel {
     /// The most lines that a cache can have.
     pub const MOST_LINES: u64 = arena::MAX_CACHE;
+
+    /// Whether emitted code can keep how the lines of such a cache are used: those of 32 or 64 bytes, on a processor that has
+    /// BMI2.
+    #[must_use]
+    pub fn keeps_uses(&self) -> bool {
+        matches!(self.line, 32 | 64)
+            && u64::from(self.sets) * u64::from(self.ways) <= arena::MOST_USED
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("popcnt")
+    }
 }
+
+/// A line of a thread's data cache makes place for another one, which an access brings in. Told in place of a miss where uses
+/// are kept: the words of the record of a site of kind [`SiteKind::Read`], [`SiteKind::Write`], [`SiteKind::Modify`] or
+/// [`SiteKind::Sized`] are the site, `way` (with bit 0 set if the access is to two lines), `count`, `parts`, and
+/// the line's address (two words). Behind those of an access to two lines comes a record of [`LINES_REPLACED`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineReplaced {
+    /// Where the line lies in the cache: a multiple of [`LineReplaced::WAY`], below that times the number of its lines.
+    pub way: u32,
+    /// How often the line that goes has been accessed: at most `u32::MAX`.
+    pub count: u32,
+    /// The 32 parts of it that have been.
+    pub parts: u32,
+    /// The address of the line that comes.
+    pub line: u64,
+    /// The access is to two lines.
+    pub one_of_two: bool,
+}
+
+impl LineReplaced {
+    /// Words of a record.
+    pub const WORDS: usize = 6;
+
+    /// From one way to the next one.
+    pub const WAY: u32 = arena::DATA_WAY as u32;
+
+    /// From the words of a record behind its site; nothing if they are too few.
+    #[inline]
+    #[must_use]
+    pub fn from_words(words: &[u32]) -> Option<Self> {
+        let &[way, count, parts, low, high, ..] = words else { return None };
+        let line = u64::from(low) | u64::from(high) << 32;
+        Some(Self { way: way & !1, count, parts, line, one_of_two: way & 1 != 0 })
+    }
+
+    pub(crate) fn words(self, site: u32) -> [u32; Self::WORDS] {
+        let way = self.way | u32::from(self.one_of_two);
+        [site, way, self.count, self.parts, self.line as u32, (self.line >> 32) as u32]
+    }
+}
+
+/// In place of a site's number: an access to two lines is over, at least one of which was missed. Operand: its site.
+pub const LINES_REPLACED: u32 = u32::MAX - 3;
+
+/// Words of a record of [`LINES_REPLACED`].
+pub const REPLACED_WORDS: usize = 2;
+
+/// In place of a site's number: how a line has been used that stays. Operands: where it lies, how often it has been accessed,
+/// which parts, as in [`LineReplaced`]. Told of all lines that have been used before a thread ends, or ceases to record.
+pub const LINE_USED: u32 = u32::MAX - 4;
+
+/// Words of a record of [`LINE_USED`].
+pub const USED_WORDS: usize = 4;
 
 /// The kind of event that a site records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,7 +251,7 @@ pub enum SiteKind {
     /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
     /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory, and where. Operands: rcx,
-    /// rsi, rdi before it; rcx, rsi, rdi after it. Its misses have sites of their own: the next one for \[rsi\], the one after
+    /// rsi, rdi before it; rcx, rsi, rdi after it; rsi or rdi is of no meaning, and the same, if it is not used. Its misses have sites of their own: the next one for \[rsi\], the one after
     /// that for \[rdi\].
     Repeated {
         /// Bytes of an element.

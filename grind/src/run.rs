@@ -144,6 +144,7 @@ fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<En
         settings.trace.calls = Some(calls);
         // What is simulated is told in program order, and calls with it.
         options.callgrind.tell_calls |= simulation.trace().any();
+        options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));

@@ -25,6 +25,8 @@ pub struct Simulation {
     pub branches: bool,
     /// Every access is told, and simulated by whoever follows the calls.
     pub every: bool,
+    /// How lines are used is measured.
+    uses: bool,
     /// Whose words are used.
     tool: Tool,
     /// What is to be told in the log about how the caches were found.
@@ -108,6 +110,7 @@ impl Simulation {
         let uses = callgrind.is_some_and(|c| c.cache_use != CacheUse::No);
         // With a last level that is written back, writes reach it that hit the first one.
         simulation.every = uses || callgrind.is_some_and(|c| c.simulate_wb);
+        simulation.uses = uses;
         if uses {
             Usage::new(&found.geometries).map_err(Impossible::Uses)?;
         }
@@ -136,9 +139,11 @@ impl Simulation {
         let every =
             |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
         let missing = self.caches.filter(|_| !self.every);
+        // Data accesses that hit need not be told if the program itself keeps how lines are used.
+        let kept = self.caches.map(|g| level(g.d1, g.min_line())).filter(|d1| self.uses && d1.keeps_uses());
         TraceSettings {
             fetches: missing.map(|g| level(g.i1, g.min_line())),
-            accesses: missing.map(|g| level(g.d1, g.min_line())),
+            accesses: kept.or(missing.map(|g| level(g.d1, g.min_line()))),
             every: self.caches.filter(|_| self.every).map(every),
             branches: self.branches,
             calls: None,

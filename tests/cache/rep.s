@@ -80,4 +80,16 @@ START
     add $64, %rax
     dec %ecx
     jnz 2b
-    EXIT
+    # In a block that leaves rsi alone, after other accesses.
+    lea a+1040(%rip), %rbx
+    jmp 3f
+3:  lea 8(%rbx), %rdi
+    xor %eax, %eax
+    push %rbp
+    movq $1, (%rbx)
+    movq $2, 0x278(%rbx)
+    mov $79, %ecx
+    rep stosq
+    pop %rbp
+    jmp 4f
+4:  EXIT

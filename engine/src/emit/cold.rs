@@ -6,6 +6,7 @@
 
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
+use super::simulate::bytes;
 use super::walk::fetch_words;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
@@ -102,7 +103,12 @@ impl Emitter<'_> {
         let Unsettled { place, offset, span, a, b, before, words, clock, .. } = group;
         let mut walk = Vec::new();
         let mut settled = Vec::new();
-        if span > 1 {
+        if self.tracer.settings.keeps_uses() {
+            if let Some(shape) = Shape::of(&words).filter(|_| span > 1 && cache.line == 64) {
+                (walk, settled) = self.settle_uses(&shape, a, b, before, clock);
+                walk.into_iter().for_each(|field| self.out.code.patch_here(field));
+            }
+        } else if span > 1 {
             let c = &mut self.out.code;
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
@@ -133,6 +139,90 @@ impl Emitter<'_> {
         c.words(&words[1..]);
         settled.push(c.jmp_away());
         settled
+    }
+}
+
+/// What a group of accesses touches, a bit for each byte from its lowest one on.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    bytes: u64,
+    /// The first and the last bytes of accesses: the number of accesses is that of bits in all of these.
+    firsts: Vec<u64>,
+    lasts: Vec<u64>,
+}
+
+impl Shape {
+    /// The most words of first or last bytes.
+    const MOST: usize = 3;
+
+    /// The group that these words describe ([`super::walk::access_words`]), unless too much happens to the same bytes.
+    fn of(words: &[u32]) -> Option<Self> {
+        let mut shape = Self::default();
+        let add = |set: &mut Vec<u64>, bit: u32| match set.iter_mut().find(|word| **word >> bit & 1 == 0) {
+            Some(word) => *word |= 1 << bit,
+            None => set.push(1 << bit),
+        };
+        for member in words[2..].as_chunks::<4>().0 {
+            let [_, _, offset, less_one] = *member;
+            shape.bytes |= bytes(less_one as u16 + 1) << offset;
+            add(&mut shape.firsts, offset);
+            add(&mut shape.lasts, offset + less_one);
+        }
+        (shape.firsts.len() <= Self::MOST && shape.lasts.len() <= Self::MOST).then_some(shape)
+    }
+}
+
+impl Emitter<'_> {
+    /// The same where uses of lines are kept, in lines of 64 bytes. Both lines are known before anything is noted. Returns the
+    /// fields of jumps to the walk, too.
+    fn settle_uses(
+        &mut self,
+        shape: &Shape,
+        a: Gpr,
+        b: Gpr,
+        before: u32,
+        clock: Option<Gpr>,
+    ) -> (Vec<usize>, Vec<usize>) {
+        let (offset, way) = (arena::SAVES + 96, arena::SAVES + 104);
+        let c = &mut self.out.code;
+        c.cmp_imm(a, 63);
+        let mut walk = vec![c.jcc_away(ABOVE)];
+        c.store_gs(offset, a);
+        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        c.store_gs(way, b);
+        c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
+        c.lea_disp(a, a, 64);
+        c.extract(b, a, Scratch::EntryBits);
+        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+        walk.push(c.jcc_away(NE));
+        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        for (first, before, numbers) in [(false, before - 1, &shape.lasts), (true, before, &shape.firsts)] {
+            let c = &mut self.out.code;
+            if first {
+                c.load_gs(b, way);
+            }
+            c.time(a, clock, before);
+            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            for (n, &word) in std::iter::once(&shape.bytes).chain(numbers).enumerate() {
+                let c = &mut self.out.code;
+                c.load_gs(a, offset);
+                if !first {
+                    // By 64 less that.
+                    c.negate(a);
+                }
+                let pos = c.shift_literal(first, a, a);
+                self.out.literal_once(word, pos);
+                let c = &mut self.out.code;
+                if n == 0 {
+                    c.gs_index(0x09, a, b, arena::DATA_USES as u32);
+                } else {
+                    c.count_bits(a, a);
+                    c.gs_index(0x01, a, b, arena::DATA_USES as u32 + 8);
+                }
+            }
+        }
+        let settled = vec![self.out.code.jmp_away()];
+        (walk, settled)
     }
 }
 

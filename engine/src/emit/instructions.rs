@@ -52,6 +52,53 @@ impl Asm {
         self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
     }
 
+    /// `shlx` (`left`) or `shrx to, qword [rip + distance], by`: shifts a constant, keeping the flags. Returns the offset of the
+    /// distance.
+    pub(super) fn shift_literal(&mut self, left: bool, to: Gpr, by: Gpr) -> usize {
+        self.bytes(&[
+            0xc4,
+            0x62 | (!to.0 >> 3 & 1) << 7,
+            0x80 | (!by.0 & 15) << 3 | if left { 1 } else { 3 },
+            0xf7,
+            (to.0 & 7) << 3 | 5,
+        ]);
+        self.bytes(&[0; 4]);
+        self.pos() - 4
+    }
+
+    /// `shlx` (`left`) or `shrx to, from, by`
+    pub(super) fn shift_by(&mut self, left: bool, to: Gpr, from: Gpr, by: Gpr) {
+        self.bytes(&[
+            0xc4,
+            0x42 | (!to.0 >> 3 & 1) << 7 | (!from.0 >> 3 & 1) << 5,
+            0x80 | (!by.0 & 15) << 3 | if left { 1 } else { 3 },
+            0xf7,
+            0xc0 | (to.0 & 7) << 3 | from.0 & 7,
+        ]);
+    }
+
+    /// `popcnt to, from`
+    pub(super) fn count_bits(&mut self, to: Gpr, from: Gpr) {
+        self.bytes(&[0xf3, 0x48 | (to.0 >> 3) << 2 | from.0 >> 3, 0x0f, 0xb8, 0xc0 | (to.0 & 7) << 3 | from.0 & 7]);
+    }
+
+    /// `pext to, from, mask`
+    pub(super) fn extract_by(&mut self, to: Gpr, from: Gpr, mask: Gpr) {
+        self.bytes(&[
+            0xc4,
+            0x42 | (!to.0 >> 3 & 1) << 7 | (!mask.0 >> 3 & 1) << 5,
+            0x80 | (!from.0 & 15) << 3 | 2,
+            0xf5,
+            0xc0 | (to.0 & 7) << 3 | mask.0 & 7,
+        ]);
+    }
+
+    /// `add qword gs:[base + offset], n`
+    pub(super) fn gs_add(&mut self, base: Gpr, offset: u32, n: i8) {
+        self.memory(true, WIDE, &[0x83], 0, base, offset as i32);
+        self.bytes(&n.to_le_bytes());
+    }
+
     /// `cmovcc reg, from`
     pub(super) fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[

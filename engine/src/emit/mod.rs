@@ -80,6 +80,16 @@ impl Emitted {
         self.literals.len() - 1
     }
 
+    /// The same, for a constant that may be there already.
+    fn literal_once(&mut self, value: u64, pos: usize) {
+        match self.literals.iter().position(|v| *v == value) {
+            Some(i) => self.literal_uses.push((pos, i)),
+            None => {
+                self.literal(value, pos);
+            }
+        }
+    }
+
     fn place_literals(&mut self) {
         if self.literals.is_empty() {
             return;

@@ -116,9 +116,10 @@ impl Emitter<'_> {
         self.tracer.held.clear();
         let plan = match self.tracer.settings.every {
             Some(e) => {
-                let (stretches, plan) = every::plan(insns, e, &mut self.info);
+                let settings = self.tracer.settings;
+                let (stretches, plan) = every::plan(insns, e, !settings.keeps_uses(), &mut self.info);
                 self.tracer.stretches = stretches;
-                plan
+                if settings.keeps_uses() { Plan::of(insns, NO_LINE, &settings, &mut self.info) } else { plan }
             }
             None => Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info),
         };
@@ -341,7 +342,8 @@ impl Emitter<'_> {
             }
         }
         let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
-        if live && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
+        let uses = self.tracer.settings.keeps_uses();
+        if live && !uses && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
             let rcx_held = self.holding().iter().take(2).any(|&r| r == Gpr::RCX);
             let given = rcx_held || rcx_dead;
             but.push(Gpr::RCX);
@@ -479,6 +481,10 @@ impl Emitter<'_> {
             c.jcc_away(ABOVE)
         };
         self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        if self.tracer.settings.keeps_uses() {
+            let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
+            self.use_line(a, b, bytes, members.len());
+        }
         let time = self.time_in(a, before - 1);
         let c = &mut self.out.code;
         c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
@@ -487,6 +493,16 @@ impl Emitter<'_> {
         let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
         let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
+    }
+
+    /// Notes `n` accesses to `bytes`, counted from the offset in its line that is in `a`, of the line whose way is in `b`. Changes
+    /// `a` and the flags.
+    pub(super) fn use_line(&mut self, a: Gpr, b: Gpr, bytes: u64, n: usize) {
+        let pos = self.out.code.shift_literal(true, a, a);
+        self.out.literal_once(bytes, pos);
+        let c = &mut self.out.code;
+        c.gs_index(0x09, a, b, arena::DATA_USES as u32);
+        c.gs_add(b, arena::DATA_USES as u32 + 8, n as i8);
     }
 
     /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
@@ -559,6 +575,11 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// So many bytes, a bit each, from bit 0 on.
+pub(super) fn bytes(size: u16) -> u64 {
+    u64::MAX >> (64 - size.clamp(1, 64))
 }
 
 /// The register's name for the encoder.

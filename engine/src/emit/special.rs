@@ -62,8 +62,23 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.load_gs(a, Scratch::TracePos as u32);
         // The highest word first.
-        c.gs_base8(0x89, Gpr(7), a, 44);
-        c.gs_base8(0x89, Gpr(6), a, 36);
+        let SiteKind::Repeated { size, source, target, target_first, narrow } =
+            self.trans.trace_sites[site as usize].kind
+        else {
+            return;
+        };
+        let repeat = Repeat { size, source, target, target_first, narrow };
+        // A register that the instruction does not use may be one that the block holds, which the checks change.
+        for (used, register, word, at) in
+            [(target != Target::Unused, Gpr(7), Scratch::RepeatTarget, 44), (source, Gpr(6), Scratch::RepeatSource, 36)]
+        {
+            if used {
+                c.gs_base8(0x89, register, a, at);
+            } else {
+                c.reload(b, word);
+                c.gs_base8(0x89, b, a, at);
+            }
+        }
         c.gs_base8(0x89, Gpr::RCX, a, 28);
         for (word, at) in [(Scratch::RepeatTarget, 20), (Scratch::RepeatSource, 12), (Scratch::Repeat, 4)] {
             c.reload(b, word);
@@ -73,12 +88,9 @@ impl Emitter<'_> {
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
         self.give_back(taken);
-        if let Some(f) = self.tracer.settings.accesses
-            && let SiteKind::Repeated { size, source, target, target_first, narrow } =
-                self.trans.trace_sites[site as usize].kind
-        {
-            let repeat = Repeat { size, source, target, target_first, narrow };
-            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site);
+        if let Some(f) = self.tracer.settings.accesses {
+            let uses = self.tracer.settings.keeps_uses();
+            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site, uses);
             self.points.push((again, Point::RepeatWalk { site }));
         }
     }
@@ -158,7 +170,7 @@ impl Emitter<'_> {
         c.lea_disp(a, a, (words * 4) as i32);
         c.store_gs(Scratch::TracePos as u32, a);
         self.give_back(taken);
-        if self.tracer.settings.every.is_some() {
+        if self.tracer.settings.accesses.is_none() {
             return;
         }
         // The engine walks them.

@@ -60,8 +60,9 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
 /// The most ways for which a walk has code for each.
 const UNROLLED: u32 = 16;
 
-/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags.
-pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
+/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags. `uses`: it
+/// keeps how lines are used, and records it where one has to go.
+pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
     let times = arena::DATA_WAYS as u32 + 8;
@@ -110,6 +111,9 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
     c.patch_here(unknown);
     c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
+    if uses {
+        record_replaced(c, cache);
+    }
     // Who brought it in matters as soon as there are contexts.
     c.load_gs(R8, Scratch::ContextTime as u32);
     c.op_reg(0x85, R8, R8);
@@ -134,6 +138,9 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
     c.gs_entry(0x89, RDX, RCX, arena::DATA_PLACES);
     c.patch_here(hit);
+    if uses {
+        use_line(c, cache);
+    }
     // The last byte may lie in the next line.
     c.load32(RCX, RBX, 12);
     c.op_reg(0x01, RCX, R11);
@@ -144,13 +151,30 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel) {
     c.jcc_back(NE, touch);
     c.op_reg(0x85, RSI, RSI);
     let hit = c.jcc_away(E);
-    c.load_gs(RCX, Scratch::TracePos as u32);
-    c.gs_base8(0x89, R11, RCX, 4);
-    c.load32(RAX, RBX, 0);
-    c.gs_base8_32(0x89, RAX, RCX, 0);
-    c.lea_disp(RCX, RCX, 12);
+    let mut one_line = None;
+    if uses {
+        // The record of the only line has told it all.
+        c.mov_reg(RCX, R11);
+        c.and_imm(RCX, line);
+        c.op_reg(0x39, RCX, RAX);
+        one_line = Some(c.jcc_away(E));
+        c.load_gs(RCX, Scratch::TracePos as u32);
+        c.load32(RAX, RBX, 0);
+        c.gs_base8_32(0x89, RAX, RCX, 4);
+        c.store_site(RCX, trace::LINES_REPLACED);
+        c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
+    } else {
+        c.load_gs(RCX, Scratch::TracePos as u32);
+        c.gs_base8(0x89, R11, RCX, 4);
+        c.load32(RAX, RBX, 0);
+        c.gs_base8_32(0x89, RAX, RCX, 0);
+        c.lea_disp(RCX, RCX, 12);
+    }
     c.store_gs(Scratch::TracePos as u32, RCX);
     c.patch_here(hit);
+    if let Some(field) = one_line {
+        c.patch_here(field);
+    }
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
     restore(c, 0..USED.len());
@@ -167,6 +191,69 @@ fn record_line(c: &mut Asm, what: u32) {
     c.gs_base8_32(0x89, R9, R8, 0);
     c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
     c.store_gs(Scratch::TracePos as u32, R8);
+}
+
+/// Notes that line rax, in way rdx, is used by the access at r11 that rbx describes. Changes r8 and r9.
+fn use_line(c: &mut Asm, cache: FirstLevel) {
+    c.load32(R8, RBX, 12);
+    c.mov_imm(R9, 63);
+    c.op_reg(0x29, R9, R8);
+    c.mov_all_ones(R8);
+    c.shift_by(false, R8, R8, R9); // r8: a bit for each byte
+    c.mov_reg(R9, R11);
+    c.op_reg(0x29, R9, RAX);
+    let second = c.jcc_away(SIGN);
+    c.shift_by(true, R8, R8, R9);
+    if cache.line < 64 {
+        c.mov_reg32(R8, R8);
+    }
+    let have = c.jmp_away();
+    c.patch_here(second);
+    c.negate(R9);
+    c.shift_by(false, R8, R8, R9);
+    c.patch_here(have);
+    c.gs_index(0x09, R8, RDX, arena::DATA_USES as u32);
+    c.gs_add(RDX, arena::DATA_USES as u32 + 8, 1);
+}
+
+/// Records that line rax takes the place of another one, in way rdx, because of the access at r11 that rbx describes, and how
+/// that one was used ([`trace::LineReplaced`]). Changes r8, r9 and r12.
+fn record_replaced(c: &mut Asm, cache: FirstLevel) {
+    let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
+    c.load_gs(R12, Scratch::TracePos as u32);
+    c.gs_base8(0x89, RAX, R12, 16);
+    // To two lines?
+    c.load32(R8, RBX, 12);
+    c.op_reg(0x01, R8, R11);
+    c.op_reg(0x31, R8, R11); // the bits that differ between the first byte's address and the last one's
+    c.mov_reg(R9, RDX);
+    c.and_imm(R8, -(cache.line as i32));
+    let one = c.jcc_away(E);
+    c.alu_imm(0, R9, 1); // add
+    c.patch_here(one);
+    c.gs_base8_32(0x89, R9, R12, 4);
+    c.gs_index(0x8b, R8, RDX, count);
+    c.mov_imm(R9, u32::MAX.into());
+    c.op_reg(0x39, R8, R9);
+    c.cmov(ABOVE, R8, R9);
+    c.gs_base8_32(0x89, R8, R12, 8);
+    c.gs_index(0x8b, R8, RDX, bytes);
+    if cache.line == 64 {
+        // Two bytes are a part.
+        c.mov_reg(R9, R8);
+        c.shift(SHR, R9, 1);
+        c.op_reg(0x09, R8, R9);
+        c.mov_imm(R9, 0x5555_5555_5555_5555);
+        c.extract_by(R8, R8, R9);
+    }
+    c.gs_base8_32(0x89, R8, R12, 12);
+    c.load32(R8, RBX, 0);
+    c.gs_base8_32(0x89, R8, R12, 0);
+    c.mov_imm(R8, 0);
+    c.gs_index(0x89, R8, RDX, bytes);
+    c.gs_index(0x89, R8, RDX, count);
+    c.lea_disp(R12, R12, 4 * trace::LineReplaced::WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, R12);
 }
 
 /// Looks for line rax in the ways from rdx on. Returns the fields of jumps with its way in rdx; goes on with the way in rdx
@@ -336,10 +423,11 @@ impl Repeat {
 }
 
 /// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
-/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped. All registers
+/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless uses of
+/// lines are kept. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
 /// on.
-pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32) -> usize {
+pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, site: u32, uses: bool) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
     let saves = arena::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;
@@ -361,10 +449,10 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     narrow(c, &[RCX, RSI, RDI, RBX, RDX]);
     c.op_reg(0x29, RAX, RCX);
     narrow(c, &[RAX]); // rax: iterations that are left; rbx, rdx: where
-    c.op_reg(0x29, RSI, RBX);
-    c.op_reg(0x29, RDI, RDX);
     c.mov_imm(RCX, size as u64); // rcx: the step
-    c.op_reg(0x09, RSI, RDI);
+    // By a register that the instruction uses: another one may have been changed.
+    let (moved, from) = if repeat.source { (RSI, RBX) } else { (RDI, RDX) };
+    c.op_reg(0x29, moved, from);
     let up = c.jcc(NOT_SIGN);
     c.not(RCX);
     c.lea_disp(RCX, RCX, 1);
@@ -387,7 +475,7 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     c.op_reg(0x01, RBX, RCX);
     c.op_reg(0x01, RDX, RCX);
     narrow(c, &[RBX, RDX]);
-    if repeat.contends(cache) {
+    if uses || repeat.contends(cache) {
         c.jmp_back(again);
     } else {
         c.mov_reg(RSI, RAX); // rsi: iterations to skip

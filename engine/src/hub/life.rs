@@ -69,6 +69,12 @@ impl Hub<'_> {
             } else {
                 self.harvest(tid);
             }
+            for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
+                // In the child they end.
+                if other != tid {
+                    self.tell_uses(other);
+                }
+            }
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
                 feed.forked(pid, tid, child);
@@ -436,6 +442,7 @@ impl Hub<'_> {
             return;
         }
         self.drain_thread(tid);
+        self.tell_uses(tid);
         self.harvest(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;

@@ -81,6 +81,9 @@ impl Hub<'_> {
     fn switch_slot(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
         self.drain_thread(tid);
+        if self.threads.get(&tid).and_then(|th| self.processes.get(&th.pid)).is_some_and(|p| !p.counting) {
+            self.tell_uses(tid);
+        }
         self.harvest(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;

@@ -16,7 +16,7 @@ use crate::level1::{Touched, Walker, Words};
 use crate::recreate::{self, Boundary};
 use crate::slots::SlotId;
 use crate::space::{Space, SpaceTrace};
-use crate::trace::{self, Done, Handler, SiteKind};
+use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
 use crate::tracee::{Regs, Stopped};
 
 impl Hub<'_> {
@@ -100,7 +100,13 @@ impl Hub<'_> {
         let pool = p.pool.clone();
         let before =
             [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
-        let after = [regs.rcx, regs.rsi, regs.rdi];
+        let mut after = [regs.rcx, regs.rsi, regs.rdi];
+        let kind = p.space.borrow().trans.trace_sites[site as usize].kind;
+        if let SiteKind::Repeated { source, target, .. } = kind {
+            // What the instruction does not use is not the guest's in `before`.
+            after[1] = if source { after[1] } else { before[1] };
+            after[2] = if target == Target::Unused { before[2] } else { after[2] };
+        }
         let mut record = vec![site];
         record.extend(before.into_iter().chain(after).flat_map(halves));
         self.append(tid, slot, &record);
@@ -122,6 +128,7 @@ impl Hub<'_> {
     fn walk_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool, space) = (th.slot, p.pool.clone(), p.space.clone());
+        let uses = space.borrow().trace.settings.keeps_uses();
         let kind = space.borrow().trans.trace_sites[site as usize].kind;
         let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
             (space.borrow().trace.settings.accesses, kind)
@@ -130,13 +137,13 @@ impl Hub<'_> {
         };
         let repeat = Repeat { size, source, target, target_first, narrow };
         let mut records = Vec::new();
-        let mut walker = Walker { words: pool.borrow().data_cache(slot, cache), cache, touched: Vec::new() };
-        walker.repeat(repeat, before, after, |touched, missed, at_target| {
+        let mut walker = Walker::new(pool.borrow().data_cache(slot, cache, uses), cache, uses);
+        walker.repeat(repeat, before, after, |touched, replaced, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
             records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
             if let Some(address) = missed {
                 let [low, high] = halves(address);
-                records.push(vec![site, low, high]);
+                records.extend(of_miss(site, replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
             }
         });
         pool.borrow().set_data_cache(slot, &walker.words);
@@ -151,6 +158,7 @@ impl Hub<'_> {
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
         let (pool, space) = (p.pool.clone(), p.space.clone());
+        let uses = space.borrow().trace.settings.keeps_uses();
         let (cache, touches) = {
             let space = space.borrow();
             let (Some(cache), SiteKind::Special { index, words }) =
@@ -171,18 +179,41 @@ impl Hub<'_> {
                 Done::Write => site + 2,
                 Done::Modify => site + 3,
             };
-            let (missed, touched) = {
+            let (missed, touched, replaced) = {
                 let pool = pool.borrow();
-                let mut walker = Walker { words: pool.words(slot), cache, touched: Vec::new() };
-                (walker.access(touch.address, size), walker.touched)
+                let mut walker = Walker::new(pool.words(slot), cache, uses);
+                (walker.access(touch.address, size), walker.touched, walker.replaced)
             };
             for touched in &touched {
                 self.append(tid, slot, &of_line(touched, site));
             }
             if missed {
                 let [low, high] = halves(touch.address);
-                self.append(tid, slot, &[site, low, high, size as u32]);
+                let records = of_miss(site, &replaced).unwrap_or_else(|| vec![vec![site, low, high, size as u32]]);
+                records.iter().for_each(|record| self.append(tid, slot, record));
             }
+        }
+    }
+
+    /// Tells how the lines in a thread's data cache have been used, if that is kept: behind all that it has recorded.
+    pub(super) fn tell_uses(&mut self, tid: i32) {
+        let (Some(feed), Some(th)) = (&self.feed, self.threads.get(&tid)) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return };
+        let settings = p.space.borrow().trace.settings;
+        let (Some(cache), Some(slot)) =
+            (settings.accesses.filter(|_| settings.keeps_uses()), counted_slot(th, p.counting))
+        else {
+            return;
+        };
+        let walker = Walker::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
+        let lines = u64::from(cache.sets) * u64::from(cache.ways);
+        let used = (0..lines).map(|n| (n * arena::DATA_WAY, walker.used(n * arena::DATA_WAY)));
+        let words: Vec<u32> = used
+            .filter(|(_, (_, count))| *count != 0)
+            .flat_map(|(way, (parts, count))| [trace::LINE_USED, way as u32, count, parts])
+            .collect();
+        if !words.is_empty() {
+            feed.records(th.pid, tid, words);
         }
     }
 
@@ -358,6 +389,13 @@ const OUTCOMES: [u8; 16] = [0, 1, 0, 2, 1, 3, 2, 3, 0, 4, 0, 4, 4, 0, 4, 0];
 fn of_line(touched: &Touched, site: u32) -> [u32; trace::LINE_WORDS] {
     let [low, high] = halves(touched.line);
     [if touched.loaded { trace::LINE_LOADED } else { trace::LINE_REUSED }, low, high, site]
+}
+
+/// The records of an access of `site` that has missed these lines, if uses are kept.
+fn of_miss(site: u32, replaced: &[LineReplaced]) -> Option<Vec<Vec<u32>>> {
+    let both = replaced.first()?.one_of_two;
+    let lines = replaced.iter().map(|line| line.words(site).to_vec());
+    Some(lines.chain(both.then(|| vec![trace::LINES_REPLACED, site])).collect())
 }
 
 /// A word of 64 bits as two of a record.

@@ -91,6 +91,8 @@ pub struct Settings {
     pub simulate_hwpref: bool,
     /// The use of cache lines is measured.
     pub cache_use: CacheUse,
+    /// Data accesses are told only where they miss, with how lines were used.
+    pub uses_kept: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
     rules: Vec<(Pattern, Change)>,
@@ -119,6 +121,7 @@ impl Default for Settings {
             simulate_wb: false,
             simulate_hwpref: false,
             cache_use: CacheUse::No,
+            uses_kept: false,
             tell_calls: false,
             rules: Vec::new(),
         }

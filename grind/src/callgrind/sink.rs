@@ -73,7 +73,7 @@ impl Recorder {
         let config = Config { contexts: true, ..settings.config(columns.stride) };
         let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
-            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly).ok()
+            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());

@@ -19,7 +19,9 @@ use grind::callgrind::dumps::About;
 use grind::callgrind::settings::{CacheUse, Change, Settings as Wishes};
 use grind::callgrind::sink::Recorder;
 use grind::debuginfo;
-use grind_engine::trace::{Block, CallTrace, EveryAccess, Handler, Sink, Site, SpaceId, Special, TraceSettings};
+use grind_engine::trace::{
+    Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
+};
 use grind_engine::{
     Ask, Beside, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Session, Settings,
 };
@@ -223,6 +225,72 @@ fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
     println!("{name}: ok");
 }
 
+/// What all files of a run of the program say but for the numbers of processes, in order. `kept`: how lines are used is kept
+/// by the program itself, and only misses are told.
+fn files(program: &Path, words: &[&str], mut wishes: Wishes, d1: &str, kept: bool) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let shape = |text: &str| Geometry::parse(text).unwrap();
+    let line = d1.rsplit(',').next().unwrap();
+    let geometries =
+        Geometries { i1: shape(&format!("1024,2,{line}")), d1: shape(d1), ll: shape(&format!("16384,4,{line}")) };
+    (wishes.cache_use, wishes.dump_instr, wishes.uses_kept) = (CacheUse::Yes, true, kept);
+    let events = wishes.events(true, false);
+    let spare = std::env::temp_dir();
+    let about = About { creator: "test".into(), events, caches: Vec::new(), settings: wishes.clone(), spare };
+    let desk = Desk::new(about);
+    let names = debuginfo::Options::default();
+    let recorder = Recorder::new(wishes, names.clone(), events, Some(&geometries), desk.clone());
+    let Geometries { i1, d1, .. } = geometries;
+    let level = FirstLevel { line: d1.line(), sets: d1.sets(), ways: d1.assoc(), widest: d1.line() };
+    if kept && !level.keeps_uses() {
+        eprintln!("uses of lines are not kept here");
+    }
+    let every = EveryAccess { code_line: i1.line(), data_line: d1.line(), widest: d1.line() };
+    let trace = TraceSettings {
+        every: Some(every),
+        accesses: Some(level).filter(|_| kept),
+        calls: Some(CallTrace::default()),
+        ..TraceSettings::default()
+    };
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit: u64::MAX,
+        trace,
+        contexts: false,
+        beside: Beside::default(),
+    };
+    let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
+    let run = Program { path: program.to_owned(), args, env: Vec::new() };
+    let mut driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let exit = grind_engine::run_traced(&run, &settings, &mut driver, Box::new(recorder));
+    assert_eq!(exit.unwrap_or_else(|e| panic!("{e}")), Exit::Code(0));
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.lines().filter(|l| !l.starts_with("pid: ")).collect::<Vec<_>>().join("\n")
+        })
+        .collect()
+}
+
+/// Whether misses are told or everything: the profiles are the same.
+fn check_kept(name: &str, program: &Path, words: &[&str], wishes: &Wishes) {
+    for d1 in ["2048,4,64", "1024,1,64", "32768,8,64", "2048,4,32"] {
+        let [told, kept] = [false, true].map(|kept| files(program, words, wishes.clone(), d1, kept));
+        assert_eq!(told.len(), kept.len(), "{name}, {d1}");
+        for (told, kept) in told.iter().zip(&kept) {
+            assert!(told.contains("AcCost1") && told.lines().count() > 500, "{name}, {d1}");
+            let differ = told.lines().zip(kept.lines()).filter(|(a, b)| a != b);
+            let shown: Vec<String> = differ.take(20).map(|(a, b)| format!("{a}\n    {b}")).collect();
+            assert!(told == kept, "{name}, {d1}: told, and kept:\n{}", shown.join("\n"));
+        }
+    }
+    println!("{name}, kept: ok");
+}
+
 fn main() {
     if Command::new("gcc").arg("--version").output().is_err() {
         assert!(std::env::var_os("CI").is_none(), "gcc is missing");
@@ -241,6 +309,10 @@ fn main() {
         .arg(root.join("tests/cacheuse/many.c"))
         .status();
     assert!(built.unwrap().success());
+    check_kept("requests", &program, &["requests", "alone"], &Wishes::default());
+    let mut toggled = Wishes::default();
+    toggled.add_rule("stage".as_ref(), Change::ToggleCollect);
+    check_kept("toggled", &program, &["requests", "alone"], &toggled);
     check("plain", &program, &[], Wishes::default());
     check("with requests", &program, &["requests"], Wishes::default());
     let rule = |name: &str, change| {

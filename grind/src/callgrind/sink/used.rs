@@ -13,7 +13,9 @@ use cg_calls::{Calls, Standing};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
-use grind_engine::trace::{Done, SiteKind, Special};
+use grind_engine::trace::{
+    Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
+};
 
 use super::process::{Kind, NOTHING, Process, Thread, word};
 use super::simulated::{repeated, told as tell};
@@ -36,6 +38,8 @@ enum What {
     Stretch(u32),
     /// A mispredicted branch.
     Branch(Missed),
+    /// A line of the data cache takes the place of another one.
+    Line(Missed),
     /// What a repeated instruction has accessed.
     Repeated,
     /// What a special one has accessed.
@@ -56,9 +60,10 @@ struct Loader {
 /// A stretch of instructions.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// The line that it is in; [`NO_LINE`] if it is in two.
+    /// The first line that it is in.
     line: u64,
-    parts: u32,
+    /// What it touches of that, and of the next one.
+    parts: [u32; 2],
     instructions: u16,
     bytes: u16,
     /// The first of its groups, and how many.
@@ -69,8 +74,18 @@ struct Stretch {
     costs: [u16; 3],
 }
 
-/// No line has this number.
-const NO_LINE: u64 = u64::MAX;
+impl Stretch {
+    /// Fetches it, if its lines are known to be resident; says whether they are.
+    #[inline]
+    fn fetched(&self, usage: &mut Usage) -> bool {
+        let (count, [parts, more]) = (self.instructions.into(), self.parts);
+        if more == 0 {
+            usage.hit(Port::Fetch, self.line, count, parts)
+        } else {
+            usage.hit_both(Port::Fetch, self.line, count, self.parts)
+        }
+    }
+}
 
 /// Accesses at known distances.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,10 +123,13 @@ pub(super) struct Used {
     groups: Vec<Group>,
     /// So many columns may have costs of executions.
     columns: usize,
+    all_columns: Columns,
     /// Whether the thread that ended last was collecting.
     collecting: bool,
     /// For measurements: calls get nothing.
     self_only: bool,
+    /// Data accesses are told only where they miss, and how lines were used with that.
+    kept: bool,
 }
 
 /// What is known of a thread's caches and calls.
@@ -122,6 +140,8 @@ pub(super) struct ThreadUse {
     numbers: Numbers,
     /// By site: where its costs belonged the last time, and the number of that.
     spots: Vec<(Standing, u32)>,
+    /// Who has answered the lines so far of an access to two.
+    answered: Served,
 }
 
 impl Used {
@@ -129,7 +149,12 @@ impl Used {
     ///
     /// # Errors
     /// When not all caches have lines of the same size.
-    pub(super) fn new(geometries: &Geometries, columns: Columns, self_only: bool) -> Result<Self, LinesDiffer> {
+    pub(super) fn new(
+        geometries: &Geometries,
+        columns: Columns,
+        self_only: bool,
+        kept: bool,
+    ) -> Result<Self, LinesDiffer> {
         Usage::new(geometries)?;
         Ok(Self {
             geometries: *geometries,
@@ -143,15 +168,23 @@ impl Used {
             stretches: Vec::new(),
             groups: Vec::new(),
             columns: columns.of_executions(),
+            all_columns: columns,
             collecting: true,
             self_only,
+            kept,
         })
     }
 
     /// A new thread, with caches of its own.
     pub(super) fn thread(&mut self) -> Option<Box<ThreadUse>> {
         let usage = Usage::new(&self.geometries).ok()?;
-        Some(Box::new(ThreadUse { usage, chain: Chain::new(), numbers: self.book.thread(), spots: Vec::new() }))
+        Some(Box::new(ThreadUse {
+            usage,
+            chain: Chain::new(),
+            numbers: self.book.thread(),
+            spots: Vec::new(),
+            answered: Served::L1,
+        }))
     }
 
     /// The parts of a line that a group touches whose address has this offset in the line.
@@ -165,24 +198,62 @@ impl Used {
         members.iter().fold(0, |all, m| all | of(m))
     }
 
-    /// Goes through stretches as long as everything hits. Returns how many words it has been through, and what of the next
-    /// record is still to be done: from which group on, and whether it is still to be fetched.
+    /// Goes through stretches as long as everything hits, and through lines that are replaced by accesses to one line whose
+    /// site has had misses before. Returns how many words it has been through, and what of the next record is still to be
+    /// done: from which group on, and whether it is still to be fetched.
     #[inline(never)]
     fn express(
-        &self,
-        usage: &mut Usage,
+        &mut self,
+        of_thread: &mut ThreadUse,
         calls: &mut Calls,
         now: &mut [u64],
         blocks: &mut u64,
         words: &[u32],
     ) -> (usize, Option<(usize, bool)>) {
         let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
+        let ThreadUse { usage, chain, numbers, spots, .. } = of_thread;
+        let columns = self.all_columns;
         let mut sums = [0u64; 3];
         let mut at = 0;
         let mut left = None;
         'records: while let Some(&number) = words.get(at) {
-            let Some(&What::Stretch(stretch)) = self.whats.get(number as usize) else { break };
-            let stretch = &self.stretches[stretch as usize];
+            let stretch = match self.whats.get(number as usize) {
+                Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
+                Some(&What::Line(missed)) => {
+                    let (Some(replaced), Some(spot)) =
+                        (LineReplaced::from_words(&words[at + 1..]), spots.get_mut(number as usize))
+                    else {
+                        break;
+                    };
+                    let Loader { cell, misses, .. } = self.loaders[number as usize];
+                    if replaced.one_of_two || misses[0] == NO_CELL {
+                        break;
+                    }
+                    let collecting = calls.collecting();
+                    let mut accessing = Accessing {
+                        book: &mut self.book,
+                        calls,
+                        chain,
+                        numbers,
+                        spot,
+                        cell,
+                        self_only: self.self_only,
+                    };
+                    let slot = (replaced.way / LineReplaced::WAY) as usize;
+                    let used = (replaced.count, replaced.parts);
+                    let line = replaced.line >> self.line_bits;
+                    let served = usage.replaced(&mut self.ll, slot, line, used, collecting, &mut accessing);
+                    let (outcome, miss) = match served {
+                        Served::Memory => (Outcome::Memory, misses[1]),
+                        _ => (Outcome::LastLevel, misses[0]),
+                    };
+                    calls.block(miss);
+                    columns.missed(missed, outcome, |event| now[event] += 1);
+                    at += LineReplaced::WORDS;
+                    continue;
+                }
+                _ => break,
+            };
             let end = at + 1 + 2 * usize::from(stretch.groups);
             let Some(addresses) = words.get(at + 1..end) else { break };
             if stretch.cell != NO_CELL {
@@ -190,9 +261,7 @@ impl Used {
                 calls.block(stretch.cell);
                 sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
             }
-            let fetched = stretch.line != NO_LINE
-                && usage.hit(Port::Fetch, stretch.line, stretch.instructions.into(), stretch.parts);
-            if !fetched {
+            if !stretch.fetched(usage) {
                 left = Some((0, true));
                 break;
             }
@@ -360,6 +429,7 @@ impl Process {
         words: &'w [u32],
     ) -> &'w [u32] {
         let mut rest = words;
+        let used_bits = used.line_bits;
         loop {
             let mut left = (0, true);
             let mut told = false;
@@ -368,13 +438,19 @@ impl Process {
                 && used.columns <= 3
                 && let Some(of_thread) = &mut t.used
             {
-                let (done, rest_of) = used.express(&mut of_thread.usage, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                let (done, rest_of) = used.express(of_thread, &mut t.calls, &mut t.now, &mut t.blocks, rest);
                 rest = &rest[done..];
                 told = rest_of.is_some();
                 left = rest_of.unwrap_or(left);
             }
             let Some((&number, operands)) = rest.split_first() else { break };
-            let Some(what) = used.whats.get(number as usize).copied() else { return &[] };
+            let Some(what) = used.whats.get(number as usize).copied() else {
+                rest = match self.line_told(used, t, catalogue, rest) {
+                    Some(after) => after,
+                    None => return &[],
+                };
+                continue;
+            };
             if !t.begun {
                 t.begun = true;
                 t.calls.begin(catalogue, used.loaders[number as usize].addr);
@@ -415,6 +491,19 @@ impl Process {
                         return rest;
                     }
                 }
+                What::Line(missed) => {
+                    let Some(replaced) = LineReplaced::from_words(operands) else { return &[] };
+                    rest = &rest[LineReplaced::WORDS..];
+                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                        let slot = (replaced.way / LineReplaced::WAY) as usize;
+                        let line = replaced.line >> used_bits;
+                        usage.replaced(ll, slot, line, (replaced.count, replaced.parts), collecting, residents)
+                    });
+                    match &mut t.used {
+                        Some(of_thread) if replaced.one_of_two => of_thread.answered = of_thread.answered.max(served),
+                        _ => self.answered(used, t, catalogue, number, missed, served),
+                    }
+                }
                 What::Branch(missed) => {
                     rest = operands;
                     self.miss(used, t, catalogue, number, missed, Outcome::LastLevel);
@@ -427,8 +516,16 @@ impl Process {
                     match kind {
                         SiteKind::Special { index, .. } => {
                             let Some(special) = space.specials.get(index as usize) else { return &[] };
-                            self.special(used, t, catalogue, number, special, record, &mut counts);
+                            if used.kept {
+                                special
+                                    .touches(record)
+                                    .iter()
+                                    .for_each(|t| counts[usize::from(t.done != Done::Read)] += 1);
+                            } else {
+                                self.special(used, t, catalogue, number, special, record, &mut counts);
+                            }
                         }
+                        _ if used.kept => {}
                         _ => self.repeated(used, t, catalogue, number, kind, record),
                     }
                     self.count_accesses(t, catalogue, used.loaders[number as usize].addr, counts);
@@ -450,10 +547,9 @@ impl Process {
         addresses: &[u32],
         (from, fetch): (usize, bool),
     ) {
-        let Stretch { line, parts, instructions, bytes, first, .. } = used.stretches[stretch as usize];
+        let Stretch { instructions, bytes, first, .. } = used.stretches[stretch as usize];
         let Some(of_thread) = t.used.as_mut() else { return };
-        // (The table of lines knows nothing of one without a number.)
-        if fetch && (line == NO_LINE || !of_thread.usage.hit(Port::Fetch, line, instructions.into(), parts)) {
+        if fetch && !used.stretches[stretch as usize].fetched(&mut of_thread.usage) {
             let addr = used.loaders[number as usize].addr;
             self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
         }
@@ -499,14 +595,55 @@ impl Process {
         size: u32,
         count: u32,
     ) {
+        let missed = used.loaders[site as usize].missed;
+        let port = if missed == Missed::Fetch { Port::Fetch } else { Port::Data };
+        let served = self.loads(used, t, catalogue, site, |usage, ll, collecting, residents| {
+            usage.access_run(ll, port, addr, size, count, collecting, residents)
+        });
+        self.answered(used, t, catalogue, site, missed, served);
+    }
+
+    /// What [`trace`](grind_engine::trace) tells of lines apart from sites; `words` are the record and what follows.
+    fn line_told<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &'w [u32],
+    ) -> Option<&'w [u32]> {
+        match *words {
+            [LINES_REPLACED, site, ..] => {
+                let served = std::mem::replace(&mut t.used.as_mut()?.answered, Served::L1);
+                let missed = used.loaders.get(site as usize)?.missed;
+                self.answered(used, t, catalogue, site, missed, served);
+                words.get(REPLACED_WORDS..)
+            }
+            [LINE_USED, way, count, parts, ..] => {
+                t.used.as_mut()?.usage.used((way / LineReplaced::WAY) as usize, (count, parts));
+                words.get(USED_WORDS..)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets a site do something to the caches that may load lines.
+    #[inline]
+    fn loads(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        access: impl FnOnce(&mut Usage, &mut UsageLastLevel, bool, &mut Accessing<'_>) -> Served,
+    ) -> Served {
         let at = site as usize;
         let mut loader = used.loaders[at];
         if loader.cell == NO_CELL {
             loader.cell = self.single_cell(catalogue, loader.addr, self.columns.stride);
             used.loaders[at].cell = loader.cell;
         }
-        let Some(of_thread) = &mut t.used else { return };
-        let ThreadUse { usage, chain, numbers, spots } = &mut **of_thread;
+        let Some(of_thread) = &mut t.used else { return Served::L1 };
+        let ThreadUse { usage, chain, numbers, spots, .. } = &mut **of_thread;
         if at >= spots.len() {
             spots.resize(used.loaders.len(), (Standing::NOBODY, u32::MAX));
         }
@@ -520,12 +657,23 @@ impl Process {
             cell: loader.cell,
             self_only: used.self_only,
         };
-        let port = if loader.missed == Missed::Fetch { Port::Fetch } else { Port::Data };
-        let served = usage.access_run(&mut used.ll, port, addr, size, count, collecting, &mut accessing);
+        access(usage, &mut used.ll, collecting, &mut accessing)
+    }
+
+    /// An access of a site has been answered.
+    fn answered(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        missed: Missed,
+        served: Served,
+    ) {
         match served {
             Served::L1 => {}
-            Served::LastLevel => self.miss(used, t, catalogue, site, loader.missed, Outcome::LastLevel),
-            Served::Memory => self.miss(used, t, catalogue, site, loader.missed, Outcome::Memory),
+            Served::LastLevel => self.miss(used, t, catalogue, site, missed, Outcome::LastLevel),
+            Served::Memory => self.miss(used, t, catalogue, site, missed, Outcome::Memory),
         }
     }
 
@@ -542,8 +690,10 @@ impl Process {
         let loader = &mut used.loaders[site as usize];
         let which = usize::from(outcome == Outcome::Memory);
         if loader.misses[which] == NO_CELL {
-            let costs = self.columns.miss(missed, outcome);
-            loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs.into())], self.columns.stride);
+            for (which, outcome) in [Outcome::LastLevel, Outcome::Memory].into_iter().enumerate() {
+                let costs = self.columns.miss(missed, outcome);
+                loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs.into())], self.columns.stride);
+            }
         }
         t.calls.block(loader.misses[which]);
         self.columns.missed(missed, outcome, |event| t.now[event] += 1);

@@ -4,7 +4,7 @@
 use cg_sim::usage::parts;
 use grind_engine::trace::{Done, Site, SiteKind};
 
-use super::{Group, Loader, Member, NO_CELL, NO_LINE, Stretch, Used, What};
+use super::{Group, Loader, Member, NO_CELL, Stretch, Used, What};
 use crate::callgrind::columns::Missed;
 
 impl Used {
@@ -37,11 +37,11 @@ impl Used {
                 SiteKind::Special { .. } => What::Special,
                 SiteKind::Sized { done: Done::Read } | SiteKind::Read(_) => {
                     missed = Missed::Read;
-                    What::Told
+                    if self.kept { What::Line(missed) } else { What::Told }
                 }
                 SiteKind::Sized { .. } | SiteKind::Write(_) | SiteKind::Modify(_) => {
                     missed = Missed::Write;
-                    What::Told
+                    if self.kept { What::Line(missed) } else { What::Told }
                 }
                 SiteKind::Fetch | SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
                     What::Told
@@ -56,10 +56,14 @@ impl Used {
     fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
         let bits = self.line_bits;
         let within = addr as u32 & ((1 << bits) - 1);
-        let inside = within + u32::from(bytes) <= 1 << bits;
+        let (end, length) = (within + u32::from(bytes), 1 << bits);
+        let more = end.saturating_sub(length);
         self.stretches.push(Stretch {
-            line: if inside { addr >> bits } else { NO_LINE },
-            parts: if inside { parts(bits, within, within + u32::from(bytes) - 1) } else { 0 },
+            line: addr >> bits,
+            parts: [
+                parts(bits, within, end.min(length) - 1),
+                if more == 0 { 0 } else { parts(bits, 0, more.min(length) - 1) },
+            ],
             instructions,
             bytes,
             first: self.groups.len() as u32,
