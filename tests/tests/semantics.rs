@@ -7,7 +7,7 @@ use std::time::Duration;
 use grind_tests::build::Source;
 use grind_tests::compare::assert_same;
 use grind_tests::run::Job;
-use grind_tests::tools;
+use grind_tests::{disturb, tools};
 
 fn check(name: &str, options: &[&str]) {
     let source = Source::open("semantics", name);
@@ -18,7 +18,9 @@ fn check(name: &str, options: &[&str]) {
     let program = source.build(dir.path(), false);
     let work = dir.path().join("work");
     std::fs::create_dir(&work).expect("a folder");
-    let job = Job { limit: Duration::from_secs(60), ..Job::new([program.display().to_string()], &work) };
+    // Being interrupted all the time takes its time.
+    let limit = Duration::from_secs(if disturb::wanted() { 180 } else { 60 });
+    let job = Job { limit, ..Job::new([program.display().to_string()], &work) };
     let native = job.native();
     assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
     let profiler: Vec<String> =
