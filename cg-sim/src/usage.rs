@@ -398,7 +398,6 @@ impl Usage {
     /// # Panics
     /// When the cache has no such slot.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "the state of two levels, a line and its place, and whom to tell")]
     pub fn replaced(
         &mut self,
         ll: &mut UsageLastLevel,
