@@ -250,9 +250,9 @@ pub enum SiteKind {
     Conditional,
     /// The target of an indirect jump or call was mispredicted. No operands.
     Indirect,
-    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory, and where. Operands: rcx,
-    /// rsi, rdi before it; rcx, rsi, rdi after it; rsi or rdi is of no meaning, and the same, if it is not used. Its misses have sites of their own: the next one for \[rsi\], the one after
-    /// that for \[rdi\].
+    /// A repeated string instruction has ended, or was interrupted: tells how often it has accessed memory, and where.
+    /// Operands: rcx, rsi, rdi before it; rcx, rsi, rdi after it; rsi or rdi is of no meaning, and the same, if it is not used.
+    /// Its misses have sites of their own: the next one for \[rsi\], the one after that for \[rdi\].
     Repeated {
         /// Bytes of an element.
         size: u8,

@@ -81,14 +81,14 @@ START
     dec %ecx
     jnz 2b
     # In a block that leaves rsi alone, after other accesses.
-    lea a+1040(%rip), %rbx
-    jmp 3f
-3:  lea 8(%rbx), %rdi
+    mov $0xc1234563010, %rbx
+    lea 8(%rbx), %rdi
     xor %eax, %eax
-    push %rbp
+    mov $79, %ecx
+    jmp 3f
+3:  push %rbp
     movq $1, (%rbx)
     movq $2, 0x278(%rbx)
-    mov $79, %ecx
     rep stosq
     pop %rbp
     jmp 4f
