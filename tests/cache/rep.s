@@ -80,7 +80,7 @@ START
     add $64, %rax
     dec %ecx
     jnz 2b
-    # In a block that leaves rsi alone, after other accesses.
+    # In a block that leaves rsi alone, as the first of all registers, after other accesses.
     mov $0xc1234563010, %rbx
     lea 8(%rbx), %rdi
     xor %eax, %eax
@@ -88,7 +88,7 @@ START
     jmp 3f
 3:  push %rbp
     movq $1, (%rbx)
-    movq $2, 0x278(%rbx)
+    mov %rdx, 0x278(%rbx)
     rep stosq
     pop %rbp
     jmp 4f
