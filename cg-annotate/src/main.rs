@@ -79,7 +79,7 @@ fn print(
     style: &Style,
     verdicts: &[model::Verdict<'_>],
 ) -> anyhow::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 14, io::stdout().lock());
     if options.json {
         out.write_all(json::report(model, style, verdicts)?.as_bytes()).context("standard output")?;
     } else if options.github_summary {

@@ -44,12 +44,11 @@ pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style) -> anyhow
 }
 
 fn section(out: &mut dyn Write, style: &Style, title: &[u8]) -> io::Result<()> {
-    let Palette { heading, reset, .. } = style.palette;
-    writeln!(out, "{heading}{:->80}{reset}", "")?;
-    out.write_all(heading.as_bytes())?;
-    out.write_all(b"-- ")?;
-    out.write_all(title)?;
-    writeln!(out, "{reset}\n{heading}{:->80}{reset}", "")
+    let [before, behind] = [style.palette.heading, style.palette.reset].map(str::as_bytes);
+    let bar = &[b'-'; 80];
+    line(out, &[before, bar, behind])?;
+    line(out, &[before, b"-- ", title, behind])?;
+    line(out, &[before, bar, behind])
 }
 
 fn line(out: &mut dyn Write, parts: &[&[u8]]) -> io::Result<()> {

@@ -87,7 +87,8 @@ impl Columns {
     ) -> (usize, u32) {
         let mut ends = marks.from(at);
         let mut rows = 0;
-        while self.rows + rows < ROWS && at < end {
+        // Mostly it is a line of another kind that ends them.
+        while self.rows + rows < ROWS && at < end && text[at].is_ascii_digit() {
             // No byte overflows into the next one: see `ROWS`.
             let add = |sum: &mut Places, digits: Places| {
                 *sum = Places { high: sum.high + digits.high, low: sum.low + digits.low };
@@ -220,11 +221,14 @@ pub(super) fn digits_before(text: &[u8], end: usize, length: usize) -> Option<Pl
     Some(Places { high: eight(high) & mask.high, low: eight(low) & mask.low })
 }
 
-/// The sum that eight places hold, each up to 255.
+/// The sum that eight places hold, each up to 255; below 2^32.
 fn value(places: u64) -> u64 {
+    const MASK: u64 = 0x0000_ffff_0000_ffff;
     let pairs = (places & 0x00ff_00ff_00ff_00ff) * 10 + ((places >> 8) & 0x00ff_00ff_00ff_00ff);
-    let fours = (pairs & 0xffff_0000_ffff) * 100 + ((pairs >> 16) & 0xffff_0000_ffff);
-    (fours & 0xffff_ffff) * 10_000 + (fours >> 32)
+    // As in `eight_digits`: the upper halves of the products collect the sum.
+    let low = (pairs & MASK).wrapping_mul(100 + (1_000_000 << 32));
+    let high = ((pairs >> 16) & MASK).wrapping_mul(1 + (10_000 << 32));
+    low.wrapping_add(high) >> 32
 }
 
 #[cfg(test)]
