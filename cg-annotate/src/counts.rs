@@ -2,8 +2,6 @@
 //!
 //! Most functions have one file and, where lines do not matter, one row, so most counts of a report are never copied.
 
-use crate::model::add;
-
 /// Counts that somebody else keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
@@ -94,6 +92,14 @@ impl Counts<'_> {
     pub(crate) fn add(&mut self, counts: View<'_>) -> anyhow::Result<()> {
         add(self.own(), counts)
     }
+}
+
+/// Adds counts to a sum, event by event.
+pub(crate) fn add<'a>(sum: &mut [i128], counts: impl Into<View<'a>>) -> anyhow::Result<()> {
+    for (value, count) in sum.iter_mut().zip(counts.into().iter()) {
+        *value = cg_format::count::sum(*value, count)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -231,11 +231,3 @@ impl Model {
         sizes.find(|order| order.is_ne()).unwrap_or_else(|| b.1.cmp(a.1))
     }
 }
-
-/// Adds counts to a sum, event by event.
-pub(crate) fn add<'a>(sum: &mut [i128], counts: impl Into<View<'a>>) -> anyhow::Result<()> {
-    for (value, count) in sum.iter_mut().zip(counts.into().iter()) {
-        *value = cg_format::count::sum(*value, count)?;
-    }
-    Ok(())
-}

@@ -12,7 +12,8 @@ use std::time::SystemTime;
 
 use cg_cli::source_text;
 
-use crate::model::{Model, Outer, Sums, UNKNOWN, add};
+use crate::counts::add;
+use crate::model::{Model, Outer, Sums, UNKNOWN};
 
 /// A file above the threshold, with what there is to print.
 pub(crate) struct Source {

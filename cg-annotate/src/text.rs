@@ -8,7 +8,8 @@ use cg_cli::color::Palette;
 use cg_cli::source_text;
 
 use crate::columns::Columns;
-use crate::model::{Model, Outer, Verdict, add};
+use crate::counts::add;
+use crate::model::{Model, Outer, Verdict};
 use crate::source::{Coverage, LABELS, Source, Text, plan};
 
 /// What the options say about the look of the report.

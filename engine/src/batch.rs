@@ -99,6 +99,10 @@ pub(crate) trait Known {
     fn through(&self) -> usize {
         0
     }
+    /// Whether flags are looked for where blocks lead: calls are followed, and no code changes without a system call.
+    fn looks_for_flags(&self) -> bool {
+        false
+    }
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
 }
@@ -258,7 +262,7 @@ impl Batch {
                 self.look_at(last.target(), masked, reader);
             }
         }
-        if !known.calls_stay() {
+        if known.looks_for_flags() {
             self.look_ahead(masked, reader, known);
         }
         self.settle_flags(known);

@@ -96,6 +96,8 @@ struct Outside<'a> {
     standing: StandingId,
     /// Calls lead to other standings.
     followed: bool,
+    /// No code changes without a system call.
+    steady: bool,
     crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
@@ -134,6 +136,10 @@ impl Known for Outside<'_> {
 
     fn calls_stay(&self) -> bool {
         !self.followed
+    }
+
+    fn looks_for_flags(&self) -> bool {
+        self.followed && self.steady
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
@@ -455,9 +461,11 @@ impl Space {
             let to_place = place(to);
             to_place != place(from) || to_place > 0 && list[to_place - 1] == to
         };
+        let any_volatile = ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
         let outside = Outside {
             standing,
             followed: settings.followed(),
+            steady: !any_volatile,
             crosses: &crosses,
             trans: &self.trans,
             ranges: &self.ranges,
@@ -465,7 +473,6 @@ impl Space {
             through: if settings.calls.is_some() && settings.every.is_none() { THROUGH } else { 0 },
             last: Cell::default(),
         };
-        let any_volatile = outside.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
         let volatile = |start: u64, end: u64| {
             any_volatile
                 && (outside.ranges.iter().any(|r| r.volatile && start < r.end && r.start < end)

@@ -188,19 +188,8 @@ fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
     let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
-    let settings = Settings {
-        cpu: CpuModel::Baseline,
-        count_at_start: true,
-        code_limit: u64::MAX,
-        trace,
-        contexts: false,
-        beside: Beside::default(),
-    };
-    let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
-    let run = Program { path: program.to_owned(), args, env: Vec::new() };
-    let mut driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
-    let exit = grind_engine::run_traced(&run, &settings, &mut driver, Box::new(Both(recorder, twin)));
-    assert_eq!(exit.unwrap_or_else(|e| panic!("{name}: {e}")), Exit::Code(0));
+    let driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    run(program, words, trace, driver, Both(recorder, twin));
 
     let expected = std::mem::take(&mut *expected.lock().unwrap());
     assert_eq!(expected.len(), 2, "{name}: it forks once");
@@ -223,6 +212,22 @@ fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
         assert!(expected.own.len() > 50 && sum(&expected.arcs) > 100_000, "{name}: {}", expected.own.len());
     }
     println!("{name}: ok");
+}
+
+/// Runs the program, which must end well.
+fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver, sink: impl Sink + 'static) {
+    let settings = Settings {
+        cpu: CpuModel::Baseline,
+        count_at_start: true,
+        code_limit: u64::MAX,
+        trace,
+        contexts: false,
+        beside: Beside::default(),
+    };
+    let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
+    let program = Program { path: program.to_owned(), args, env: Vec::new() };
+    let exit = grind_engine::run_traced(&program, &settings, &mut driver, Box::new(sink));
+    assert_eq!(exit.unwrap_or_else(|e| panic!("{words:?}: {e}")), Exit::Code(0));
 }
 
 /// What all files of a run of the program say but for the numbers of processes, in order. `kept`: how lines are used is kept
@@ -252,19 +257,8 @@ fn files(program: &Path, words: &[&str], mut wishes: Wishes, d1: &str, kept: boo
         calls: Some(CallTrace::default()),
         ..TraceSettings::default()
     };
-    let settings = Settings {
-        cpu: CpuModel::Baseline,
-        count_at_start: true,
-        code_limit: u64::MAX,
-        trace,
-        contexts: false,
-        beside: Beside::default(),
-    };
-    let args = std::iter::once(program.as_os_str().to_owned()).chain(words.iter().map(Into::into)).collect();
-    let run = Program { path: program.to_owned(), args, env: Vec::new() };
-    let mut driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
-    let exit = grind_engine::run_traced(&run, &settings, &mut driver, Box::new(recorder));
-    assert_eq!(exit.unwrap_or_else(|e| panic!("{e}")), Exit::Code(0));
+    let driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    run(program, words, trace, driver, recorder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();
     paths

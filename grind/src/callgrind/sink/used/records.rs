@@ -121,7 +121,7 @@ impl Process {
                 }
                 What::Branch(missed) => {
                     rest = operands;
-                    self.miss(used, t, catalogue, number, missed, Outcome::LastLevel);
+                    self.answered(used, t, catalogue, number, missed, Served::LastLevel);
                 }
                 What::Repeated | What::Special => {
                     let kind = space.sites[number as usize].kind;
@@ -275,7 +275,7 @@ impl Process {
         access(usage, &mut used.ll, collecting, &mut accessing)
     }
 
-    /// An access of a site has been answered.
+    /// An access of a site has been answered; or its branch was mispredicted, which is as a miss of the first level.
     fn answered(
         &mut self,
         used: &mut Used,
@@ -285,33 +285,21 @@ impl Process {
         missed: Missed,
         served: Served,
     ) {
-        match served {
-            Served::L1 => {}
-            Served::LastLevel => self.miss(used, t, catalogue, site, missed, Outcome::LastLevel),
-            Served::Memory => self.miss(used, t, catalogue, site, missed, Outcome::Memory),
-        }
-    }
-
-    /// A site has missed something.
-    fn miss(
-        &mut self,
-        used: &mut Used,
-        t: &mut Thread,
-        catalogue: &mut Catalogue,
-        site: u32,
-        missed: Missed,
-        outcome: Outcome,
-    ) {
+        let which = match served {
+            Served::L1 => return,
+            Served::LastLevel => 0,
+            Served::Memory => 1,
+        };
+        let outcomes = [Outcome::LastLevel, Outcome::Memory];
         let loader = &mut used.loaders[site as usize];
-        let which = usize::from(outcome == Outcome::Memory);
         if loader.misses[which] == NO_CELL {
-            for (which, outcome) in [Outcome::LastLevel, Outcome::Memory].into_iter().enumerate() {
+            for (which, outcome) in outcomes.into_iter().enumerate() {
                 let costs = self.columns.miss(missed, outcome);
                 loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs.into())], self.columns.stride);
             }
         }
         t.calls.block(loader.misses[which]);
-        self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+        self.columns.missed(missed, outcomes[which], |event| t.now[event] += 1);
     }
 
     /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
