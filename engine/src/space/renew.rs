@@ -54,9 +54,8 @@ impl Space {
     pub(super) fn empty_tables(&self) {
         let Some(first) = self.chunks.first() else { return };
         for (way, at) in EMPTY_ENTRIES {
-            let entry = first.requests.map_or(first.guest + at, |r| r.miss(way)).to_le_bytes();
-            let table: Vec<u8> = entry.iter().copied().cycle().take(arena::IBL_ENTRIES as usize * 8).collect();
-            self.tables.write(way.table() as usize, &table);
+            let entry = first.requests.map_or(first.guest + at, |r| r.miss(way));
+            self.tables.fill(way.table() as usize, entry, arena::IBL_ENTRIES as usize);
         }
     }
 }

@@ -1,0 +1,5 @@
+//! See `cg_link`.
+
+fn main() {
+    cg_link::statically();
+}
