@@ -177,6 +177,7 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
         }
     }
     executed.sort_unstable();
+    out.reserve(executed.iter().map(|(_, id, _)| usize::from(trans.block(BlockId(*id)).n)).sum());
     for (_, id, whole) in executed {
         let b = trans.block(BlockId(id));
         let head = heads.get(&id);

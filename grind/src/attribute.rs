@@ -3,6 +3,7 @@
 //! The runner asks after the run, once for each object, for all addresses at once. Whatever the object looks like, each
 //! address gets an answer; `???` and line 0 stand for what is not known.
 
+use std::ops::Range;
 use std::path::Path;
 
 /// The name of an unknown file or function.
@@ -38,10 +39,11 @@ impl Place<'_> {
 /// Tells places in the source. Implementations keep what they have read: the same objects are asked for again for every
 /// process.
 pub trait Attribute {
-    /// Calls `tell(i, place)` exactly once for each of `offsets`, in any order.
+    /// Calls `tell(range, place)` for ranges of neighbours in `offsets` that have the same place, so that each of them is in
+    /// exactly one, in any order.
     ///
     /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
-    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>));
+    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>));
 
     /// Code of this file is likely to be asked about later on.
     fn expect(&mut self, _file: &Path) {}
@@ -57,9 +59,7 @@ pub trait Attribute {
 pub struct Nothing;
 
 impl Attribute for Nothing {
-    fn places(&mut self, _code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
-        for index in 0..offsets.len() {
-            tell(index, Place::UNKNOWN);
-        }
+    fn places(&mut self, _code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+        tell(0..offsets.len(), Place::UNKNOWN);
     }
 }

@@ -106,6 +106,11 @@ impl CountTable {
     pub fn add_instructions(&mut self, counts: &[InstructionCount]) {
         self.places.reserve(counts.len());
         self.values.reserve(counts.len() * self.events.len());
+        if self.events.len() == 1 {
+            self.places.extend(counts.iter().map(|count| (count.module, count.addr)));
+            self.values.extend(counts.iter().map(|count| count.count));
+            return;
+        }
         for count in counts {
             let n = count.count;
             let each = count.events;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -82,56 +83,73 @@ pub fn profiles(
         })
         .collect();
 
-    // For each object, where its instructions lie, and their rows.
-    let mut rows: Vec<Vec<(u64, usize, usize)>> = vec![Vec::new(); objects.len() + 1];
-    let places = tables.iter().enumerate().flat_map(|(n, t)| t.places().iter().enumerate().map(move |p| (n, p)));
-    for (table, (row, (module, addr))) in places {
-        // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
-        let (object, offset) = match report.modules.get(*module) {
-            Some(m) if m.image.is_none() && m.path.is_none() => (object_of_module[*module], addr.0),
-            Some(m) => (object_of_module[*module], addr.since(m.start).wrapping_add(m.offset)),
-            None => (objects.len(), addr.0),
-        };
-        rows[object].push((offset, table, row));
+    // For each object, where its instructions lie, and their tables and rows.
+    let mut rows: Vec<Vec<(u64, u32, u32)>> = vec![Vec::new(); objects.len() + 1];
+    for (number, table) in (0u32..).zip(tables) {
+        for (row, (module, addr)) in (0u32..).zip(table.places()) {
+            // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
+            let (object, offset) = match report.modules.get(*module) {
+                Some(m) if m.image.is_none() && m.path.is_none() => (object_of_module[*module], addr.0),
+                Some(m) => (object_of_module[*module], addr.since(m.start).wrapping_add(m.offset)),
+                None => (objects.len(), addr.0),
+            };
+            rows[object].push((offset, number, row));
+        }
     }
 
     let mut sums = vec![0; tables.first().map_or(0, |t| t.events().len())];
-    for (object, mut rows) in rows.into_iter().enumerate() {
+    for (object, mut rows) in rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         // Stable, because that makes use of the order in which most of them come.
-        rows.sort();
-        let groups: Vec<&[(u64, usize, usize)]> = rows.chunk_by(|a, b| a.0 == b.0).collect();
-        if groups.is_empty() {
-            continue;
+        rows.sort_by_key(|row| row.0);
+        let mut offsets = Vec::with_capacity(rows.len());
+        // Where the rows of each offset begin, and where the last ones end.
+        let mut starts = Vec::with_capacity(rows.len() + 1);
+        for (at, row) in rows.iter().enumerate() {
+            if offsets.last() != Some(&row.0) {
+                offsets.push(row.0);
+                starts.push(at);
+            }
         }
+        starts.push(rows.len());
         let code = match objects.get(object) {
             Some(Module { image: Some(image), .. }) => Code::Image(image),
             Some(Module { path: Some(path), .. }) => Code::File(path),
             _ => Code::Anonymous,
         };
-        let offsets: Vec<u64> = groups.iter().map(|group| group[0].0).collect();
         let mut told = vec![false; offsets.len()];
         let mut failure = Ok(());
-        let mut add = |index: usize, place: Place<'_>| {
-            if let Some(slot) = told.get_mut(index).filter(|told| !**told) {
-                *slot = true;
-                for rows in groups[index].chunk_by(|a, b| a.1 == b.1) {
-                    let table = rows[0].1;
-                    sums.fill(0);
-                    for (_, _, row) in rows {
-                        let counts = tables[table].row(*row);
-                        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i128::from(*count));
-                    }
-                    let added = profiles[table].add(place.file, place.function, u64::from(place.line), &sums);
-                    if added.is_err() {
-                        failure = added;
-                    }
+        let mut book = |at: Range<usize>, place: Place<'_>| {
+            // Of one table; with several, of one after the other, offset by offset.
+            for rows in rows[starts[at.start]..starts[at.end]].chunk_by(|a, b| a.1 == b.1) {
+                let table = rows[0].1 as usize;
+                sums.fill(0);
+                for (_, _, row) in rows {
+                    let counts = tables[table].row(*row as usize);
+                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i128::from(*count));
                 }
+                let added = profiles[table].add(place.file, place.function, u64::from(place.line), &sums);
+                if added.is_err() {
+                    failure = added;
+                }
+            }
+        };
+        let mut add = |range: Range<usize>, place: Place<'_>| {
+            let range = range.start.min(told.len())..range.end.min(told.len());
+            // Those that have not been told before, and as a rule that is all of them.
+            let mut at = range.start;
+            for same in told[range].chunk_by_mut(|a, b| a == b) {
+                let end = at + same.len();
+                if !same[0] {
+                    same.fill(true);
+                    book(at..end, place);
+                }
+                at = end;
             }
         };
         attribute.places(code, &offsets, &mut add);
         // An answer that never came must not lose counts.
         for index in 0..offsets.len() {
-            add(index, Place::UNKNOWN);
+            add(index..index + 1, Place::UNKNOWN);
         }
         failure?;
     }
@@ -223,7 +241,7 @@ mod tests {
     struct Echo;
 
     impl Attribute for Echo {
-        fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
+        fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
             assert!(offsets.is_sorted_by(|a, b| a < b));
             for (index, offset) in offsets.iter().enumerate().rev() {
                 let file = match code {
@@ -231,7 +249,7 @@ mod tests {
                     Code::Image(_) => b"image",
                     Code::Anonymous => b"anonymous",
                 };
-                tell(index, Place { file, function: b"f", line: u32::try_from(*offset).unwrap() });
+                tell(index..index + 1, Place { file, function: b"f", line: u32::try_from(*offset).unwrap() });
             }
         }
     }
@@ -293,10 +311,10 @@ mod tests {
         /// Answers some twice, some never.
         struct Sloppy;
         impl Attribute for Sloppy {
-            fn places(&mut self, _: Code<'_>, _: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
-                tell(0, Place::UNKNOWN);
-                tell(0, Place::UNKNOWN);
-                tell(99, Place::UNKNOWN);
+            fn places(&mut self, _: Code<'_>, _: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+                tell(0..1, Place::UNKNOWN);
+                tell(0..2, Place::UNKNOWN);
+                tell(99..100, Place::UNKNOWN);
             }
         }
         let modules = [module(Some("a"), 0, 0)];

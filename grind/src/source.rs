@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Sources {
 }
 
 impl Attribute for Sources {
-    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(usize, Place<'_>)) {
+    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
         let begun;
         let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
             Code::File(path) => {
@@ -79,30 +80,34 @@ impl Attribute for Sources {
             Code::Image(bytes) => {
                 (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
             }
-            Code::Anonymous => {
-                for index in 0..offsets.len() {
-                    tell(index, Place::UNKNOWN);
-                }
-                return;
-            }
+            Code::Anonymous => return tell(0..offsets.len(), Place::UNKNOWN),
         };
         let known = self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0 });
-        let mut indices = Vec::with_capacity(offsets.len());
         let mut addresses = Vec::with_capacity(offsets.len());
+        // Those that are in no code.
+        let mut odd = Vec::new();
         for (index, offset) in offsets.iter().enumerate() {
             match known.object.svma_of_offset(*offset) {
-                Some(address) => {
-                    indices.push(index);
-                    addresses.push(address);
-                }
-                None => tell(index, Place::UNKNOWN),
+                Some(address) => addresses.push(address),
+                None => odd.push(index),
             }
         }
         let resolution = known.object.resolve(&addresses);
-        for (index, place) in indices.into_iter().zip(&resolution.places) {
-            let file = resolution.files.get(place.file.index()).map_or(UNKNOWN, |name| name);
-            let function = resolution.functions.get(place.function.index()).map_or(UNKNOWN, |name| name);
-            tell(index, Place { file, function, line: place.line });
+        let (mut places, mut from) = (&resolution.places[..], 0);
+        for end in odd.iter().copied().chain([offsets.len()]) {
+            let (before, behind) = places.split_at(end - from);
+            for same in before.chunk_by(PartialEq::eq) {
+                let place = same[0];
+                let file = resolution.files.get(place.file.index()).map_or(UNKNOWN, |name| name);
+                let function = resolution.functions.get(place.function.index()).map_or(UNKNOWN, |name| name);
+                tell(from..from + same.len(), Place { file, function, line: place.line });
+                from += same.len();
+            }
+            places = behind;
+            if end < offsets.len() {
+                tell(end..end + 1, Place::UNKNOWN);
+                from = end + 1;
+            }
         }
     }
 
@@ -142,9 +147,11 @@ mod tests {
 
     fn ask(sources: &mut Sources, code: Code<'_>, offsets: &[u64]) -> Vec<Option<(String, u32)>> {
         let mut answers = vec![None; offsets.len()];
-        sources.places(code, offsets, &mut |index, place| {
-            assert!(answers[index].is_none(), "offset {index} was answered twice");
-            answers[index] = Some((String::from_utf8_lossy(place.function).into_owned(), place.line));
+        sources.places(code, offsets, &mut |range, place| {
+            for index in range {
+                assert!(answers[index].is_none(), "offset {index} was answered twice");
+                answers[index] = Some((String::from_utf8_lossy(place.function).into_owned(), place.line));
+            }
         });
         answers
     }
