@@ -513,6 +513,10 @@ impl Hub<'_> {
             if gone && let Some(p) = self.processes.remove(&th.pid) {
                 self.traps.remove(&th.pid);
                 release(&p);
+                if self.processes.is_empty() && self.early.is_empty() {
+                    // The run is over; to free so many small things would only delay its end.
+                    std::mem::forget(p.space);
+                }
             }
         }
         if tid == self.main {

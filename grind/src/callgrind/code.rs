@@ -5,13 +5,14 @@
 //! by its address in the object. Numbers are given in the order in which things are first met and never change; what they
 //! stand for does not change either when memory is mapped anew.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Profile, Section, Site, SiteId};
 
-use super::rows::{Described, OwnCosts, Program, Source};
+use super::rows::{self, OwnCosts, Program, Source};
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
 
@@ -227,36 +228,64 @@ impl Catalogue {
         }
         // For each object the addresses to ask for: of instructions, and of where functions begin.
         let mut asked: HashMap<u32, Vec<Svma>> = HashMap::new();
-        let located: Vec<(u64, (u32, u64))> = addrs.into_iter().map(|addr| (addr, self.locate(addr))).collect();
+        let located: Vec<(u32, u64)> = addrs.iter().map(|addr| self.locate(*addr)).collect();
         let starts = self.functions.iter().map(|f| (f.object, f.start));
-        for (object, at) in located.iter().map(|(_, place)| *place).chain(starts) {
+        for (object, at) in located.iter().copied().chain(starts) {
             asked.entry(object).or_default().push(Svma(at));
         }
-        let unknown: Name = Arc::from(&b"???"[..]);
-        let mut lines: HashMap<u32, (Vec<Svma>, debuginfo::Resolution)> = HashMap::new();
+        let mut files: Vec<Name> = vec![Arc::from(&b"???"[..])];
+        let mut lines: HashMap<u32, Answers> = HashMap::new();
         for (object, mut at) in asked {
             let Some(known) = &self.objects[object as usize].object else { continue };
             at.sort_unstable();
             at.dedup();
             let resolution = known.resolve(&at);
-            lines.insert(object, (at, resolution));
+            let first = files.len();
+            files.extend(resolution.files);
+            lines.insert(object, Answers { at, places: resolution.places, first, next: 0 });
         }
-        let line_of = |object: u32, at: u64| -> (Name, u32) {
-            let found = lines.get(&object).and_then(|(all, resolution)| {
-                let place = resolution.places.get(all.binary_search(&Svma(at)).ok()?)?;
-                let file = resolution.files.get(place.file.index()).unwrap_or(&unknown);
-                Some((file.clone(), place.line))
-            });
-            found.unwrap_or_else(|| (unknown.clone(), 0))
+        let mut line_of = |object: u32, at: u64| -> (u32, u32) {
+            let found = lines.get_mut(&object).and_then(|answers| answers.of(at, files.len()));
+            found.unwrap_or_default()
         };
-        let files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
-        let described = |(addr, (object, at)): (u64, (u32, u64))| {
+        let function_files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
+        let described = |(object, at): (u32, u64)| {
             let (file, line) = line_of(object, at);
-            (addr, (file, line, at))
+            Described { file, line, at }
         };
         let sources = located.into_iter().map(described).collect();
-        Resolved { catalogue: self, functions_at, files, sources }
+        Resolved { catalogue: self, functions_at, files, function_files, addrs, sources, next: Cell::new(0) }
     }
+}
+
+/// What is known of the addresses of an object.
+struct Answers {
+    /// Sorted.
+    at: Vec<Svma>,
+    places: Vec<debuginfo::Place>,
+    /// The number of its first file among those of all objects.
+    first: usize,
+    /// Which is likely to be asked for next.
+    next: usize,
+}
+
+impl Answers {
+    /// File and line of an address. There are `files` of all objects.
+    fn of(&mut self, at: u64, files: usize) -> Option<(u32, u32)> {
+        let index = find(&self.at, self.next, |svma| svma.0, at)?;
+        self.next = index + 1;
+        let place = self.places.get(index)?;
+        let file = self.first.checked_add(place.file.index()).filter(|file| *file < files);
+        Some((file.unwrap_or(0) as u32, place.line))
+    }
+}
+
+/// Which of the `sorted` has this key; `guess` is looked at first.
+fn find<T>(sorted: &[T], guess: usize, key_of: impl Fn(&T) -> u64, key: u64) -> Option<usize> {
+    if sorted.get(guess).is_some_and(|item| key_of(item) == key) {
+        return Some(guess);
+    }
+    sorted.binary_search_by_key(&key, key_of).ok()
 }
 
 impl Code for Catalogue {
@@ -291,22 +320,39 @@ impl Code for Catalogue {
     }
 }
 
+/// Where an instruction comes from.
+#[derive(Clone, Copy, Debug)]
+struct Described {
+    /// Its number.
+    file: u32,
+    line: u32,
+    /// The address in its object.
+    at: u64,
+}
+
 /// A catalogue with the names and lines that one part needs.
 #[derive(Debug)]
 pub struct Resolved<'a> {
     catalogue: &'a Catalogue,
     functions_at: HashMap<u64, FunctionId>,
+    /// By number; the first is that of an unknown one.
     files: Vec<Name>,
-    /// By address.
-    sources: Vec<(u64, (Name, u32, u64))>,
+    /// The files of the catalogue's functions.
+    function_files: Vec<u32>,
+    /// All addresses that may be asked for, sorted.
+    addrs: Vec<u64>,
+    /// The same of each of them.
+    sources: Vec<Described>,
+    /// The one that is likely to be asked for next.
+    next: Cell<usize>,
 }
 
 impl Program for Resolved<'_> {
-    fn function(&self, id: FunctionId) -> Described<'_> {
+    fn function(&self, id: FunctionId) -> rows::Described<'_> {
         let known = &self.catalogue.functions[id.0 as usize];
-        Described {
+        rows::Described {
             name: &known.name,
-            file: &self.files[id.0 as usize],
+            file: &self.files[self.function_files[id.0 as usize] as usize],
             object: &self.catalogue.objects[known.object as usize].name,
             skipped: self.catalogue.settings.function(&known.name, known.linkage).skip,
         }
@@ -317,9 +363,13 @@ impl Program for Resolved<'_> {
     }
 
     fn source(&self, addr: u64) -> Source<'_> {
-        match self.sources.binary_search_by_key(&addr, |(at, _)| *at).map(|i| &self.sources[i].1) {
-            Ok((file, line, at)) => Source { file, line: *line, addr: *at },
-            Err(_) => Source { file: b"???", line: 0, addr },
+        match find(&self.addrs, self.next.get(), |at| *at, addr) {
+            Some(index) => {
+                self.next.set(index + 1);
+                let Described { file, line, at } = self.sources[index];
+                Source { file: &self.files[file as usize], line, addr: at }
+            }
+            None => Source { file: b"???", line: 0, addr },
         }
     }
 
@@ -335,7 +385,6 @@ impl Program for Resolved<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callgrind::rows;
     use cg_calls::{Calls, Config};
     use cg_format::callgrind::{Names, PartHeader, Site as Entry};
 

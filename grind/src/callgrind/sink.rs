@@ -357,5 +357,9 @@ impl Sink for Recorder {
         }
         let catalogue = p.catalogue.clone();
         self.desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue));
+        if self.processes.is_empty() {
+            // The run is over; to free so many small things would only delay its end.
+            std::mem::forget((p, catalogue, std::mem::take(&mut self.spaces)));
+        }
     }
 }
