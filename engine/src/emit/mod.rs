@@ -516,6 +516,10 @@ impl<'a> Emitter<'a> {
                 if !self.tell_transfer(insn) {
                     self.go_from(insn, insn.target(), next_in_order, self.here.goal);
                 }
+                if self.with_flows && self.out.code.pos() == self.bump_end {
+                    // Where it is entered past its counter shall not be where the next block begins, which may outlive it.
+                    self.out.code.nop(1);
+                }
             }
             Class::Call => {
                 self.push_return(insn.next());
