@@ -2,17 +2,20 @@
 #include "sem.h"
 static void *words[1024] __attribute__((aligned(4096), used));
 #define PAGE ((void *)words)
-asm(".text\n"
+asm(".text\n.balign 4096\n"
     "call_it: sub $8, %rsp; call *words+16(%rip); add $8, %rsp; ret\n"
     "jump_there: jmp *words+24(%rip)\n"
     "times_through: push %rbx; push %rbp; push %r12; mov %edi, %ebx; xor %ebp, %ebp\n"
-    "1: call jump_there; add %eax, %ebp; dec %ebx; jnz 1b; mov %ebp, %eax; pop %r12; pop %rbp; pop %rbx; ret\n");
+    "1: call jump_there; add %eax, %ebp; dec %ebx; jnz 1b; mov %ebp, %eax; pop %r12; pop %rbp; pop %rbx; ret\n.balign 4096\n");
 int call_it(void), jump_there(void), times_through(int n);
 #define SAYS(n) static int say##n(void) { return n; }
 SAYS(1) SAYS(2) SAYS(3) SAYS(4) SAYS(5) SAYS(6) SAYS(7)
 static void set(int (*f)(void)) { words[2] = words[3] = (void *)f; }
 static void protect(int how) { CHECK(mprotect(PAGE, 4096, how) == 0); }
 static void show(const char *when) {
+    // What has been translated once as a jump to who knows where stays one, if it is not thrown away.
+    CHECK(mprotect((void *)call_it, 4096, PROT_READ | PROT_EXEC) == 0);
+    printf("%d ", times_through(5));
     int a = call_it(), b = jump_there();
     printf("%s: %d %d %d\n", when, a, b, times_through(1000));
     fflush(stdout);
