@@ -103,6 +103,10 @@ pub(crate) trait Known {
     fn looks_for_flags(&self) -> bool {
         false
     }
+    /// The word at `at`, if it cannot change as long as what is translated of the instruction `user` lives.
+    fn fixed_word(&self, _at: u64, _user: &Insn) -> Option<u64> {
+        None
+    }
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
 }
@@ -227,7 +231,13 @@ impl Batch {
             if n == 0 {
                 continue;
             }
-            let last = self.insns[first + n - 1];
+            let mut last = self.insns[first + n - 1];
+            if let Some(target) = last.target_at().and_then(|at| known.fixed_word(at, &last))
+                && let Some(direct) = last.leading_to(target)
+            {
+                last = direct;
+                self.insns[first + n - 1] = direct;
+            }
             let class = last.class;
             self.index.set(at, self.blocks.len());
             self.blocks.push(Found { pc: at, end: last.next(), first, n, return_site });

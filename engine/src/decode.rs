@@ -117,6 +117,26 @@ impl Insn {
         &self.raw[..self.len().min(MAX_INSN_LEN)]
     }
 
+    /// Where a jump or call finds its target, if that is a word at a fixed address.
+    pub(crate) fn target_at(&self) -> Option<u64> {
+        let indirect = matches!(self.class, Class::JmpIndirect | Class::CallIndirect);
+        (indirect && self.ins.is_ip_rel_memory_operand() && self.ins.segment_prefix() == Register::None)
+            .then(|| self.ins.ip_rel_memory_address())
+    }
+
+    /// The same jump or call as one that leads to `target` directly.
+    pub(crate) fn leading_to(self, target: u64) -> Option<Self> {
+        let (code, class) = match self.class {
+            Class::JmpIndirect => (Code::Jmp_rel32_64, Class::Jmp),
+            Class::CallIndirect => (Code::Call_rel32_64, Class::Call),
+            _ => return None,
+        };
+        let mut ins = Instruction::with_branch(code, target).ok()?;
+        ins.set_len(self.ins.len());
+        ins.set_ip(self.ins.ip());
+        Some(Self { ins, class, displacement_at: 0, ..self })
+    }
+
     /// Where a direct branch leads.
     pub(crate) fn target(&self) -> u64 {
         self.ins.near_branch_target()

@@ -15,7 +15,7 @@ use crate::hash::Map;
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
 use crate::tracee::Memory;
-use crate::transtab::{Block, BlockId, NO_CELL, TransTab};
+use crate::transtab::{Block, BlockId, NO_CELL, TransTab, Unless};
 
 /// What a thread is doing, as far as its next stop is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,8 +167,10 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
         }
         while let Some(f) = flows.next_if(|f| f.to.0 == id) {
             whole = whole.wrapping_add(wholes[f.from.0 as usize]);
-            if let Some(other) = f.unless {
-                whole = whole.wrapping_sub(cell(trans.block(other).edge));
+            match f.unless {
+                Some(Unless::Edge(other)) => whole = whole.wrapping_sub(cell(trans.block(other).edge)),
+                Some(Unless::Cell(exit)) => whole = whole.wrapping_sub(cell(exit)),
+                None => {}
             }
         }
         wholes.push(whole);

@@ -3,14 +3,17 @@
 //! puts code in its place and joins it. Processes that forked share a space until one of them changes its executable
 //! mappings. Code once written stays where it is, since other threads may be running it.
 
+mod fixed;
 mod follow;
 mod link;
 mod map;
 mod renew;
 
+use fixed::Fixed;
+
 pub(crate) use follow::Chain;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Asm;
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
+use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
 use crate::emit::{Emitter, walk};
 use crate::follow::StandingId;
@@ -103,6 +107,11 @@ struct Outside<'a> {
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
     through: usize,
+    /// The chunk that the code is for.
+    chunk: &'a Chunk,
+    /// What is known of words that cannot change, and the memory that has them. Not where jumps are recorded, nor where
+    /// another process, whose memory may differ, uses the same translations.
+    fixed: Option<(&'a RefCell<Fixed>, &'a Memory)>,
     /// The range that was asked for last.
     last: Cell<(u64, u64)>,
 }
@@ -142,7 +151,15 @@ impl Known for Outside<'_> {
         self.followed && self.steady
     }
 
+    fn fixed_word(&self, at: u64, user: &Insn) -> Option<u64> {
+        let (fixed, memory) = self.fixed?;
+        fixed.borrow_mut().target(memory, at, (user.pc(), user.next()))
+    }
+
     fn may_look_ahead(&self, pc: u64) -> bool {
+        if !self.chunk.reaches(pc) {
+            return false;
+        }
         let (start, end) = self.last.get();
         if pc >= start && pc < end {
             return true;
@@ -204,6 +221,8 @@ pub(crate) struct Space {
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
     once_writable: BTreeSet<u64>,
+    /// Words that cannot change without a stop.
+    fixed: RefCell<Fixed>,
     /// Pages that blocks of the last translation lie on.
     fresh: Vec<u64>,
     batch: Batch,
@@ -268,6 +287,7 @@ impl Space {
             code_limit: u64::MAX,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
+            fixed: RefCell::default(),
             fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
@@ -341,6 +361,7 @@ impl Space {
             code_limit: self.code_limit,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
+            fixed: self.fixed.clone(),
             fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
@@ -471,6 +492,8 @@ impl Space {
             ranges: &self.ranges,
             boundaries: &self.boundaries,
             through: if settings.calls.is_some() && settings.every.is_none() { THROUGH } else { 0 },
+            chunk: &self.chunks[chunk],
+            fixed: (!settings.any() && self.users == 1).then_some((&self.fixed, memory)),
             last: Cell::default(),
         };
         let volatile = |start: u64, end: u64| {

@@ -83,13 +83,22 @@ pub(crate) struct Block {
 /// No counter.
 pub(crate) const NO_CELL: u32 = u32::MAX;
 
-/// An uncounted way from one block to another: every execution of `from` goes on with `to`, but (with `unless`) for those
-/// that the edge counter of that block counts. Blocks only lead to later ones in this way, so one pass settles all counts.
+/// An uncounted way from one block to another: every execution of `from` goes on with `to`, but for those that `unless`
+/// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
     pub(crate) to: BlockId,
     pub(crate) from: BlockId,
-    pub(crate) unless: Option<BlockId>,
+    pub(crate) unless: Option<Unless>,
+}
+
+/// What counts the executions of a block that do not flow on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unless {
+    /// The edge counter of the block behind its branch, which is not taken then.
+    Edge(BlockId),
+    /// A counter of its own.
+    Cell(u32),
 }
 
 /// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
@@ -297,6 +306,8 @@ pub(crate) struct TransTab {
     dead: Map<u64, BlockId>,
     /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
     ways_in: Map<u64, BlockId>,
+    /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
+    ways_out: Map<u64, BlockId>,
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
@@ -538,6 +549,11 @@ impl TransTab {
         self.ways_in.insert(at, id);
     }
 
+    /// The instruction at cache address `at` is on the way out of a loop, and not counted yet: `skipped` is not executed.
+    pub(crate) fn add_way_out(&mut self, at: u64, skipped: BlockId) {
+        self.ways_out.insert(at, skipped);
+    }
+
     /// The dead block that would be entered at `cache`.
     pub(crate) fn dead_at(&self, cache: u64) -> Option<BlockId> {
         self.dead.get(&cache).copied()
@@ -550,6 +566,9 @@ impl TransTab {
         let b = self.block(id);
         let offset = cache - b.cache;
         if offset >= u64::from(b.len) {
+            if let Some(&block) = self.ways_out.get(&cache) {
+                return Some(Place { block, index: 0, at_start: false, bumped: true });
+            }
             let &block = self.ways_in.get(&cache)?;
             return Some(Place { block, index: 0, at_start: true, bumped: true });
         }

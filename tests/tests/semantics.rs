@@ -77,7 +77,7 @@ macro_rules! programs {
 programs! {
     code_at_the_end_of_a_mapping code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_instructions_across_page_ends
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
-    code_jit_writable_executable code_made_writable_before_it_runs code_moved_by_mremap
+    code_jit_writable_executable code_jumps_through_constants code_made_writable_before_it_runs code_moved_by_mremap
     code_read_into_by_system_calls code_rewrites_its_own_block
     code_rewritten_by_another_thread code_trampolines_on_the_stack code_unmapped_and_mapped_by_another_thread code_unmapped_and_mapped_elsewhere
     corner_address_space_limit corner_avx512 corner_backtrace corner_closed_descriptors corner_code_bytes_read_back

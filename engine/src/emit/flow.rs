@@ -5,9 +5,10 @@
 //! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, landings, signals) is counted.
 
 use super::{Emitter, Fixup};
-use crate::arena;
-use crate::decode::{Class, OSZAP};
-use crate::transtab::{BlockId, Flow, NO_CELL};
+use crate::arena::{self, Scratch};
+use crate::asm::Gpr;
+use crate::decode::{Class, OSZAP, STATUS};
+use crate::transtab::{BlockId, Flow, NO_CELL, Unless};
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,21 @@ pub(super) struct Plan {
     pub(super) goal: Option<Goal>,
     /// Its conditional branch leads on when it would not, and falls through when it would.
     pub(super) inverted: bool,
+    /// Where it is taken is counted there, so that the next block need not be counted.
+    pub(super) exit: Option<u32>,
+}
+
+/// The way out of a loop, from one of its copies: what counts it stands behind the hot code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exit {
+    /// Offset of the branch's 32-bit field.
+    pub(super) pos: usize,
+    pub(super) cell: u32,
+    /// Where it leads.
+    pub(super) target: u64,
+    pub(super) to: Option<Goal>,
+    /// The block that is not executed then.
+    pub(super) skipped: BlockId,
 }
 
 /// A short loop, emitted several times in a row, so that no counter has to wait for its last bump: the processor takes
@@ -61,7 +77,7 @@ impl Loop {
 }
 
 /// The most instructions of a loop that is emitted four times, and of one that is emitted twice.
-const SHORT: [usize; 2] = [10, 24];
+const SHORT: [usize; 2] = [14, 32];
 
 impl Emitter<'_> {
     /// Repeats short loops.
@@ -163,6 +179,14 @@ impl Emitter<'_> {
             let (target, next) = if inverted { (last.next(), last.target()) } else { (last.target(), last.next()) };
             self.plan[k].inverted = inverted;
             match last.class {
+                Class::Jcc if inverted && find(next) == Some(k + 1) && fine(k + 1) => {
+                    // Loops are repeated more often than they are left.
+                    let cell = self.trans.new_cell();
+                    self.plan[k].exit = Some(cell);
+                    self.plan[k].goal = find(target).map(|t| Goal { block: id(t), free: false });
+                    self.plan[k + 1].entry = Entry::Free;
+                    flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Cell(cell)) });
+                }
                 Class::Jcc => {
                     let Some(t) = find(target) else { continue };
                     let n = k + 1;
@@ -173,7 +197,7 @@ impl Emitter<'_> {
                         if self.plan[t].entry == Entry::Anywhere {
                             self.plan[t].entry = Entry::Front;
                         }
-                        flows.push(Flow { to: id(t), from: id(k), unless: Some(id(n)) });
+                        flows.push(Flow { to: id(t), from: id(k), unless: Some(Unless::Edge(id(n))) });
                     }
                 }
                 c if matches!(c, Class::Jmp | Class::Call) || !c.ends_block() => {
@@ -214,6 +238,31 @@ impl Emitter<'_> {
             let to = Some(Goal { block: id, free: true });
             self.out.fixups.push(Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, entry);
+        }
+    }
+    /// The ways out of copies of loops.
+    pub(super) fn place_exits(&mut self) {
+        for e in std::mem::take(&mut self.exits) {
+            let begin = self.out.code.here();
+            self.out.code.patch_rel32(e.pos, begin);
+            let live = self.batch.find(e.target).map_or(STATUS, |t| self.batch.insns[self.batch.blocks[t].first].live);
+            let cell = arena::cell_offset(e.cell);
+            let mut uncounted = vec![begin];
+            if live & OSZAP == 0 {
+                self.out.code.bump(cell, live);
+            } else {
+                self.out.code.spill(Scratch::Rax, Gpr::RAX);
+                uncounted.push(self.out.code.here());
+                self.out.code.load_gs(Gpr::RAX, cell);
+                uncounted.push(self.out.code.here());
+                self.out.code.lea_disp(Gpr::RAX, Gpr::RAX, 1);
+                uncounted.push(self.out.code.here());
+                self.out.code.store_gs(cell, Gpr::RAX);
+                self.out.code.reload(Gpr::RAX, Scratch::Rax);
+            }
+            uncounted.iter().for_each(|&at| self.trans.add_way_out(at, e.skipped));
+            let pos = self.out.code.jmp();
+            self.out.fixups.push(Fixup { pos, target: e.target, to: e.to });
         }
     }
 }

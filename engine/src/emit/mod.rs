@@ -168,6 +168,8 @@ pub(crate) struct Emitter<'a> {
     with_flows: bool,
     with_contexts: bool,
     loops: Vec<flow::Loop>,
+    /// Ways out of copies of loops that are still to be placed.
+    exits: Vec<flow::Exit>,
     /// Which blocks begin without a check of their line, in the order of emission.
     fronts: Vec<lines::Front>,
     /// Fields of branches that may lead past such checks, in order.
@@ -210,6 +212,7 @@ impl<'a> Emitter<'a> {
             with_flows: true,
             with_contexts: false,
             loops: Vec::new(),
+            exits: Vec::new(),
             fronts: Vec::new(),
             within_line: Vec::new(),
             standing: StandingId::NONE,
@@ -266,6 +269,7 @@ impl<'a> Emitter<'a> {
         self.cold_transfers();
         self.place_transfers();
         self.entries(first);
+        self.place_exits();
         self.resolve();
         self.out.place_misses(self.trans, self.requests.as_ref());
         self.out.place_literals();
@@ -499,7 +503,10 @@ impl<'a> Emitter<'a> {
                 let inverted = self.here.inverted;
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
-                if !self.tell_taken(insn, pos) {
+                if let Some(cell) = self.here.exit {
+                    let skipped = BlockId(self.current.0 + 1);
+                    self.exits.push(flow::Exit { pos, cell, target, to: self.here.goal, skipped });
+                } else if !self.tell_taken(insn, pos) {
                     self.note_branch(insn, target, pos);
                     self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
                 }
@@ -508,6 +515,10 @@ impl<'a> Emitter<'a> {
             Class::Jmp => {
                 if !self.tell_transfer(insn) {
                     self.go_from(insn, insn.target(), next_in_order, self.here.goal);
+                }
+                if self.with_flows && self.out.code.pos() == self.bump_end {
+                    // Where it is entered past its counter shall not be where the next block begins, which may outlive it.
+                    self.out.code.nop(1);
                 }
             }
             Class::Call => {

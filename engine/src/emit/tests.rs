@@ -63,7 +63,14 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
             let _ = writeln!(out, "block {:x}, {} instructions, cell {}", b.pc - pc, b.n, b.cell);
         }
         let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
-        let _ = writeln!(out, "{at:4x}: {line}");
+        // On a way out that has not been counted yet, or on a way in that has.
+        let outside =
+            trans.blocks.iter().all(|b| !(b.cache..b.cache + u64::from(b.len)).contains(&(cache + at as u64)));
+        let there = trans.place(cache + at as u64).filter(|_| outside).map_or(String::new(), |p| {
+            assert!(p.index == 0 && p.bumped);
+            format!(" ({} block {})", if p.at_start { "at the start of" } else { "not in" }, p.block.0)
+        });
+        let _ = writeln!(out, "{at:4x}: {line}{there}");
         at += len;
     }
     for (i, v) in e.literals.iter().enumerate() {

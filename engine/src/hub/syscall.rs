@@ -49,7 +49,7 @@ impl Hub<'_> {
                 if self.concerns_code(tid, nr, args) {
                     self.follow(t, nr, args, next);
                 } else {
-                    self.drop_read_code(tid);
+                    self.drop_unused(tid, nr, args);
                     run(t, go, how);
                 }
             }
@@ -59,7 +59,7 @@ impl Hub<'_> {
                     self.follow(t, nr, args, next);
                 } else {
                     if fixed {
-                        self.drop_read_code(tid);
+                        self.drop_unused(tid, nr, args);
                     }
                     run(t, go, how);
                 }
@@ -155,21 +155,22 @@ impl Hub<'_> {
     fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
         let Some((space, _)) = self.space_and_state(tid) else { return false };
         let space = space.borrow();
-        let touches = |start: u64, len: u64| {
-            let end = start.saturating_add(len);
-            space.trans.touches(start, end) || space.once_protected_in(start, end) || space.executable_in(start, end)
+        let touches = |(start, end): (u64, u64)| {
+            space.trans.touches(start, end)
+                || space.once_protected_in(start, end)
+                || space.executable_in(start, end)
+                || space.relies_on(start, end)
         };
-        match nr {
-            libc::SYS_mremap => touches(args[0], args[1]) || args[3] & 2 != 0 && touches(args[4], args[2]),
-            libc::SYS_shmdt => true,
-            _ => touches(args[0], args[1]),
-        }
+        nr == libc::SYS_shmdt || ranges(nr, args).into_iter().any(touches)
     }
 
-    /// Bytes read beside translated code may be about to change.
-    fn drop_read_code(&self, tid: i32) {
+    /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
+    fn drop_unused(&self, tid: i32, nr: i64, args: [u64; 6]) {
         if let Some((space, _)) = self.space_and_state(tid) {
-            space.borrow_mut().drop_read_code();
+            let mut space = space.borrow_mut();
+            let opened =
+                matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0;
+            ranges(nr, args).into_iter().for_each(|(start, end)| space.drop_unused(start, end, opened));
         }
     }
 
@@ -207,7 +208,7 @@ impl Hub<'_> {
         if self.concerns_code(t.tid(), nr, *args) {
             return self.make_way(t, nr, *args);
         }
-        self.drop_read_code(t.tid());
+        self.drop_unused(t.tid(), nr, *args);
         Some(t)
     }
 
@@ -348,6 +349,16 @@ impl Hub<'_> {
 /// Whether a call gives addresses back to the kernel.
 fn gives_away(nr: i64) -> bool {
     matches!(nr, libc::SYS_munmap | libc::SYS_mremap | libc::SYS_shmdt)
+}
+
+/// The memory whose mappings a call changes, as far as that is known before.
+fn ranges(nr: i64, args: [u64; 6]) -> Vec<(u64, u64)> {
+    let range = |start: u64, len: u64| (start, start.saturating_add(len));
+    let mut all = vec![range(args[0], args[1])];
+    if nr == libc::SYS_mremap && args[3] & libc::MREMAP_FIXED as u64 != 0 {
+        all.push(range(args[4], args[2]));
+    }
+    all
 }
 
 /// A segment of shared memory is detached without saying how long it is: that becomes the second argument.

@@ -137,10 +137,13 @@ impl Space {
         c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
     }
 
-    /// Marks translations of `start..end` as dead: whoever gets to one stops at its first byte. Returns how many there were.
+    /// Marks translations of `start..end`, and of jumps through words there, as dead: whoever gets to one stops at its first byte. Returns how many there were.
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
         self.code.clear();
-        let killed = self.trans.kill_range(start, end);
+        let mut killed = self.trans.kill_range(start, end);
+        for (start, end) in self.fixed.get_mut().forget(start, end) {
+            killed.extend(self.trans.kill_range(start, end));
+        }
         if !killed.is_empty() {
             self.forget_bridges(start, end);
         }

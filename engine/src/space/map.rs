@@ -208,9 +208,19 @@ impl Space {
         self.ranges.iter().map(piece).collect()
     }
 
-    /// Forgets code that was read, but not translated.
-    pub(crate) fn drop_read_code(&mut self) {
+    /// Whether translations hang on the memory of `start..end`, and not only on code there.
+    pub(crate) fn relies_on(&self, start: u64, end: u64) -> bool {
+        self.fixed.borrow().used_in(start, end)
+    }
+
+    /// Mappings that no translation hangs on are about to change: forgets code that was read there, but not translated.
+    /// `opened`: it can be written to from now on.
+    pub(crate) fn drop_unused(&mut self, start: u64, end: u64, opened: bool) {
         self.code.clear();
+        self.fixed.get_mut().forget(start, end);
+        if opened {
+            self.fixed.get_mut().open(start, end);
+        }
     }
 
     /// Forgets what is known about executable mappings: the next translation asks again.

@@ -35,6 +35,7 @@ impl Space {
         self.landings.clear();
         self.incoming.clear();
         self.fresh.clear();
+        self.fixed.get_mut().forget_users();
         self.code.clear();
         for i in 0..self.chunks.len() {
             self.chunks[i].used = if i == 0 { self.trace.walks_end.max(FIRST_USED) } else { 0 };

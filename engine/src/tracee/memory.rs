@@ -5,9 +5,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::maps::{self, Region};
+
 /// Access to one address space.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    pid: i32,
     file: File,
 }
 
@@ -15,7 +18,12 @@ impl Memory {
     /// The memory of process (or thread) `pid`.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-        Ok(Self { file })
+        Ok(Self { pid, file })
+    }
+
+    /// What is mapped at present.
+    pub(crate) fn regions(&self) -> io::Result<Vec<Region>> {
+        maps::read(self.pid)
     }
 
     /// Reads as much of `buf` as is mapped from `addr` on; returns the number of bytes.
