@@ -49,22 +49,30 @@ const UNLISTED: u32 = u32::MAX - 1;
 /// Children that a node lists. Most have one or two, and come and go with every line; a table costs more than that.
 const LISTED: u32 = 8;
 
+/// In [`Entry::held`]. A cache has fewer lines.
+const STANDING: u32 = 1 << 31;
+
+/// In [`Entry::children`]. There are no more nodes than lines and frames.
+const LISTS: u32 = 1 << 28;
+
+const _: () = assert!(size_of::<Entry>() == 64 && LISTED < u32::MAX / LISTS);
+
+/// One of the processor's cache lines: where there are many nodes, most are not in its caches.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Entry {
     /// [`NONE`]: a root.
     parent: u32,
     /// The call that leads from the parent here; of no meaning in a root.
     arc: u32,
-    /// Lines that were loaded here and are still resident.
+    /// Lines that were loaded here and are still resident; and [`STANDING`], if a stack has this node as one of its frames.
     held: u32,
+    /// Children, below [`LISTS`]; and that times how many of them are listed.
     children: u32,
-    /// Whether a stack has this node as one of its frames.
-    standing: bool,
     /// The child that was asked for last.
     last_child: u32,
     /// The list of children, up to [`LISTED`]; the others are in the tree's table.
     first_child: u32,
-    listed: u32,
     /// In the parent's list: the next one and the one before. A node that is not in it has [`UNLISTED`] for the latter.
     next: u32,
     previous: u32,
@@ -168,8 +176,8 @@ impl Tree {
         // Children before parents: by depth, the deepest first.
         let mut depths: Vec<(u32, u32)> = Vec::new();
         let mut depth_of: Vec<u32> = vec![NONE; self.entries.len()];
-        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
-        for start in (0..self.entries.len() as u32).filter(|at| !free.contains(at)) {
+        let free = self.unused();
+        for start in (0..self.entries.len() as u32).filter(|at| !free[*at as usize]) {
             let mut way = vec![start];
             let mut at = start;
             let base = loop {
@@ -210,9 +218,15 @@ impl Tree {
     /// The arcs of all nodes.
     #[must_use]
     pub fn arcs_of_nodes(&self) -> std::collections::HashSet<u32> {
-        let free: std::collections::HashSet<u32> = self.free.iter().copied().collect();
-        let used = self.entries.iter().enumerate().filter(|(at, e)| e.parent != NONE && !free.contains(&(*at as u32)));
-        used.map(|(_, e)| e.arc).collect()
+        let used = self.entries.iter().zip(self.unused()).filter(|(e, free)| e.parent != NONE && !free);
+        used.map(|(e, _)| e.arc).collect()
+    }
+
+    /// Which entries are not in use.
+    fn unused(&self) -> Vec<bool> {
+        let mut unused = vec![false; self.entries.len()];
+        self.free.iter().for_each(|at| unused[*at as usize] = true);
+        unused
     }
 
     /// Costs of all chains together, as far as they are settled or their roots are gone.
@@ -238,12 +252,10 @@ impl Tree {
         let entry = Entry {
             parent,
             arc,
-            held: 0,
+            held: STANDING,
             children: 0,
-            standing: true,
             last_child: NONE,
             first_child: NONE,
-            listed: 0,
             next: NONE,
             previous: UNLISTED,
             costs: Costs::default(),
@@ -273,7 +285,7 @@ impl Tree {
         let child = match found {
             // A stack never stands on a node that another one stands on: every stack has a root of its own.
             Some(child) => {
-                self.entries[child as usize].standing = true;
+                self.entries[child as usize].held |= STANDING;
                 child
             }
             None => {
@@ -297,18 +309,22 @@ impl Tree {
             }
             at = child.next;
         }
-        if entry.children == entry.listed { None } else { self.children.get(&key(parent, arc)).copied() }
+        if entry.children % LISTS == entry.children / LISTS {
+            None
+        } else {
+            self.children.get(&key(parent, arc)).copied()
+        }
     }
 
     /// `child` becomes one of `parent`, over `arc`.
     fn adopt(&mut self, parent: u32, arc: u32, child: u32) {
         let above = &mut self.entries[parent as usize];
         above.children += 1;
-        if above.listed == LISTED {
+        if above.children / LISTS == LISTED {
             self.children.insert(key(parent, arc), child);
             return;
         }
-        above.listed += 1;
+        above.children += LISTS;
         let next = std::mem::replace(&mut above.first_child, child);
         let entry = &mut self.entries[child as usize];
         (entry.next, entry.previous) = (next, NONE);
@@ -331,7 +347,7 @@ impl Tree {
         let above = &mut self.entries[parent as usize];
         above.children -= 1;
         if previous != UNLISTED {
-            above.listed -= 1;
+            above.children -= LISTS;
         }
         if previous == NONE {
             above.first_child = next;
@@ -343,7 +359,7 @@ impl Tree {
 
     /// No stack stands on `node` any more.
     fn leave(&mut self, node: u32) {
-        self.entries[node as usize].standing = false;
+        self.entries[node as usize].held &= !STANDING;
         self.prune(node);
     }
 
@@ -369,7 +385,7 @@ impl Tree {
         let mut at = node;
         while at != NONE {
             let entry = &self.entries[at as usize];
-            if entry.held > 0 || entry.children > 0 || entry.standing {
+            if entry.held > 0 || entry.children > 0 {
                 return;
             }
             let (parent, arc) = (entry.parent, entry.arc);

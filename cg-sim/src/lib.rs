@@ -23,6 +23,7 @@ pub mod hierarchy;
 pub mod host;
 pub mod lru;
 pub mod predictor;
+mod sets;
 mod slots;
 pub mod usage;
 pub mod writeback;

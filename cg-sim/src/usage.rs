@@ -11,6 +11,7 @@
 
 use crate::geometry::{Geometries, Geometry};
 use crate::hierarchy::{Port, Served};
+use crate::sets::Sets;
 use crate::slots::SlotLru;
 
 /// Who loaded a line, as the caller knows it; the model only keeps it.
@@ -115,8 +116,7 @@ pub fn parts(line_bits: u32, first: u32, last: u32) -> u32 {
     (u32::MAX >> (31 - (high - low))) << low
 }
 
-/// A slot of a cache: 16 bytes. In a first level each access to the line changes them; in the last level its misses do, and what it
-/// is told of use when the line leaves a first level, soon after.
+/// A slot of a first level: 16 bytes, which each access to the line changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// When the line was used last.
@@ -218,22 +218,17 @@ impl First {
     }
 }
 
-/// No line has this tag.
-const NO_TAG: u32 = u32::MAX;
-
 /// The last-level cache of one process.
 #[derive(Clone, Debug)]
 pub struct UsageLastLevel {
     /// Line numbers by slot; all start as line 0.
     lines: Box<[u64]>,
-    /// What is above the set in the line numbers, by set, `stride` to each: what is searched, if every line that has been
+    /// Tags are one more than what is above the set in line numbers. They are what is searched, if every line that has been
     /// here has a number that fits.
-    tags: Box<[u32]>,
-    stride: usize,
+    sets: Sets,
     fits: bool,
-    slots: Box<[Slot]>,
+    uses: Box<[Use]>,
     owners: Box<[Option<Owner>]>,
-    clock: u64,
     set_mask: u64,
     assoc: usize,
     line: u32,
@@ -245,15 +240,12 @@ impl UsageLastLevel {
     pub fn new(geometries: &Geometries) -> Self {
         let ll = geometries.ll;
         let count = (ll.sets() * ll.assoc()) as usize;
-        let stride = (ll.assoc() as usize).next_multiple_of(4);
         Self {
             lines: vec![0; count].into(),
-            tags: vec![NO_TAG; ll.sets() as usize * stride].into(),
-            stride,
+            sets: Sets::new(ll.sets() as usize, ll.assoc() as usize),
             fits: true,
-            slots: vec![Slot::default(); count].into(),
+            uses: vec![Use::default(); count].into(),
             owners: vec![None; count].into(),
-            clock: 0,
             set_mask: u64::from(ll.sets()) - 1,
             assoc: ll.assoc() as usize,
             line: ll.line(),
@@ -262,45 +254,48 @@ impl UsageLastLevel {
 
     /// A line that missed its first level. Returns its slot, and whether it was there.
     fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
-        let start = (line & self.set_mask) as usize * self.assoc;
-        let of_set = start..start + self.assoc;
-        self.clock += 1;
         let set = (line & self.set_mask) as usize;
+        let start = set * self.assoc;
         let above = line >> self.set_mask.count_ones();
-        self.fits &= above < u64::from(NO_TAG);
+        self.fits &= above < u64::from(u32::MAX);
+        let tag = (above as u32).wrapping_add(1);
         // (Line 0 is in many ways at first.)
         let found = if self.fits && line != 0 {
-            // Without a branch for each: at most one is equal.
-            let tags = self.tags[set * self.stride..][..self.stride].iter().zip(1u32..);
-            let at = tags.fold(0, |at, (tag, n)| at | if *tag == above as u32 { n } else { 0 });
-            (at > 0).then(|| at as usize - 1)
+            self.sets.find(set, tag)
         } else {
-            self.lines[of_set.clone()].iter().position(|l| *l == line)
+            self.lines[start..start + self.assoc].iter().position(|l| *l == line)
         };
-        if let Some(at) = found {
-            self.slots[start + at].time = self.clock;
-            return ((start + at) as u32, true);
+        if let Some(way) = found {
+            self.sets.touch(set, way);
+            return ((start + way) as u32, true);
         }
-        let slots = self.slots[of_set].iter().enumerate();
-        let slot = start + slots.min_by_key(|(_, slot)| slot.time).map_or(0, |(at, _)| at);
-        (self.lines[slot], self.slots[slot].time) = (line, self.clock);
-        self.tags[set * self.stride + slot - start] = above as u32;
+        let way = self.sets.oldest(set);
+        let slot = start + way;
+        self.lines[slot] = line;
+        self.sets.put(set, way, tag);
+        self.sets.touch(set, way);
         let owner = residents.loaded(Level::LastLevel);
         self.replace(slot, Some(owner), collecting, residents);
         (slot as u32, false)
     }
 
     fn replace(&mut self, slot: usize, owner: Option<Owner>, collecting: bool, residents: &mut impl Residents) {
-        let used = std::mem::take(&mut self.slots[slot].used);
+        let used = std::mem::take(&mut self.uses[slot]);
         if let Some(owner) = std::mem::replace(&mut self.owners[slot], owner) {
             let cost = if collecting { used.cost(self.line) } else { Cost::default() };
             residents.evicted(Level::LastLevel, owner, cost);
         }
     }
 
+    /// The binary logarithm of the bytes of a line.
+    #[must_use]
+    pub fn line_bits(&self) -> u32 {
+        self.line.trailing_zeros()
+    }
+
     /// Evicts everything, after the first levels of all threads were flushed.
     pub fn flush(&mut self, collecting: bool, residents: &mut impl Residents) {
-        for slot in 0..self.slots.len() {
+        for slot in 0..self.uses.len() {
             self.replace(slot, None, collecting, residents);
         }
     }
@@ -392,24 +387,36 @@ impl Usage {
         served
     }
 
-    /// For a data cache that is simulated elsewhere: an access has missed it, and `line` comes into `slot`, in place of one
+    /// For a cache that is simulated elsewhere: an access has missed it, and `line` comes into `slot`, in place of one
     /// that was accessed `count` times, in `parts`. Returns who has answered.
     ///
     /// # Panics
     /// When the cache has no such slot.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the state of two levels, a line, and whom to tell")]
     pub fn replaced(
         &mut self,
         ll: &mut UsageLastLevel,
+        port: Port,
         slot: usize,
         line: u64,
         (count, parts): (u32, u32),
         collecting: bool,
         residents: &mut impl Residents,
     ) -> Served {
-        let cache = &mut self.caches[Port::Data as usize];
+        let cache = &mut self.caches[port as usize];
         cache.slots[slot].used = Use { count, parts };
         load(cache, slot, line, Use::default(), ll, collecting, residents)
+    }
+
+    /// Fetches what [`Usage::replaced`] will need to put `line` in `slot`, so that the processor need not wait for one line's
+    /// after the other. Returns a word of no meaning, which should be put to some use.
+    #[inline]
+    #[must_use]
+    pub fn look_ahead(&self, ll: &UsageLastLevel, port: Port, slot: usize, line: u64) -> u64 {
+        let below = self.caches[port as usize].origins.get(slot).map_or(0, |o| o.below);
+        let goes = ll.uses.get(below as usize).map_or(0, |used| used.count);
+        ll.sets.look((line & ll.set_mask) as usize) ^ u64::from(goes)
     }
 
     /// The same: the line in `slot` has been accessed `count` times so far, in `parts`. It is evicted with that by
@@ -417,8 +424,8 @@ impl Usage {
     ///
     /// # Panics
     /// When the cache has no such slot.
-    pub fn used(&mut self, slot: usize, (count, parts): (u32, u32)) {
-        self.caches[Port::Data as usize].slots[slot].used = Use { count, parts };
+    pub fn used(&mut self, port: Port, slot: usize, (count, parts): (u32, u32)) {
+        self.caches[port as usize].slots[slot].used = Use { count, parts };
     }
 
     /// Evicts everything: at the end of a run, or of a thread.
@@ -462,7 +469,7 @@ fn evict(
     let Some((used, origin, owner)) = cache.replace(slot, new, owner) else { return };
     let cost = if collecting {
         // The slot's line may be another one by now; as in the reference, it is taken for the same.
-        ll.slots[origin.below as usize].used.add(used);
+        ll.uses[origin.below as usize].add(used);
         used.cost(ll.line)
     } else {
         Cost::default()

@@ -292,7 +292,8 @@ mod tests {
                     assert_eq!(line.one_of_two, address % u64::from(shape.2) + size > shape.2.into());
                     let (slot, number) = (line.way / LineReplaced::WAY, line.line / u64::from(shape.2));
                     let used = (line.count, line.parts);
-                    served = served.max(fed.replaced(&mut lasts[1], slot as usize, number, used, true, of_fed));
+                    served =
+                        served.max(fed.replaced(&mut lasts[1], Port::Data, slot as usize, number, used, true, of_fed));
                 }
                 assert_eq!((missed, served), (expected != Served::L1, expected), "{shape:?}, round {round}");
                 assert_eq!(of_fed.costs, of_model.costs, "{shape:?}, round {round}: {size} at {address:#x}");
@@ -300,7 +301,7 @@ mod tests {
             // Those that stay.
             for slot in 0..u64::from(walker.cache.sets * walker.cache.ways) {
                 let (parts, count) = walker.used(slot * arena::DATA_WAY);
-                models[1].used(slot as usize, (count, parts));
+                models[1].used(Port::Data, slot as usize, (count, parts));
             }
             for ((model, last), of) in models.iter_mut().zip(&mut lasts).zip(&mut evicted) {
                 model.flush(last, true, of);

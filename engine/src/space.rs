@@ -387,7 +387,7 @@ impl Space {
             self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache, settings.keeps_uses()));
         }
         if let Some(cache) = settings.fetches {
-            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache));
+            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses()));
         }
         self.trace.walks_end = chunk.used;
     }

@@ -23,9 +23,11 @@ pub struct TraceSettings {
     /// Data accesses that miss this cache.
     pub accesses: Option<FirstLevel>,
     /// Every fetch and every data access, in place of those that miss: nothing of the caches is simulated by the engine then.
-    /// Together with [`TraceSettings::accesses`], whose cache must be one that [`FirstLevel::keeps_uses`]: every fetch, the
-    /// data accesses that miss, and with each the use of the line that goes (see [`LineReplaced`]).
     pub every: Option<EveryAccess>,
+    /// Which line goes with each miss, and, if it was one of data, how it has been used: see [`LineReplaced`] and
+    /// [`SiteKind::CodeLine`]. Only with both caches, whose lines have the same length, and of which that of data must be one
+    /// that [`FirstLevel::keeps_uses`]; and with calls that are told.
+    pub uses: bool,
     /// Branches that are mispredicted.
     pub branches: bool,
     /// Executed blocks and transfers of control.
@@ -49,7 +51,7 @@ impl TraceSettings {
     /// Whether emitted code keeps how the lines of the data cache are used.
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
-        self.accesses.is_some() && self.every.is_some()
+        self.accesses.is_some() && self.uses
     }
 
     /// Whether data accesses are followed.
@@ -190,6 +192,9 @@ impl LineReplaced {
     }
 }
 
+/// In records of [`SiteKind::CodeLine`]: from one way of the code cache to the next one.
+pub const CODE_WAY: u32 = 8;
+
 /// In place of a site's number: an access to two lines is over, at least one of which was missed. Operand: its site.
 pub const LINES_REPLACED: u32 = u32::MAX - 3;
 
@@ -208,6 +213,16 @@ pub const USED_WORDS: usize = 4;
 pub enum SiteKind {
     /// Fetching the instruction has missed the first level. No operands.
     Fetch,
+    /// The same where uses of lines are kept. Operand: where the line lies in the code cache that the instruction's takes the
+    /// place of, as a multiple of [`CODE_WAY`]; 1 more if two lines are looked for and this is the second; 2 more if two lines
+    /// are. Then a record of [`LINES_REPLACED`] follows those of its lines.
+    CodeLine {
+        /// The block of which the instruction is one, if it is not its first. What is before it has been executed, but not
+        /// been told yet.
+        block: Option<u32>,
+        /// Of the instruction's two lines the first one is known to be there: only the second is looked for.
+        second: bool,
+    },
     /// Reading so many bytes has missed the first level. Operand: the address.
     Read(u16),
     /// Writing so many bytes has missed. Operand: the address.
@@ -367,6 +382,7 @@ impl SiteKind {
     pub fn words(self) -> usize {
         match self {
             Self::Fetch | Self::Conditional | Self::Indirect => 1,
+            Self::CodeLine { .. } => 2,
             Self::Read(_) | Self::Write(_) | Self::Modify(_) => 3,
             Self::Sized { .. } => 4,
             Self::Repeated { .. } => 13,

@@ -138,13 +138,14 @@ impl Simulation {
         let level = |g: Geometry, widest| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest };
         let every =
             |g: Geometries| EveryAccess { code_line: g.i1.line(), data_line: g.d1.line(), widest: g.min_line() };
-        let missing = self.caches.filter(|_| !self.every);
-        // Data accesses that hit need not be told if the program itself keeps how lines are used.
-        let kept = self.caches.map(|g| level(g.d1, g.min_line())).filter(|d1| self.uses && d1.keeps_uses());
+        // What hits need not be told if the program itself keeps how lines are used.
+        let kept = self.uses && self.caches.is_some_and(|g| level(g.d1, g.min_line()).keeps_uses());
+        let missing = self.caches.filter(|_| !self.every || kept);
         TraceSettings {
             fetches: missing.map(|g| level(g.i1, g.min_line())),
-            accesses: kept.or(missing.map(|g| level(g.d1, g.min_line()))),
-            every: self.caches.filter(|_| self.every).map(every),
+            accesses: missing.map(|g| level(g.d1, g.min_line())),
+            every: self.caches.filter(|_| self.every && !kept).map(every),
+            uses: kept,
             branches: self.branches,
             calls: None,
             system_calls: false,

@@ -53,12 +53,10 @@ impl Stretch {
     }
 }
 
-/// The stretches of a block, the first one last, and its registers; and how many registers to hold throughout. Unless `data`,
-/// stretches have no groups, and their accesses are checked, according to a plan of their own.
+/// The stretches of a block, the first one last, and its registers; and how many registers to hold throughout.
 pub(super) fn plan(
     insns: &[Insn],
     every: EveryAccess,
-    data: bool,
     info: &mut iced_x86::InstructionInfoFactory,
 ) -> (Vec<Stretch>, Plan) {
     let mut plan = Plan::default();
@@ -81,7 +79,7 @@ pub(super) fn plan(
         list.clear();
         events::accesses(insn, &mut list);
         let apart = is_special(&list) || list.iter().any(|a| a.when == When::Iteration);
-        let told = if apart || !data { &[][..] } else { &list[..] };
+        let told = if apart { &[][..] } else { &list[..] };
         let here = stretches.last();
         let tellable = |a: &Access| known.key(a).is_some_and(|(key, _)| start.same(&known, key));
         let room = here

@@ -183,7 +183,6 @@ impl Plan {
         let mut known = Known::default();
         let mut segment = (0, 0);
         let checked = line == NO_LINE;
-        let code_line_known = settings.fetches.is_some() || settings.every.is_some();
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
@@ -196,16 +195,15 @@ impl Plan {
             plan.registers.push(registers);
             written.push(writes);
             states.push(known);
-            let code_line = settings.fetches.map(|f| f.line).or(settings.every.map(|e| e.code_line));
-            if let Some(code_line) = code_line {
-                let bits = code_line.trailing_zeros();
+            if let Some(cache) = settings.fetches {
+                let bits = cache.line.trailing_zeros();
                 let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
                 let lines = u32::from(first != line) + u32::from(last != first);
                 if lines > 0 {
                     open = None;
                     quiet = i;
                 }
-                segment.1 += if settings.fetches.is_some() { 2 * lines } else { 0 };
+                segment.1 += 2 * lines;
                 line = last;
             }
             let Some(cache) = settings.accesses else { continue };
@@ -265,7 +263,7 @@ impl Plan {
         }
         plan.segments.push(segment);
         plan.find_dead(insns, &written);
-        plan.choose_hold(insns, checked && code_line_known, settings);
+        plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
         // The next ones are the last in their lists.
         plan.segments.reverse();
         plan.groups.reverse();

@@ -116,10 +116,9 @@ impl Emitter<'_> {
         self.tracer.held.clear();
         let plan = match self.tracer.settings.every {
             Some(e) => {
-                let settings = self.tracer.settings;
-                let (stretches, plan) = every::plan(insns, e, !settings.keeps_uses(), &mut self.info);
+                let (stretches, plan) = every::plan(insns, e, &mut self.info);
                 self.tracer.stretches = stretches;
-                if settings.keeps_uses() { Plan::of(insns, NO_LINE, &settings, &mut self.info) } else { plan }
+                plan
             }
             None => Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info),
         };
@@ -168,7 +167,7 @@ impl Emitter<'_> {
             }
         }
         if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, i, f);
+            self.check_fetch(insn, i, f, self.teller.block().filter(|_| i > 0));
         }
         self.record_stretch(insns, i);
         if let Some(f) = self.tracer.settings.accesses {
@@ -196,7 +195,7 @@ impl Emitter<'_> {
         self.tracer.left = 2;
         self.move_clock(insn, 0, 2);
         if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, 0, f);
+            self.check_fetch(insn, 0, f, None);
         }
     }
 
@@ -258,7 +257,8 @@ impl Emitter<'_> {
         free
     }
 
-    fn check_fetch(&mut self, insn: &Insn, i: usize, f: FirstLevel) {
+    /// `block`: the one of which the instruction is one, unless it is the first.
+    fn check_fetch(&mut self, insn: &Insn, i: usize, f: FirstLevel, block: Option<u32>) {
         let (first, last) = lines_of(insn, f);
         let mut lines = [(0, 0); 2];
         let mut n = 0;
@@ -273,7 +273,9 @@ impl Emitter<'_> {
         if n == 0 {
             return;
         }
-        let site = self.trace_site(insn, SiteKind::Fetch);
+        let uses = self.tracer.settings.keeps_uses();
+        let second = n == 1 && last != first && lines[0].0 == self.trans.line_number(last) * 8;
+        let site = self.trace_site(insn, if uses { SiteKind::CodeLine { block, second } } else { SiteKind::Fetch });
         let mut before = [0; 2];
         let mut waiting = [0; 2];
         for k in 0..n {

@@ -158,19 +158,15 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
         c.and_imm(RCX, line);
         c.op_reg(0x39, RCX, RAX);
         one_line = Some(c.jcc_away(E));
-        c.load_gs(RCX, Scratch::TracePos as u32);
-        c.load32(RAX, RBX, 0);
-        c.gs_base8_32(0x89, RAX, RCX, 4);
-        c.store_site(RCX, trace::LINES_REPLACED);
-        c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
+        record_lines_replaced(c, RBX);
     } else {
         c.load_gs(RCX, Scratch::TracePos as u32);
         c.gs_base8(0x89, R11, RCX, 4);
         c.load32(RAX, RBX, 0);
         c.gs_base8_32(0x89, RAX, RCX, 0);
         c.lea_disp(RCX, RCX, 12);
+        c.store_gs(Scratch::TracePos as u32, RCX);
     }
-    c.store_gs(Scratch::TracePos as u32, RCX);
     c.patch_here(hit);
     if let Some(field) = one_line {
         c.patch_here(field);
@@ -256,6 +252,38 @@ fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.store_gs(Scratch::TracePos as u32, R12);
 }
 
+/// Records that all lines of an access or a fetch have been told, whose site is what `what` points to. Changes rax and rcx.
+fn record_lines_replaced(c: &mut Asm, what: Gpr) {
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load32(RAX, what, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 4);
+    c.store_site(RCX, trace::LINES_REPLACED);
+    c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+}
+
+/// Records that a line of code takes the place of another one, in way rsi ([`trace::SiteKind::CodeLine`]). rbx is what describes
+/// the fetch, 8 bytes on if it is the second line. Changes r8, r9 and r12.
+fn record_code_line(c: &mut Asm) {
+    c.load_gs(R12, Scratch::TracePos as u32);
+    c.load_gs(R8, Scratch::WalkWhat as u32);
+    c.mov_reg(R9, RSI);
+    c.op_reg(0x39, RBX, R8);
+    let first = c.jcc(E);
+    c.alu_imm(0, R9, 1); // add
+    c.patch_here(first);
+    c.load32(RCX, R8, 16);
+    c.op_reg(0x85, RCX, RCX);
+    let one = c.jcc(E);
+    c.alu_imm(0, R9, 2);
+    c.patch_here(one);
+    c.gs_base8_32(0x89, R9, R12, 4);
+    c.load32(R8, R8, 0);
+    c.gs_base8_32(0x89, R8, R12, 0);
+    c.lea_disp(R12, R12, 8);
+    c.store_gs(Scratch::TracePos as u32, R12);
+}
+
 /// Looks for line rax in the ways from rdx on. Returns the fields of jumps with its way in rdx; goes on with the way in rdx
 /// that was used longest ago.
 fn search(c: &mut Asm, cache: FirstLevel) -> Vec<usize> {
@@ -328,8 +356,8 @@ fn restore_flags(c: &mut Asm) {
     c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
 }
 
-/// The walk of a fetch.
-pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
+/// The walk of a fetch. `uses`: it records which line has to go.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     save(c, 0..USED.len());
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
@@ -368,6 +396,9 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.gs_index(0x8b, RCX, RSI, ways);
     c.gs_zero(RCX, lines);
     c.gs_index(0x89, RAX, RSI, ways);
+    if uses {
+        record_code_line(c);
+    }
     c.mov_imm(RSI, 1);
     c.patch_here(hit);
     c.gs_index(0x89, RDI, RAX, lines);
@@ -383,11 +414,20 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.patch_here(both);
     c.op_reg(0x85, RSI, RSI);
     let hit = c.jcc(E);
-    c.load_gs(RCX, Scratch::TracePos as u32);
-    c.load32(RAX, RDX, 0);
-    c.gs_base8_32(0x89, RAX, RCX, 0);
-    c.lea_disp(RCX, RCX, 4);
-    c.store_gs(Scratch::TracePos as u32, RCX);
+    if uses {
+        // The record of the only line has told it all.
+        c.load32(RAX, RDX, 16);
+        c.op_reg(0x85, RAX, RAX);
+        let one_line = c.jcc(E);
+        record_lines_replaced(c, RDX);
+        c.patch_here(one_line);
+    } else {
+        c.load_gs(RCX, Scratch::TracePos as u32);
+        c.load32(RAX, RDX, 0);
+        c.gs_base8_32(0x89, RAX, RCX, 0);
+        c.lea_disp(RCX, RCX, 4);
+        c.store_gs(Scratch::TracePos as u32, RCX);
+    }
     c.patch_here(hit);
     c.load_signed32(RAX, RDX, 24);
     c.op_reg(0x01, RAX, RDX);

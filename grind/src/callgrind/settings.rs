@@ -91,7 +91,7 @@ pub struct Settings {
     pub simulate_hwpref: bool,
     /// The use of cache lines is measured.
     pub cache_use: CacheUse,
-    /// Data accesses are told only where they miss, with how lines were used.
+    /// Accesses are told only where they miss, with how lines were used or which one goes.
     pub uses_kept: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,

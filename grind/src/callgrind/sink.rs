@@ -233,6 +233,9 @@ impl Sink for Recorder {
                 *now = now.wrapping_add_signed(sign * *cost as i64);
             }
         }
+        if let Some(used) = &mut p.used {
+            used.corrected(t, all, counted, executed);
+        }
         if self.settings.followed() {
             t.calls.correct_skipped(t.now[0].wrapping_sub(before) as i64);
         }

@@ -197,12 +197,14 @@ impl Process {
             let cell = self.add_cell(catalogue, instructions, width);
             self.cell_of_block.push(cell);
         }
-        self.known_blocks = space.blocks.len();
+        let known_blocks = std::mem::replace(&mut self.known_blocks, space.blocks.len());
         if let Some(simulated) = &mut self.simulated {
             simulated.catch_up(&space.sites[self.known_sites..]);
         }
         if let Some(used) = &mut self.used {
             let width = self.columns.stride;
+            let new = known_blocks..;
+            used.learn_blocks(&space.blocks[new.clone()], &self.cell_of_block[new]);
             used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[self.known_sites..] {

@@ -111,7 +111,7 @@ impl Simulated {
         let most = self.most;
         self.known.extend(sites.iter().map(|site| {
             let (what, missed, size) = match site.kind {
-                SiteKind::Fetch => (What::Fetch, Missed::Fetch, site.len.into()),
+                SiteKind::Fetch | SiteKind::CodeLine { .. } => (What::Fetch, Missed::Fetch, site.len.into()),
                 SiteKind::Read(size) => (What::Access, Missed::Read, size.min(most)),
                 SiteKind::Write(size) | SiteKind::Modify(size) => (What::Access, Missed::Write, size.min(most)),
                 SiteKind::Sized { done: Done::Read } => (What::Sized, Missed::Read, 0),

@@ -1,4 +1,4 @@
-//! The use of cache lines: who loaded a line, how it was used, and what that costs whom. What is told of the first level, or of
+//! The use of cache lines: who loaded a line, how it was used, and what that costs whom. What is told of the first levels, or of
 //! every access, comes through `records`; the last level is simulated here.
 //!
 //! What misses is booked as in [`super::simulated`]. Beyond that a line belongs to the instruction that loaded it and to the
@@ -8,6 +8,7 @@
 
 mod book;
 mod chain;
+mod code;
 mod learn;
 mod records;
 
@@ -16,7 +17,7 @@ use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLast
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
 use grind_engine::trace::{
-    Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
+    Block, CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
 
 use super::process::{Kind, NOTHING, Process, Thread, word};
@@ -27,6 +28,10 @@ use crate::callgrind::columns::{Columns, Missed};
 use crate::callgrind::desk::Statistics;
 use book::{Book, Numbers};
 use chain::Chain;
+use code::{Code, CodeUse, Fetch};
+
+/// Words of records that are looked at before they are dealt with.
+const AHEAD: usize = 1024;
 
 /// The cell of something that has not happened yet.
 const NO_CELL: u32 = u32::MAX;
@@ -38,6 +43,10 @@ enum What {
     Told,
     /// A stretch, by number.
     Stretch(u32),
+    /// A block, by number.
+    Block(u32),
+    /// A line of the code cache takes the place of another one, because of a fetch of this number.
+    Fetch(u32),
     /// A mispredicted branch.
     Branch(Missed),
     /// A line of the data cache takes the place of another one.
@@ -73,6 +82,14 @@ struct Stretch {
     groups: u16,
     /// The block that it tells of, by cell, or [`NO_CELL`]; and what that costs of the first events.
     cell: u32,
+    costs: [u16; 3],
+}
+
+/// A block that is executed.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    cell: u32,
+    /// What that costs of the first events.
     costs: [u16; 3],
 }
 
@@ -119,10 +136,17 @@ pub(super) struct Used {
     most: u32,
     /// By site.
     whats: Vec<What>,
+    /// Words of a record.
+    lengths: Vec<u16>,
+    /// Nobody has looked at records from where so many words remain.
+    unseen: usize,
     loaders: Vec<Loader>,
     members: Vec<Member>,
     stretches: Vec<Stretch>,
     groups: Vec<Group>,
+    blocks: Vec<Told>,
+    fetches: Vec<Fetch>,
+    code: Code,
     /// So many columns may have costs of executions.
     columns: usize,
     all_columns: Columns,
@@ -130,7 +154,7 @@ pub(super) struct Used {
     collecting: bool,
     /// For measurements: calls get nothing.
     self_only: bool,
-    /// Data accesses are told only where they miss, and how lines were used with that.
+    /// Accesses are told only where they miss, and how lines were used with that.
     kept: bool,
 }
 
@@ -138,6 +162,7 @@ pub(super) struct Used {
 #[derive(Clone, Debug)]
 pub(super) struct ThreadUse {
     usage: Usage,
+    code: CodeUse,
     chain: Chain,
     numbers: Numbers,
     /// By site: where its costs belonged the last time, and the number of that.
@@ -165,10 +190,15 @@ impl Used {
             line_bits: geometries.ll.line_bits(),
             most: geometries.min_line(),
             whats: Vec::new(),
+            lengths: Vec::new(),
+            unseen: 0,
             loaders: Vec::new(),
             members: Vec::new(),
             stretches: Vec::new(),
             groups: Vec::new(),
+            blocks: Vec::new(),
+            fetches: Vec::new(),
+            code: Code::new(geometries.ll.line_bits()),
             columns: columns.of_executions(),
             all_columns: columns,
             collecting: true,
@@ -182,6 +212,7 @@ impl Used {
         let usage = Usage::new(&self.geometries).ok()?;
         Some(Box::new(ThreadUse {
             usage,
+            code: CodeUse::default(),
             chain: Chain::new(),
             numbers: self.book.thread(),
             spots: Vec::new(),
@@ -213,14 +244,26 @@ impl Used {
         words: &[u32],
     ) -> (usize, Option<(usize, bool)>) {
         let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
-        let ThreadUse { usage, chain, numbers, spots, .. } = of_thread;
+        let ThreadUse { usage, code, chain, numbers, spots, .. } = of_thread;
         let columns = self.all_columns;
         let mut sums = [0u64; 3];
         let mut at = 0;
         let mut left = None;
         'records: while let Some(&number) = words.get(at) {
+            if words.len() - at <= self.unseen {
+                self.unseen = look_ahead(&self.whats, &self.lengths, &self.ll, usage, &words[at..]);
+            }
             let stretch = match self.whats.get(number as usize) {
                 Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
+                Some(&What::Block(block)) => {
+                    let Told { cell, costs } = self.blocks[block as usize];
+                    *blocks += 1;
+                    calls.block(cell);
+                    code.execute(cell);
+                    sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += u64::from(cost));
+                    at += 1;
+                    continue;
+                }
                 Some(&What::Line(missed)) => {
                     let (Some(replaced), Some(spot)) =
                         (LineReplaced::from_words(&words[at + 1..]), spots.get_mut(number as usize))
@@ -244,7 +287,7 @@ impl Used {
                     let slot = (replaced.way / LineReplaced::WAY) as usize;
                     let used = (replaced.count, replaced.parts);
                     let line = replaced.line >> self.line_bits;
-                    let served = usage.replaced(&mut self.ll, slot, line, used, collecting, &mut accessing);
+                    let served = usage.replaced(&mut self.ll, Port::Data, slot, line, used, collecting, &mut accessing);
                     let (outcome, miss) = match served {
                         Served::Memory => (Outcome::Memory, misses[1]),
                         _ => (Outcome::LastLevel, misses[0]),
@@ -320,9 +363,24 @@ impl Used {
     pub(super) fn flush_thread(&mut self, t: &mut Thread) {
         let Some(of_thread) = &mut t.used else { return };
         self.collecting = t.calls.collecting();
+        let ThreadUse { usage, code, .. } = &mut **of_thread;
+        code.empty(&self.code, |way, used| usage.used(Port::Fetch, way, used));
         of_thread.usage.flush(&mut self.ll, self.collecting, &mut Evicting(&mut self.book));
         if let Ok(empty) = Usage::new(&self.geometries) {
             of_thread.usage = empty;
+        }
+    }
+
+    /// The block that a thread told of last was left early, or was not told: of the first `counted` of these instructions that
+    /// have been told, just the first `executed` were executed (there may be more of them, too).
+    pub(super) fn corrected(&mut self, t: &mut Thread, block: &Block, counted: usize, executed: usize) {
+        let Some(of_thread) = t.used.as_mut().filter(|_| self.kept) else { return };
+        let (more, range) = match counted < executed {
+            true => (1, counted..executed),
+            false => (-1, executed..counted),
+        };
+        for i in block.instructions.get(range).unwrap_or_default() {
+            of_thread.code.fetch(&self.code, i.addr.0, i.len, more);
         }
     }
 
@@ -345,6 +403,30 @@ impl Used {
             self.book.thread_ended(&of_thread.numbers, t.number, &t.calls);
         }
     }
+}
+
+/// Looks at the records at the beginning of `words`, up to some number of words, or to one that is no site's, and fetches
+/// what lines that come will need. Returns how many words remain behind those.
+#[inline(never)]
+fn look_ahead(whats: &[What], lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]) -> usize {
+    let mut rest = words;
+    let mut all = 0;
+    let bits = ll.line_bits();
+    while let Some((&number, operands)) = rest.split_first()
+        && words.len() - rest.len() < AHEAD
+        && let Some(&length) = lengths.get(number as usize)
+    {
+        if let Some(What::Line(_)) = whats.get(number as usize)
+            && let Some(replaced) = LineReplaced::from_words(operands)
+        {
+            let slot = (replaced.way / LineReplaced::WAY) as usize;
+            all ^= usage.look_ahead(ll, Port::Data, slot, replaced.line >> bits);
+        }
+        rest = rest.get(usize::from(length)..).unwrap_or_default();
+    }
+    std::hint::black_box(all);
+    // One that is not known is not looked at again.
+    rest.len().min(words.len() - 1)
 }
 
 /// Lines go, none come.

@@ -2,12 +2,19 @@
 //! of a group lie to one another. Nothing is simulated here.
 
 use cg_sim::usage::parts;
-use grind_engine::trace::{Done, Site, SiteKind};
+use grind_engine::trace::{self, Done, LineReplaced, Site, SiteKind};
 
-use super::{Group, Loader, Member, NO_CELL, Stretch, Used, What};
+use super::{Group, Loader, Member, NO_CELL, Stretch, Told, Used, What};
 use crate::callgrind::columns::Missed;
 
 impl Used {
+    /// Learns of more blocks, which have these cells.
+    pub(in super::super) fn learn_blocks(&mut self, blocks: &[trace::Block], cells: &[u32]) {
+        if self.kept {
+            blocks.iter().zip(cells).for_each(|(block, cell)| self.code.add_block(block, *cell));
+        }
+    }
+
     /// Learns of more sites.
     pub(in super::super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
         let costs_of_block = |block: usize| {
@@ -43,11 +50,21 @@ impl Used {
                     missed = Missed::Write;
                     if self.kept { What::Line(missed) } else { What::Told }
                 }
-                SiteKind::Fetch | SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
-                    What::Told
+                SiteKind::CodeLine { block, second } => {
+                    let cell = block.map_or(NO_CELL, |block| cell_of_block[block as usize]);
+                    self.fetches.push(self.code.add_fetch(site.addr.0, site.len, cell, second));
+                    What::Fetch(self.fetches.len() as u32 - 1)
                 }
+                SiteKind::Block { block } => {
+                    let (cell, costs) = (cell_of_block[block as usize], costs_of_block(block as usize));
+                    self.blocks.push(Told { cell, costs });
+                    What::Block(self.blocks.len() as u32 - 1)
+                }
+                SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => What::Told,
             };
             self.whats.push(what);
+            let words = if let What::Line(_) = what { LineReplaced::WORDS } else { site.kind.words() };
+            self.lengths.push(words as u16);
             self.members.push(member);
             self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
         }

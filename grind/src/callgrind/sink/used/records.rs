@@ -29,6 +29,7 @@ impl Process {
         if t.used.is_none() {
             t.used = used.thread();
         }
+        used.unseen = words.len();
         let rest = self.follow_with(&mut used, &mut t, catalogue, space, words);
         self.threads.insert(tid, t);
         self.used = Some(used);
@@ -88,10 +89,13 @@ impl Process {
                     rest = after;
                     self.stretch(used, t, catalogue, number, stretch, addresses, left);
                 }
-                What::Told => {
+                What::Told | What::Block(_) => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
                     if t.blocks >= t.pause && hot.cell != NOTHING {
                         return rest;
+                    }
+                    if let Some(of_thread) = t.used.as_mut().filter(|_| hot.cell != NOTHING) {
+                        of_thread.code.execute(hot.cell);
                     }
                     let repeats = hot.kind == Kind::Executions;
                     let before = if repeats { t.executions.get(&number).copied() } else { None };
@@ -112,11 +116,29 @@ impl Process {
                     let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
                         let slot = (replaced.way / LineReplaced::WAY) as usize;
                         let line = replaced.line >> used_bits;
-                        usage.replaced(ll, slot, line, (replaced.count, replaced.parts), collecting, residents)
+                        let uses = (replaced.count, replaced.parts);
+                        usage.replaced(ll, Port::Data, slot, line, uses, collecting, residents)
                     });
                     match &mut t.used {
                         Some(of_thread) if replaced.one_of_two => of_thread.answered = of_thread.answered.max(served),
                         _ => self.answered(used, t, catalogue, number, missed, served),
+                    }
+                }
+                What::Fetch(fetch) => {
+                    let (Some((&told, after)), Some(of_thread)) = (operands.split_first(), &mut t.used) else {
+                        return &[];
+                    };
+                    rest = after;
+                    let (fetch, second) = (used.fetches[fetch as usize], told & 1 != 0);
+                    let slot = (told / CODE_WAY) as usize;
+                    let uses = of_thread.code.replace(&used.code, slot, fetch, second);
+                    let line = used.code.number(fetch.lines[usize::from(second)]);
+                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                        usage.replaced(ll, Port::Fetch, slot, line, uses, collecting, residents)
+                    });
+                    match &mut t.used {
+                        Some(of_thread) if told & 2 != 0 => of_thread.answered = of_thread.answered.max(served),
+                        _ => self.answered(used, t, catalogue, number, Missed::Fetch, served),
                     }
                 }
                 What::Branch(missed) => {
@@ -234,7 +256,7 @@ impl Process {
                 words.get(REPLACED_WORDS..)
             }
             [LINE_USED, way, count, parts, ..] => {
-                t.used.as_mut()?.usage.used((way / LineReplaced::WAY) as usize, (count, parts));
+                t.used.as_mut()?.usage.used(Port::Data, (way / LineReplaced::WAY) as usize, (count, parts));
                 words.get(USED_WORDS..)
             }
             _ => None,
@@ -316,6 +338,10 @@ impl Process {
         let again = now.wrapping_sub(before.unwrap_or(0)).saturating_sub(1);
         let site = space.sites[number as usize];
         if again > 0 {
+            if let Some(of_thread) = t.used.as_mut().filter(|_| used.kept) {
+                let again = i64::try_from(again).unwrap_or(i64::MAX);
+                return of_thread.code.fetch(&used.code, site.addr.0, site.len, again);
+            }
             let again = u32::try_from(again).unwrap_or(u32::MAX);
             self.access(used, t, catalogue, number, site.addr.0, site.len.into(), again);
         }
