@@ -328,6 +328,7 @@ mod tests {
         ];
         let at = chunk_place(&regions, 0x7fff_f7fd_0000, 8 * MIB);
         assert!(at > 0x7fff_f7ff_f000 && at + arena::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
+        assert!(at.is_multiple_of(arena::LARGE_PAGE), "{at:#x}");
         let at = chunk_place(&regions, 0x5555_5555_5000, 8 * MIB);
         assert!(at < 0x5555_5555_4000 && at > 0x5555_0000_0000, "{at:#x}");
         // A stack of 100 MiB leaves no room there: below the libraries, but not where the next ones go.

@@ -223,3 +223,28 @@ impl Drop for SharedMemory {
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::LARGE_PAGE;
+
+    #[test]
+    fn a_large_page_holds_what_was_there() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(3 * LARGE_PAGE).expect("room");
+        let memory = SharedMemory::map_aligned(&file, LARGE_PAGE, 2 * LARGE_PAGE as usize).expect("mapped");
+        assert!((memory.start.as_ptr() as u64).is_multiple_of(LARGE_PAGE));
+        memory.write(4096, b"before");
+        memory.collapse(0);
+        // Not there as a whole: left alone.
+        memory.collapse(LARGE_PAGE as usize + 4096);
+        let other = SharedMemory::map(&file, LARGE_PAGE, 8192).expect("mapped");
+        let mut bytes = [0; 6];
+        other.read(4096, &mut bytes);
+        assert_eq!(&bytes, b"before");
+        other.write(4096, b"behind");
+        memory.read(4096, &mut bytes);
+        assert_eq!(&bytes, b"behind");
+    }
+}

@@ -198,6 +198,8 @@ impl Asm {
     /// Calls the walk whose address is in a scratch word, on a stack of its own. A jump of five bytes must follow, and what
     /// describes the walk behind that. (A return to the call is predicted; a jump to where it goes on would not be.)
     pub(super) fn call_walk(&mut self, walk: Scratch) {
+        // 40 bytes on, the description is read, perhaps while the processor checks alignment.
+        self.nop((self.here().wrapping_neg() & 3) as usize);
         self.store_gs(Scratch::GuestStack as u32, Gpr::RSP);
         self.load_gs(Gpr::RSP, Scratch::WalkStack as u32);
         self.bytes(&[0x65, 0xff, 0x14, 0x25]);
