@@ -19,20 +19,9 @@ pub(crate) const TRACE_AREA: u64 = SLOT_SIZE - (16 << 20);
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 
-/// Code lines: by number, when each was fetched from last, 0 if it is not in the cache.
-pub(crate) const LINES: u64 = TRACE_AREA;
-/// Numbers that code lines can have, 0 (no line) included.
-pub(crate) const MAX_LINES: u32 = 1 << 20;
-/// The data cache, set by set: for each way the address of its line, and when that was used last.
-pub(crate) const DATA_WAYS: u64 = LINES + 8 * MAX_LINES as u64;
-/// Bytes of a way of the data cache.
-pub(crate) const DATA_WAY: u64 = 16;
-/// Lines that a first-level cache may have.
-pub(crate) const MAX_CACHE: u64 = 1 << 18;
-/// The code cache, set by set: for each way 8 times the number of its line.
-pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
-/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line.
-pub(crate) const DATA_TAGS: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
+/// time comes first, so that one large page holds it.
+pub(crate) const DATA_TAGS: u64 = TRACE_AREA;
 /// Likewise, the offset of its way in [`DATA_WAYS`].
 pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
 /// Entries of each of the two.
@@ -43,8 +32,20 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
+/// The data cache, set by set: for each way the address of its line, and when that was used last.
+pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
+/// Bytes of a way of the data cache.
+pub(crate) const DATA_WAY: u64 = 16;
+/// Lines that a first-level cache may have.
+pub(crate) const MAX_CACHE: u64 = 1 << 18;
+/// The code cache, set by set: for each way 8 times the number of its line.
+pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
+/// Code lines: by number, when each was fetched from last, 0 if it is not in the cache.
+pub(crate) const LINES: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// Numbers that code lines can have, 0 (no line) included.
+pub(crate) const MAX_LINES: u32 = 1 << 20;
 /// Offset of the trace buffer.
-pub(crate) const TRACE_BUFFER: u64 = OUTCOMES + 4096;
+pub(crate) const TRACE_BUFFER: u64 = LINES + 8 * MAX_LINES as u64;
 /// Bytes of a segment of it.
 pub(crate) const TRACE_SIZE: u64 = 256 << 10;
 /// From one segment to the next: behind each is a page where writing faults, the sign that the segment is full.
@@ -91,6 +92,8 @@ pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 pub(crate) const CONTEXT_DEPTH: u64 = 512;
 /// Offset in a slot's header of words where the walks of the caches save registers.
 pub(crate) const SAVES: u32 = 256;
+/// Offset in a slot's header of the end of a stack that has room for one word: where the walks return to.
+pub(crate) const WALK_STACK: u64 = 1344;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
@@ -141,10 +144,10 @@ pub(crate) enum Scratch {
     FetchWalk = 192,
     /// The address of an access that is to be walked.
     WalkAddress = 200,
-    /// Where what is to be walked is described.
-    WalkWhat = 208,
-    /// Where the walk goes on to.
-    WalkReturn = 216,
+    /// What the stack pointer must be for a walk to be called.
+    WalkStack = 208,
+    /// The guest's stack pointer meanwhile.
+    GuestStack = 216,
     /// A constant: the bits of a data address that choose its line's entry in the tables.
     EntryBits = 224,
     /// A constant: the bits of a data address that are its line's.
@@ -203,6 +206,13 @@ pub(crate) const TARGET_TABLE: u64 = 256 * 8;
 /// The most of them.
 pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
 
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE: u64 = 2 << 20;
+
+/// Where large pages of a slot begin that a thread uses all the time while caches are simulated: of counters, of what is known
+/// of data, and of code lines.
+pub(crate) const LARGE_PARTS: [u64; 3] = [0, TRACE_AREA, LINES / LARGE_PAGE * LARGE_PAGE];
+
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
 
@@ -214,4 +224,5 @@ const _: () =
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= TRACE_BUFFER && FRAMES_SIZE.is_multiple_of(4096));
+const _: () = assert!(TRACE_AREA.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

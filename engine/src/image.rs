@@ -171,7 +171,8 @@ fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result
     let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
     let guest = remote.map("code cache", (at, arena::CHUNK_SIZE), prot, fixed, fd)?;
     remote.close(fd)?;
-    let host = SharedMemory::map(&file, 0, arena::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
+    let host =
+        SharedMemory::map_aligned(&file, 0, arena::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
     Ok((guest, host))
 }
 
@@ -181,7 +182,7 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
     let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: u64| {
         let (file, fd) = remote.shared_file(space.name_at())?;
         file.set_len(size).map_err(io_error("sizing the code cache"))?;
-        let host = SharedMemory::map(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
+        let host = SharedMemory::map_aligned(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
         from.copy_to(&host, used as usize);
         remote.map("code cache", (at, size), prot, libc::MAP_FIXED, fd)?;
         remote.close(fd)?;
@@ -193,7 +194,7 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
         let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, c.used)?;
-        chunks.push(Chunk { guest: c.guest, host, used: c.used, requests: c.requests });
+        chunks.push(Chunk { guest: c.guest, host, used: c.used, large: 0, requests: c.requests });
     }
     Ok(space.copy_with(tables, chunks))
 }
@@ -240,9 +241,10 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
         if high < low || high - low < size {
             continue;
         }
-        // As near as possible.
-        let at = if low > pc { low } else { high - size } & !0xfff;
-        let at = if at < low { (low + 0xfff) & !0xfff } else { at };
+        // As near as possible, and where large pages may be used.
+        let large = arena::LARGE_PAGE;
+        let at = if low > pc { low } else { high - size } & !(large - 1);
+        let at = if at < low { low.next_multiple_of(large) } else { at };
         let distance = at.abs_diff(pc);
         if at + size <= high && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, at));
@@ -326,6 +328,7 @@ mod tests {
         ];
         let at = chunk_place(&regions, 0x7fff_f7fd_0000, 8 * MIB);
         assert!(at > 0x7fff_f7ff_f000 && at + arena::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
+        assert!(at.is_multiple_of(arena::LARGE_PAGE), "{at:#x}");
         let at = chunk_place(&regions, 0x5555_5555_5000, 8 * MIB);
         assert!(at < 0x5555_5555_4000 && at > 0x5555_0000_0000, "{at:#x}");
         // A stack of 100 MiB leaves no room there: below the libraries, but not where the next ones go.

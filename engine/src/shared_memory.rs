@@ -42,6 +42,68 @@ impl SharedMemory {
         }
     }
 
+    /// Maps `len` bytes of `file` at an address that is a multiple of a large page, if there is room.
+    pub(crate) fn map_aligned(file: &File, offset: u64, len: usize) -> io::Result<Self> {
+        const LARGE: usize = crate::arena::LARGE_PAGE as usize;
+        let whole = len + LARGE;
+        // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object, and nobody can touch it.
+        let room = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                whole,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if room == libc::MAP_FAILED {
+            return Self::map(file, offset, len);
+        }
+        let before = (room as usize).next_multiple_of(LARGE) - room as usize;
+        // SAFETY: within the mapping that was just made, which is ours and refers to nothing.
+        let at = unsafe { room.byte_add(before) };
+        // SAFETY: replaces a part of that mapping.
+        let p = unsafe {
+            libc::mmap(
+                at,
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        let failed = (p == libc::MAP_FAILED).then(io::Error::last_os_error);
+        let (kept, behind) = if failed.is_some() { (0, whole) } else { (len, whole - before - len) };
+        // SAFETY: what is left of the first mapping before and behind; nothing refers to it.
+        unsafe {
+            if kept > 0 && before > 0 {
+                libc::munmap(room, before);
+            }
+            if behind > 0 {
+                libc::munmap(if kept > 0 { at.byte_add(len) } else { room }, behind);
+            }
+        }
+        match (failed, NonNull::new(p.cast::<u8>())) {
+            (None, Some(start)) => Ok(Self { start, len }),
+            (Some(e), _) => Err(e),
+            (None, None) => Err(io::Error::from(io::ErrorKind::OutOfMemory)),
+        }
+    }
+
+    /// Asks for one large page in place of the small ones at `offset`, in the file, so for everybody who maps it. The processor
+    /// then finds addresses there faster; nothing else changes, and it is no matter if there is none.
+    pub(crate) fn collapse(&self, offset: usize) {
+        const MADV_COLLAPSE: libc::c_int = 25;
+        let len = crate::arena::LARGE_PAGE as usize;
+        if offset.checked_add(len).is_some_and(|end| end <= self.len) {
+            let at = self.check(offset, len);
+            // SAFETY: within the mapping; contents stay as they are.
+            unsafe { libc::madvise(at.cast(), len, MADV_COLLAPSE) };
+        }
+    }
+
     fn check(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= self.len),
@@ -177,5 +239,30 @@ impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::LARGE_PAGE;
+
+    #[test]
+    fn a_large_page_holds_what_was_there() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(3 * LARGE_PAGE).expect("room");
+        let memory = SharedMemory::map_aligned(&file, LARGE_PAGE, 2 * LARGE_PAGE as usize).expect("mapped");
+        assert!((memory.start.as_ptr() as u64).is_multiple_of(LARGE_PAGE));
+        memory.write(4096, b"before");
+        memory.collapse(0);
+        // Not there as a whole: left alone.
+        memory.collapse(LARGE_PAGE as usize + 4096);
+        let other = SharedMemory::map(&file, LARGE_PAGE, 8192).expect("mapped");
+        let mut bytes = [0; 6];
+        other.read(4096, &mut bytes);
+        assert_eq!(&bytes, b"before");
+        other.write(4096, b"behind");
+        memory.read(4096, &mut bytes);
+        assert_eq!(&bytes, b"behind");
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct SlotPool {
     traces: HashMap<u32, Arc<SharedMemory>>,
     /// Headers of slots, as grind sees them, once they have been needed.
     headers: HashMap<u32, Rc<SharedMemory>>,
+    /// Slots that have been given large pages.
+    large: Vec<u32>,
     /// Given back, but somebody still reads their trace buffers.
     lingering: Vec<u32>,
 }
@@ -68,6 +70,9 @@ impl Segment {
     }
 }
 
+/// Slots that get large pages.
+const MOST_LARGE: usize = 4;
+
 /// Words of a frame as emitted code has it.
 fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> [u64; 4] {
     let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
@@ -89,7 +94,23 @@ impl SlotPool {
             count,
             traces: HashMap::new(),
             headers: HashMap::new(),
+            large: Vec::new(),
             lingering: Vec::new(),
+        }
+    }
+
+    /// Asks for large pages where a thread that simulates caches finds what it uses all the time. Only a few threads get them,
+    /// since there is much on such a page that is never used.
+    pub(crate) fn enlarge(&mut self, id: SlotId) {
+        if self.large.contains(&id.0) || self.large.len() >= MOST_LARGE {
+            return;
+        }
+        self.large.push(id.0);
+        for part in arena::LARGE_PARTS {
+            let at = u64::from(id.0) * arena::SLOT_SIZE + part;
+            if let Ok(memory) = SharedMemory::map_aligned(&self.file, at, arena::LARGE_PAGE as usize) {
+                memory.collapse(0);
+            }
         }
     }
 

@@ -44,17 +44,31 @@ const THROUGH: usize = 6;
 /// Offset in the first chunk of the name that our memory has in the guest's maps.
 const NAME_OFFSET: u64 = 32;
 
+/// Bytes of code in a large page's place from which on it pays.
+const LARGE_FROM: u64 = 256 << 10;
+
 /// A stretch of code cache.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) guest: u64,
     pub(crate) host: SharedMemory,
     pub(crate) used: u64,
+    /// Bytes for which large pages have been asked.
+    pub(crate) large: u64,
     /// Where its code asks for what has not been translated; if not, it stops.
     pub(crate) requests: Option<Requests>,
 }
 
 impl Chunk {
+    /// Asks for large pages where there is so much code that it pays: a program whose caches are simulated has several times
+    /// as much code as without.
+    pub(crate) fn enlarge(&mut self) {
+        while self.large + LARGE_FROM <= self.used {
+            self.host.collapse(self.large as usize);
+            self.large += arena::LARGE_PAGE;
+        }
+    }
+
     fn contains(&self, a: u64) -> bool {
         a.wrapping_sub(self.guest) < arena::CHUNK_SIZE
     }
@@ -297,7 +311,7 @@ impl Space {
     /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
     /// system calls and the stub behind empty entries of the indirect-branch table.
     pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
-        let chunk = Chunk { guest, host, used: 0, requests: None };
+        let chunk = Chunk { guest, host, used: 0, large: 0, requests: None };
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
         if self.chunks.len() == 1 {

@@ -53,14 +53,10 @@ impl Emitter<'_> {
             match part {
                 Cold::Fetch { from, back, lines, before, site } => {
                     c.patch_here(from);
-                    // Two stores of 12 bytes and a jump of 8; what describes the fetch follows.
-                    let what = c.here() + 32;
-                    c.store_gs32_imm(Scratch::WalkWhat as u32, what as u32);
-                    c.store_gs32_imm(Scratch::WalkWhat as u32 + 4, (what >> 32) as u32);
-                    c.jmp_gs(Scratch::FetchWalk as u32);
-                    debug_assert_eq!(c.here(), what);
-                    let go_on = back as i32 - c.pos() as i32;
-                    c.words(&fetch_words(site, before, lines, go_on));
+                    c.call_walk(Scratch::FetchWalk);
+                    let field = c.jmp_away();
+                    c.patch_rel32(field, c.base + back as u64);
+                    c.words(&fetch_words(site, before, lines));
                 }
                 Cold::Accesses { from, back, cache, group } => {
                     c.patch_here(from);
@@ -131,13 +127,9 @@ impl Emitter<'_> {
         self.access_address(&place, offset, a, b);
         let c = &mut self.out.code;
         c.store_gs(Scratch::WalkAddress as u32, a);
-        let what = c.lea_ahead(b);
-        c.store_gs(Scratch::WalkWhat as u32, b);
-        c.jmp_gs(Scratch::AccessWalk as u32);
-        c.patch_here(what);
-        c.words(&[4 * words.len() as u32]);
-        c.words(&words[1..]);
+        c.call_walk(Scratch::AccessWalk);
         settled.push(c.jmp_away());
+        c.words(&words);
         settled
     }
 }
@@ -162,7 +154,7 @@ impl Shape {
             Some(word) => *word |= 1 << bit,
             None => set.push(1 << bit),
         };
-        for member in words[2..].as_chunks::<4>().0 {
+        for member in words[1..].as_chunks::<4>().0 {
             let [_, _, offset, less_one] = *member;
             shape.bytes |= bytes(less_one as u16 + 1) << offset;
             add(&mut shape.firsts, offset);

@@ -136,11 +136,6 @@ impl Asm {
         self.memory(false, 0, &[0x8b], reg.0, base, offset);
     }
 
-    /// `movsxd reg, dword [base + offset]`
-    pub(super) fn load_signed32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
-        self.memory(false, WIDE, &[0x63], reg.0, base, offset);
-    }
-
     /// `mov qword gs:[base + offset], 0`
     pub(super) fn gs_zero(&mut self, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[0xc7], 0, base, offset as i32);
@@ -198,6 +193,30 @@ impl Asm {
     pub(super) fn jmp_gs(&mut self, offset: u32) {
         self.bytes(&[0x65, 0xff, 0x24, 0x25]);
         self.bytes(&offset.to_le_bytes());
+    }
+
+    /// Calls the walk whose address is in a scratch word, on a stack of its own. A jump of five bytes must follow, and what
+    /// describes the walk behind that. (A return to the call is predicted; a jump to where it goes on would not be.)
+    pub(super) fn call_walk(&mut self, walk: Scratch) {
+        // 40 bytes on, the description is read, perhaps while the processor checks alignment.
+        self.nop((self.here().wrapping_neg() & 3) as usize);
+        self.store_gs(Scratch::GuestStack as u32, Gpr::RSP);
+        self.load_gs(Gpr::RSP, Scratch::WalkStack as u32);
+        self.bytes(&[0x65, 0xff, 0x14, 0x25]);
+        self.bytes(&(walk as u32).to_le_bytes());
+        self.load_gs(Gpr::RSP, Scratch::GuestStack as u32);
+    }
+
+    /// Into `reg`: the address of what describes the walk that has been called.
+    pub(super) fn walk_description(&mut self, reg: Gpr) {
+        // Behind the return address: the stack pointer is restored by nine bytes, and there is a jump.
+        self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
+        self.lea_disp(reg, reg, 9 + 5);
+    }
+
+    /// Returns from a walk.
+    pub(super) fn walk_returns(&mut self) {
+        self.bytes(&[0xc3]);
     }
 
     /// `op reg, from` (64 bits): for opcodes whose destination is the r/m operand.
@@ -421,11 +440,5 @@ impl Asm {
         for w in words {
             self.bytes(&w.to_le_bytes());
         }
-    }
-
-    /// `lea reg, [rip + d]`, with a distance to be patched by [`Asm::patch_rel32`]; returns the field's offset.
-    pub(super) fn lea_ahead(&mut self, reg: Gpr) -> usize {
-        self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
-        self.pos() - 4
     }
 }

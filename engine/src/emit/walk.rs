@@ -1,7 +1,8 @@
 //! The walk of a first-level cache: two routines, one copy of each a set of translations, that emitted code jumps to when
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
-//! What is to be walked is described by a few words ([`access_words`], [`fetch_words`]) behind the code that jumps here. All
+//! What is to be walked is described by a few words ([`access_words`], [`fetch_words`]) behind the code that calls (see
+//! [`Asm::call_walk`]), on a stack of its own in the slot. All
 //! registers and flags come back as they were. Invariants: a line is in the cache if and only if a way holds it;
 //! [`arena::DATA_TAGS`] may not know of a line that is there, but what it says is true; an entry that says nothing holds a line
 //! that belongs to another entry; `level1` is the same in Rust, for the engine's own use, and
@@ -28,11 +29,13 @@ const R12: Gpr = Gpr(12);
 /// The registers that a walk uses, in the order of the words that they are saved to.
 const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: the distance from here to where to go on (to be
-/// filled in); the number of accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less
+/// How many of them a walk of a fetch uses.
+const USED_BY_FETCHES: usize = 8;
+
+/// What describes accesses that are checked together to [`emit_access_walk`]: the number of accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less
 /// one. `members` are site, time, offset and bytes of each, in order.
 pub(super) fn access_words(members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
-    let mut words = vec![0, members.len() as u32];
+    let mut words = vec![members.len() as u32];
     for &(site, before, offset, size) in members {
         words.extend([site, before, u32::from(offset), u32::from(size) - 1]);
     }
@@ -40,9 +43,9 @@ pub(super) fn access_words(members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
 }
 
 /// What describes a fetch to [`emit_fetch_walk`]: its site; how much earlier than the clock it is; for one or two lines 8
-/// times the number, and the offset of its set in [`arena::CODE_WAYS`]; the distance from here to where to go on.
-pub(super) fn fetch_words(site: u32, back: u32, lines: [(u32, u32); 2], go_on: i32) -> [u32; 7] {
-    [site, back, lines[0].0, lines[0].1, lines[1].0, lines[1].1, go_on as u32]
+/// times the number, and the offset of its set in [`arena::CODE_WAYS`].
+pub(super) fn fetch_words(site: u32, back: u32, lines: [(u32, u32); 2]) -> [u32; 6] {
+    [site, back, lines[0].0, lines[0].1, lines[1].0, lines[1].1]
 }
 
 fn save(c: &mut Asm, which: std::ops::Range<usize>) {
@@ -67,12 +70,9 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     let line = -(cache.line as i32);
     let times = arena::DATA_WAYS as u32 + 8;
     save(c, 0..USED.len());
-    c.load_gs(RBX, Scratch::WalkWhat as u32);
-    c.load_signed32(RAX, RBX, 0);
-    c.op_reg(0x01, RAX, RBX);
-    c.store_gs(Scratch::WalkReturn as u32, RAX);
-    c.load32(R10, RBX, 4); // r10: how many are left
-    c.lea_disp(RBX, RBX, 8 - 16); // behind the two words, and back by a member, since the loop begins with the next one
+    c.walk_description(RBX);
+    c.load32(R10, RBX, 0); // r10: how many are left
+    c.lea_disp(RBX, RBX, 4 - 16); // behind that word, and back by a member, since the loop begins with the next one
     let member = c.pos();
     c.lea_disp(RBX, RBX, 16); // rbx: what describes it
     c.load_gs(RDI, Scratch::Clock as u32);
@@ -174,7 +174,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
     restore(c, 0..USED.len());
-    c.jmp_gs(Scratch::WalkReturn as u32);
+    c.walk_returns();
 }
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
@@ -359,10 +359,10 @@ fn restore_flags(c: &mut Asm) {
 /// The walk of a fetch. `uses`: it records which line has to go.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
-    save(c, 0..USED.len());
+    save(c, 0..USED_BY_FETCHES);
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
     c.store_gs(FLAGS, RAX);
-    c.load_gs(RBX, Scratch::WalkWhat as u32);
+    c.walk_description(RBX);
     c.load_gs(RDI, Scratch::Clock as u32);
     c.load32(RAX, RBX, 4);
     c.op_reg(0x29, RDI, RAX); // rdi: the time
@@ -404,7 +404,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     c.gs_index(0x89, RDI, RAX, lines);
     c.lea_disp(RDI, RDI, 1);
     // A second line: its words are 8 bytes on. rbx comes there only once, since a walk has two lines at most.
-    c.load_gs(RDX, Scratch::WalkWhat as u32);
+    c.walk_description(RDX);
     c.op_reg(0x39, RDX, RBX);
     let both = c.jcc(NE);
     c.lea_disp(RBX, RBX, 8);
@@ -429,12 +429,9 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
         c.store_gs(Scratch::TracePos as u32, RCX);
     }
     c.patch_here(hit);
-    c.load_signed32(RAX, RDX, 24);
-    c.op_reg(0x01, RAX, RDX);
-    c.store_gs(Scratch::WalkReturn as u32, RAX);
     restore_flags(c);
-    restore(c, 0..USED.len());
-    c.jmp_gs(Scratch::WalkReturn as u32);
+    restore(c, 0..USED_BY_FETCHES);
+    c.walk_returns();
 }
 
 /// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
@@ -503,13 +500,10 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     for at_target in repeat.order() {
         c.store_gs(Scratch::WalkAddress as u32, if at_target { RDX } else { RBX });
         c.add_gs(Scratch::Clock as u32, 2);
-        let what = c.lea_ahead(RSI);
-        c.store_gs(Scratch::WalkWhat as u32, RSI);
-        c.jmp_gs(Scratch::AccessWalk as u32);
-        c.patch_here(what);
-        let mut words = access_words(&[(site + 1 + u32::from(at_target), 1, 0, size as u16)]);
-        words[0] = 4 * words.len() as u32;
-        c.words(&words);
+        c.call_walk(Scratch::AccessWalk);
+        let over = c.jmp_away();
+        c.words(&access_words(&[(site + 1 + u32::from(at_target), 1, 0, size as u16)]));
+        c.patch_here(over);
     }
     c.lea_disp(RAX, RAX, -1);
     c.op_reg(0x01, RBX, RCX);

@@ -46,6 +46,7 @@ impl Hub<'_> {
                 .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
                 .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
+                .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
                 .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
         };
         if written.is_err() {
@@ -75,6 +76,8 @@ impl Hub<'_> {
         let slot = th.slot;
         let pool = p.pool.clone();
         self.drain(tid, slot);
+        // It has been running for a while.
+        pool.borrow_mut().enlarge(slot);
         *recreate::register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
         true
     }

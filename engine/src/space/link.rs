@@ -35,6 +35,9 @@ impl Space {
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
         c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
+        if self.trace.settings.any() {
+            c.enlarge();
+        }
         for (tail, way, slot, landing) in publish {
             match tail {
                 Some(t) => self.lead(t.next, landing),
