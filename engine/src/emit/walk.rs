@@ -29,7 +29,7 @@ const R12: Gpr = Gpr(12);
 /// The registers that a walk uses, in the order of the words that they are saved to.
 const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
 
-/// How many of them a walk of a fetch uses.
+/// How many of them a walk of a fetch uses that records nothing of the line that has to go.
 const USED_BY_FETCHES: usize = 8;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: the number of accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less
@@ -266,7 +266,7 @@ fn record_lines_replaced(c: &mut Asm, what: Gpr) {
 /// the fetch, 8 bytes on if it is the second line. Changes r8, r9 and r12.
 fn record_code_line(c: &mut Asm) {
     c.load_gs(R12, Scratch::TracePos as u32);
-    c.load_gs(R8, Scratch::WalkWhat as u32);
+    c.walk_description(R8);
     c.mov_reg(R9, RSI);
     c.op_reg(0x39, RBX, R8);
     let first = c.jcc(E);
@@ -359,7 +359,8 @@ fn restore_flags(c: &mut Asm) {
 /// The walk of a fetch. `uses`: it records which line has to go.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
-    save(c, 0..USED_BY_FETCHES);
+    let used = if uses { USED.len() } else { USED_BY_FETCHES };
+    save(c, 0..used);
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
     c.store_gs(FLAGS, RAX);
     c.walk_description(RBX);
@@ -430,7 +431,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     }
     c.patch_here(hit);
     restore_flags(c);
-    restore(c, 0..USED_BY_FETCHES);
+    restore(c, 0..used);
     c.walk_returns();
 }
 
