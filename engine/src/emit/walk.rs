@@ -61,8 +61,8 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
 const UNROLLED: u32 = 16;
 
 /// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags. `uses`: it
-/// keeps how lines are used, and records it where one has to go.
-pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
+/// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
+pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
     let times = arena::DATA_WAYS as u32 + 8;
@@ -164,6 +164,9 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
         c.store_site(RCX, trace::LINES_REPLACED);
         c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
     } else {
+        if frames {
+            c.tell_frames([RAX, RCX, R8]);
+        }
         c.load_gs(RCX, Scratch::TracePos as u32);
         c.gs_base8(0x89, R11, RCX, 4);
         c.load32(RAX, RBX, 0);
@@ -328,8 +331,8 @@ fn restore_flags(c: &mut Asm) {
     c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
 }
 
-/// The walk of a fetch.
-pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
+/// The walk of a fetch. `frames`: frames are told.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     save(c, 0..USED.len());
     c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
@@ -382,7 +385,10 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel) {
     c.jcc_back(NE, touch);
     c.patch_here(both);
     c.op_reg(0x85, RSI, RSI);
-    let hit = c.jcc(E);
+    let hit = c.jcc_away(E);
+    if frames {
+        c.tell_frames([RAX, RCX, R8]);
+    }
     c.load_gs(RCX, Scratch::TracePos as u32);
     c.load32(RAX, RDX, 0);
     c.gs_base8_32(0x89, RAX, RCX, 0);

@@ -29,7 +29,7 @@ pub(super) enum Last {
 }
 
 impl Last {
-    fn missed(&mut self, addr: u64, size: u16, write: bool) -> Outcome {
+    pub(super) fn missed(&mut self, addr: u64, size: u16, write: bool) -> Outcome {
         match self {
             Self::Absent => Outcome::LastLevel,
             Self::Plain(level) => match level.access(addr, size.into()).missed_ll() {
@@ -43,7 +43,7 @@ impl Last {
 
 /// What a record of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     /// As without simulation.
     Told,
     /// The address is the instruction's.
@@ -64,7 +64,7 @@ enum What {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    what: What,
+    pub(super) what: What,
     pub(super) missed: Missed,
     /// Bytes of the access or of the instruction.
     pub(super) size: u16,
@@ -298,7 +298,7 @@ impl Process {
 
     /// The cell of a site's miss.
     #[inline]
-    fn cell_of_miss(
+    pub(super) fn cell_of_miss(
         &mut self,
         simulated: &mut Simulated,
         catalogue: &mut Catalogue,
