@@ -129,6 +129,8 @@ pub(super) struct Followed {
     pub(super) settled: Option<Settled>,
     /// Costs that are not counted elsewhere.
     others: Vec<usize>,
+    /// So many of the frames that are shown remain, if no others are told before the next cost.
+    told: Option<usize>,
 }
 
 impl Followed {
@@ -212,6 +214,7 @@ impl Calls {
         now: &[u64],
         mut again: impl FnMut(&mut C, u32) -> Option<Again>,
     ) {
+        self.followed.told = None;
         let mut kept = self.followed.window + kept;
         let mut frames = frames.iter();
         // Some may have been told before.
@@ -293,14 +296,16 @@ impl Calls {
         self.followed.routes.push(shown.route);
     }
 
-    /// Told in front of a cost: of the frames that are known elsewhere there are so many.
-    pub fn told_depth(&mut self, depth: usize, now: &[u64]) {
-        self.leave_frames(self.followed.window + depth, now);
-        self.update_counting();
+    /// Told in front of a cost: of the frames that are known elsewhere there are so many, unless another one is told before the
+    /// cost.
+    #[inline]
+    pub fn told_depth(&mut self, depth: usize) {
+        self.followed.told = Some(depth);
     }
 
-    /// The same: the innermost of `depth` frames is one of `route`; those below it are as they were. `again` says what the route
-    /// is. Its stack pointer, and totals that are kept elsewhere, need not be known before it is caught up with.
+    /// The same: the innermost of `depth` frames is one of `route`, unless another one is told before the cost; those below it
+    /// are as they were. `again` says what the route is. Its stack pointer, and totals that are kept elsewhere, need not be
+    /// known before it is caught up with.
     #[inline]
     pub fn told_frame<C: Code>(
         &mut self,
@@ -311,10 +316,12 @@ impl Calls {
     ) {
         let below = self.followed.window + depth.max(1) - 1;
         if self.is_on(below, route) {
-            return self.told_depth(depth, now);
+            // It may be followed by those that are on top of it already.
+            return self.told_depth(depth);
         }
         let known = self.followed.resolved.get(route as usize).copied().flatten();
         let known = known.or_else(|| again(code, route).map(|again| self.resolve(code, route, &again)));
+        self.followed.told = None;
         self.leave_frames(below, now);
         if let Some(known) = known {
             self.enter_frame(known, &Shown { sp: 0, entered: [0; Shown::TOTALS], route }, now);
@@ -322,9 +329,20 @@ impl Calls {
         self.update_counting();
     }
 
-    /// A cell that is no instruction, but costs this much, which is not counted elsewhere. What was told last says on what runs.
+    /// What has been told in front of a cost is complete.
     #[inline]
-    pub fn missed(&mut self, cell: u32, costs: &[u64]) {
+    fn all_told(&mut self, now: &[u64]) {
+        if let Some(depth) = self.followed.told.take() {
+            self.leave_frames(self.followed.window + depth, now);
+            self.update_counting();
+        }
+    }
+
+    /// A cell that is no instruction, but costs this much, which is not counted elsewhere. What was told last says on what runs.
+    /// `now` has to be moved on afterwards.
+    #[inline]
+    pub fn missed(&mut self, cell: u32, costs: &[u64], now: &[u64]) {
+        self.all_told(now);
         if self.skip == NONE {
             self.block(cell);
         } else if self.meter.collecting() {
@@ -334,7 +352,8 @@ impl Calls {
     }
 
     /// The cell cost `n` of the cost `event` on what runs, whose totals are kept elsewhere.
-    pub fn spent(&mut self, cell: u32, event: usize, n: u64) {
+    pub fn spent(&mut self, cell: u32, event: usize, n: u64, now: &[u64]) {
+        self.all_told(now);
         if self.skip == NONE {
             self.cost(cell, event, n);
         } else if self.meter.collecting() {

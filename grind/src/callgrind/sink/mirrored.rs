@@ -45,7 +45,7 @@ impl Process {
         if let Some(depth) = follow::depth_told(number) {
             let (&route, rest) = operands.split_first()?;
             if route == NO_ROUTE {
-                t.calls.told_depth(depth, &t.now);
+                t.calls.told_depth(depth);
             } else {
                 t.calls.told_frame(catalogue, (depth, route), &t.now, |catalogue, route| {
                     self.again(route, book, catalogue, &space.functions)
@@ -79,7 +79,7 @@ impl Process {
                 if let Some(dr) = self.columns.accesses {
                     let cell = self.single_cell(catalogue, addr, self.columns.stride);
                     for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
-                        t.calls.spent(cell, event, n);
+                        t.calls.spent(cell, event, n, &t.now);
                     }
                 }
                 return Some(rest);
@@ -89,7 +89,7 @@ impl Process {
         let cell = self.cell_of_miss(simulated, catalogue, number, outcome);
         let width = t.now.len();
         let costs = &self.costs[cell as usize * width..][..width];
-        t.calls.missed(cell, costs);
+        t.calls.missed(cell, costs, &t.now);
         t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
         Some(rest)
     }

@@ -184,7 +184,9 @@ impl Process {
             let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
             if !t.begun {
                 t.begun = true;
-                t.calls.begin(catalogue, known.addr);
+                // Where its block begins, if that is what it tells of.
+                let told = self.hot.get(number as usize).filter(|hot| hot.cell != NOTHING);
+                t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.cells[hot.cell as usize].start));
             }
             let outcome = match known.what {
                 What::Told => {
