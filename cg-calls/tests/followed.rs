@@ -260,7 +260,7 @@ fn told_and_followed_agree_part_by_part() {
         for (n, &index) in walk.records.iter().enumerate() {
             // Before its block, as a fetch or an access is. Now and then, or often.
             for miss in 0..3 {
-                if (n as u64 * 7 + seed * 3 + miss * 5) % (3 + seed % 11) == 0 {
+                if (n as u64 * 7 + seed * 3 + miss * 5).is_multiple_of(3 + seed % 11) {
                     let cell = MISSES + (n as u32 + miss as u32) % 5;
                     told.block(cell);
                     now[2] += 1;

@@ -53,7 +53,7 @@ impl Space {
         // Threads know where the walks are: those that tell no frames are shorter, and take their places.
         let (settings, walks) = (self.trace.settings, self.trace.walks);
         let Some(chunk) = self.chunks.first_mut() else { return };
-        let mut emit = |at: u64, walk: &dyn Fn(&mut Asm)| {
+        let emit = |at: u64, walk: &dyn Fn(&mut Asm)| {
             let mut code = Asm { buf: Vec::new(), base: at };
             walk(&mut code);
             chunk.host.write((at - chunk.guest) as usize, &code.buf);
