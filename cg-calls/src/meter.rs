@@ -59,12 +59,10 @@ impl Meter {
         }
     }
 
-    /// If it reads one total and is collecting: how far that is ahead of the reading.
-    pub(crate) fn ahead_of_one(&self) -> Option<u64> {
-        match self.ahead[..] {
-            [ahead] if self.collecting => Some(ahead),
-            _ => None,
-        }
+    /// How far totals are ahead of the reading, if it is collecting.
+    #[inline]
+    pub(crate) fn ahead(&self) -> Option<&[u64]> {
+        self.collecting.then_some(&self.ahead)
     }
 
     /// Sets totals to what they are when they read `reading`, while collecting.

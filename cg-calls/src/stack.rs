@@ -117,6 +117,10 @@ impl Stack {
         &self.frames[i]
     }
 
+    pub(crate) fn frame_mut(&mut self, i: usize) -> &mut Frame {
+        &mut self.frames[i]
+    }
+
     /// Pushes a frame, entered at `now`.
     #[inline]
     pub(crate) fn push(&mut self, frame: Frame, meter: &Meter, now: &[u64]) {

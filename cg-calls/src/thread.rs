@@ -53,6 +53,8 @@ pub struct Config {
     pub collect_jumps: bool,
     /// Threads and signal handlers begin with collection switched on.
     pub collect_at_start: bool,
+    /// Where calls are followed elsewhere: the totals that are kept there, in the order in which they are told.
+    pub kept: [Option<usize>; Shown::TOTALS],
 }
 
 impl Config {
@@ -65,6 +67,7 @@ impl Config {
             skip_direct_recursion: false,
             collect_jumps: false,
             collect_at_start: true,
+            kept: [Some(0), None, None, None, None],
         }
     }
 }
@@ -195,7 +198,7 @@ impl Calls {
             counting: false,
             outer: Vec::new(),
             requests: VecDeque::new(),
-            followed: followed::Followed::default(),
+            followed: followed::Followed::new(&config),
             carried: NONE,
             roots: None,
             config,

@@ -1,6 +1,7 @@
 //! Calls that are followed elsewhere against the events that they stand for. What emitted code does is written out here as
 //! plainly as can be: a stack of routes, the calls of each function that are going on, and what was said of each site the
-//! last time. Random walks, told and followed, give the same profile and the same totals, part by part.
+//! last time. Some costs are misses, which are told, with the frames that have come since the last one in front, and gone
+//! through later. Random walks, told and followed, give the same profile and the same totals, part by part.
 
 #[allow(unreachable_pub, reason = "shared by several tests")]
 mod common;
@@ -8,11 +9,27 @@ mod common;
 use std::collections::HashMap;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, Made, Settled, Shown, SiteId, StepKind};
-use common::walk::{Walk, event, program, sorted, transfer_at, walk};
+use common::walk::{Walk, event_at, program, sorted, transfer_at, walk};
 use common::{Program, at};
 
 /// Frames that are shown at most: few, so that the window moves.
 const MOST: usize = 8;
+
+/// The first cell of misses.
+const MISSES: u32 = 10_000;
+
+/// What an execution of a cell costs: instructions, reads, and no misses.
+fn costs_of(cell: u32, cost: u32) -> [u64; 3] {
+    [cost.into(), u64::from(cell % 3), 0]
+}
+
+/// What is told between questions.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Frame(usize, u32),
+    Depth(usize),
+    Miss(u32),
+}
 
 /// What is known of a site that has led somewhere.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +42,12 @@ struct Bridge {
 /// The emitted code of one thread.
 #[derive(Default)]
 struct Follower {
-    total: u64,
+    totals: [u64; 2],
+    /// Misses that have been gone through.
+    missed: u64,
+    records: Vec<Told>,
+    /// How many frames there were at the last record, and the total at the entry of the last one that was told.
+    told: (usize, u64),
     here: Option<Here>,
     /// What was shown the last time, and the stack as it is.
     shown: Vec<Shown>,
@@ -35,7 +57,7 @@ struct Follower {
     routes: Vec<(Again, Settled)>,
     executed: HashMap<(u32, Here), u64>,
     /// Calls, and what those cost that have returned.
-    called: HashMap<u32, (u64, u64)>,
+    called: HashMap<u32, (u64, [u64; 2])>,
     /// Events that nobody was asked about.
     alone: u64,
 }
@@ -68,7 +90,8 @@ impl Follower {
             self.called.entry(bridge.route).or_default().0 += 1;
         }
         let sp = if pushes { sp } else { top };
-        self.frames.push(Shown { sp, entered: self.total, route: bridge.route });
+        let [instructions, reads] = self.totals;
+        self.frames.push(Shown { sp, entered: [instructions, reads, 0, 0, 0], route: bridge.route });
         self.here = Some(bridge.to);
         true
     }
@@ -84,7 +107,10 @@ impl Follower {
             if matches!(made, Made::Stub | Made::JumpToStub) || top.sp + 8 != sp || !further && target != returns_to {
                 return false;
             }
-            self.called.entry(top.route).or_default().1 += self.total - top.entered;
+            let inclusive = &mut self.called.entry(top.route).or_default().1;
+            for (sum, (now, then)) in inclusive.iter_mut().zip(self.totals.iter().zip(top.entered)) {
+                *sum += now - then;
+            }
             let active = self.active.entry(again.to.function).or_default();
             *active -= 1;
             self.frames.truncate(self.frames.len() - if made == Made::Through { 2 } else { 1 });
@@ -96,14 +122,53 @@ impl Follower {
         false
     }
 
+    /// A miss of what runs.
+    fn miss(&mut self, cell: u32) {
+        let entered = self.frames.last().map_or(0, |f| f.entered[0]);
+        if self.told != (self.frames.len(), entered) {
+            self.told.0 = self.frames.len();
+            let known = self.frames.iter().rposition(|f| f.entered[0] < self.told.1).map_or(0, |i| i + 1);
+            if known == self.frames.len() {
+                self.records.push(Told::Depth(known));
+            } else {
+                self.told.1 = entered;
+                self.records.extend((known..self.frames.len()).map(|i| Told::Frame(i + 1, self.frames[i].route)));
+            }
+        }
+        self.records.push(Told::Miss(cell));
+    }
+
+    fn now(&self) -> [u64; 3] {
+        [self.totals[0], self.totals[1], self.missed]
+    }
+
+    fn all_known(&mut self) {
+        self.told = (self.frames.len(), self.frames.last().map_or(0, |f| f.entered[0]).max(1));
+    }
+
     fn catch_up(&mut self, calls: &mut Calls, program: &mut Program) {
+        for record in std::mem::take(&mut self.records) {
+            // Totals that are kept here must not matter.
+            let now = [0, 0, self.missed];
+            match record {
+                Told::Depth(depth) | Told::Frame(depth, Shown::NO_ROUTE) => calls.told_depth(depth),
+                Told::Frame(depth, route) => calls.told_frame(program, (depth, route), &now, |_, route| {
+                    self.routes.get(route as usize).map(|(again, _)| *again)
+                }),
+                Told::Miss(cell) => {
+                    calls.missed(cell, &[0, 0, 1], &now);
+                    self.missed += 1;
+                }
+            }
+        }
         let same = |(a, b): &(&Shown, &Shown)| (a.sp, a.entered) == (b.sp, b.entered);
         let kept = self.shown.iter().zip(&self.frames).take_while(same).count();
         let routes = &self.routes;
-        calls.catch_up(program, (kept, &self.frames[kept..]), &[self.total], |_, route| {
+        calls.catch_up(program, (kept, &self.frames[kept..]), &self.now(), |_, route| {
             routes.get(route as usize).map(|(again, _)| *again)
         });
         self.shown.clone_from(&self.frames);
+        self.all_known();
     }
 
     fn go_on(&mut self, calls: &mut Calls, made: Option<u32>, all: bool) {
@@ -111,6 +176,7 @@ impl Follower {
         self.shown.truncate(kept);
         self.shown.extend(frames);
         self.frames.clone_from(&self.shown);
+        self.all_known();
         self.active.extend(calls.activities());
     }
 
@@ -118,7 +184,9 @@ impl Follower {
     fn record(&mut self, calls: &mut Calls, program: &mut Program, walk: &Walk, index: usize) {
         let step = walk.steps[walk.words[index] as usize];
         let long = |i: usize| u64::from(walk.words[index + i]) | u64::from(walk.words[index + i + 1]) << 32;
-        self.total += u64::from(step.cost);
+        let [instructions, reads, _] = costs_of(step.cell, step.cost);
+        self.totals[0] += instructions;
+        self.totals[1] += reads;
         *self.executed.entry((step.cell, self.here())).or_default() += 1;
         let target = match step.kind {
             StepKind::Block => return,
@@ -142,7 +210,7 @@ impl Follower {
         self.catch_up(calls, program);
         let from = calls.here();
         let _ = calls.take_settled();
-        transfer_at(calls, program, walk, index, &[self.total]);
+        transfer_at(calls, program, walk, index, &self.now());
         let settled = calls.take_settled();
         let to = calls.here();
         self.here = Some(to);
@@ -158,12 +226,13 @@ impl Follower {
     }
 
     /// Hands over what has been counted.
-    fn hand_over(&mut self, calls: &mut Calls, program: &mut Program, costs: &HashMap<u32, u64>) {
+    fn hand_over(&mut self, calls: &mut Calls, program: &mut Program, costs: &HashMap<u32, [u64; 3]>) {
         self.catch_up(calls, program);
         for ((cell, here), n) in self.executed.drain() {
-            calls.executed(program, here, cell, n, costs[&cell]);
+            calls.executed(program, here, cell, n, &costs[&cell]);
         }
-        for (route, (n, inclusive)) in self.called.drain() {
+        for (route, (n, [instructions, reads])) in self.called.drain() {
+            let inclusive = [instructions, reads, 0, 0, 0];
             calls.called(program, route, &self.routes[route as usize].0, n, inclusive);
         }
     }
@@ -175,10 +244,11 @@ fn told_and_followed_agree_part_by_part() {
     for seed in 1..120 {
         let mut program = program();
         let walk = walk(&mut program, seed, 3000);
-        let costs: HashMap<u32, u64> = walk.steps.iter().map(|s| (s.cell, s.cost.into())).collect();
-        let config = Config { contexts: true, ..Config::arcs_only(1) };
+        let costs: HashMap<u32, [u64; 3]> = walk.steps.iter().map(|s| (s.cell, costs_of(s.cell, s.cost))).collect();
+        let kept = [Some(0), Some(1), None, None, None];
+        let config = Config { contexts: true, kept, ..Config::arcs_only(3) };
         let new = |program: &mut Program| {
-            let mut calls = Calls::new(config.clone(), &[0]);
+            let mut calls = Calls::new(config.clone(), &[0; 3]);
             calls.begin(program, at(1, 0));
             calls
         };
@@ -186,15 +256,27 @@ fn told_and_followed_agree_part_by_part() {
         let mut calls = new(&mut program);
         let mut follower = Follower { here: Some(calls.here()), ..Follower::default() };
         follower.go_on(&mut calls, None, true);
-        let mut now = 0;
+        let mut now = [0; 3];
         for (n, &index) in walk.records.iter().enumerate() {
-            event(&mut told, &mut program, &walk, index, &mut now);
+            // Before its block, as a fetch or an access is. Now and then, or often.
+            for miss in 0..3 {
+                if (n as u64 * 7 + seed * 3 + miss * 5).is_multiple_of(3 + seed % 11) {
+                    let cell = MISSES + (n as u32 + miss as u32) % 5;
+                    told.block(cell);
+                    now[2] += 1;
+                    follower.miss(cell);
+                }
+            }
+            let step = walk.steps[walk.words[index] as usize];
+            now.iter_mut().zip(costs[&step.cell]).for_each(|(now, cost)| *now += cost);
+            event_at(&mut told, &mut program, &walk, index, &now);
             follower.record(&mut calls, &mut program, &walk, index);
             assert_eq!(follower.here(), told.here(), "seed {seed}, record {n}");
-            assert_eq!(follower.total, now, "seed {seed}, record {n}");
+            assert_eq!(follower.totals, now[..2], "seed {seed}, record {n}");
             if n % 700 == 699 || n + 1 == walk.records.len() {
                 follower.hand_over(&mut calls, &mut program, &costs);
-                assert_eq!(sorted(&mut calls, &[now]), sorted(&mut told, &[now]), "seed {seed}, record {n}");
+                assert_eq!(sorted(&mut calls, &follower.now()), sorted(&mut told, &now), "seed {seed}, record {n}");
+                assert_eq!(follower.missed, now[2], "seed {seed}, record {n}");
                 follower.go_on(&mut calls, None, true);
             }
         }

@@ -12,16 +12,19 @@ pub(crate) const SLOT_SIZE: u64 = 64 << 20;
 /// Bytes of a slot's header; the cells follow.
 pub(crate) const SLOT_HEADER: u64 = 4096;
 
-/// Offset in a slot of what tracing needs: the state of the thread's own caches and predictors (all zeros at first), then
-/// the trace buffer, then a page that cannot be written.
-pub(crate) const TRACE_AREA: u64 = SLOT_SIZE - (16 << 20);
+/// Offset in a slot of what tracing needs: the frames of calls that are followed, the state of the thread's own caches and
+/// predictors (all zeros at first), then the trace buffer, then a page that cannot be written.
+pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
+
+/// Where the state of caches and predictors begins in it.
+const SIMULATED: u64 = SLOT_SIZE - (16 << 20);
 
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 
 /// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
 /// time comes first, so that one large page holds it.
-pub(crate) const DATA_TAGS: u64 = TRACE_AREA;
+pub(crate) const DATA_TAGS: u64 = SIMULATED;
 /// Likewise, the offset of its way in [`DATA_WAYS`].
 pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
 /// Entries of each of the two.
@@ -66,15 +69,22 @@ pub(crate) const fn trace_segment(pos: u64) -> (u64, u64) {
     (TRACE_BUFFER + number * TRACE_STRIDE, TRACE_BUFFER + (number + 1) % TRACE_SEGMENTS * TRACE_STRIDE)
 }
 
-/// Offset of the frames of calls that are followed, where nothing is simulated: at first one that only the sink can pop.
-/// Behind their end is a page that cannot be written.
+/// Offset of the frames of calls that are followed: at first one that only the sink can pop. Behind their end is a page that
+/// cannot be written.
 pub(crate) const FRAMES: u64 = TRACE_AREA;
-/// Bytes of a frame: stack pointer, total at entry, where its return is dealt with, and nothing.
-pub(crate) const FRAME: u64 = 32;
-/// Offset in a frame of the total at entry; the stack pointer comes first.
-pub(crate) const FRAME_ENTERED: u64 = 8;
-/// Offset in a frame of the address of the code that deals with its return.
+/// Bytes of a frame: stack pointer, first total at entry, where its return is dealt with, the other totals.
+pub(crate) const FRAME: u64 = 64;
+/// Offset in a frame of the address of the code that deals with its return; the stack pointer comes first.
 pub(crate) const FRAME_RETURN: u64 = 16;
+/// Offset in a frame of its route's number.
+pub(crate) const FRAME_ROUTE: u64 = 56;
+/// Offset in a frame of a total at entry, by its index in [`TOTALS`].
+pub(crate) const fn frame_entered(total: usize) -> u64 {
+    if total == 0 { 8 } else { 16 + 8 * total as u64 }
+}
+/// The words of a thread's totals, as far as calls are concerned.
+pub(crate) const TOTALS: [Scratch; crate::follow::TOTALS] =
+    [Scratch::Total, Scratch::Reads, Scratch::Writes, Scratch::Conditionals, Scratch::Indirects];
 /// Bytes of all frames: twice the window.
 pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * crate::follow::WINDOW as u64;
 /// Offset of the numbers of calls of each function that are going on.
@@ -93,7 +103,7 @@ pub(crate) const CONTEXT_DEPTH: u64 = 512;
 /// Offset in a slot's header of words where the walks of the caches save registers.
 pub(crate) const SAVES: u32 = 256;
 /// Offset in a slot's header of the end of a stack that has room for one word: where the walks return to.
-pub(crate) const WALK_STACK: u64 = 1344;
+pub(crate) const WALK_STACK: u64 = 1376;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
@@ -162,10 +172,6 @@ pub(crate) enum Scratch {
     ContextStops = 1048,
     /// One more than [`Scratch::Clock`] at the last change of context; 0: there has been none.
     ContextTime = 1056,
-    /// Offset from gs of the innermost frame of the calls that are followed.
-    TopFrame = 1064,
-    /// Instructions that the thread has executed, as far as calls are concerned.
-    Total = 1072,
     /// The site of the return that is under way.
     Returning = 1080,
     /// The stub whose work is asked for: its number, in the low half (see `emit::request`).
@@ -176,6 +182,28 @@ pub(crate) enum Scratch {
     Listening = 1216,
     /// Where the guest goes on; 0: the engine does not know yet.
     Answer = 1224,
+    /// Offset from gs of the innermost frame of the calls that are followed.
+    TopFrame = 1280,
+    /// Instructions that the thread has executed, as far as calls are concerned.
+    Total = 1288,
+    /// Its reads, the same way; but for what special instructions do, only their blocks'.
+    Reads = 1296,
+    /// Its writes and modifications.
+    Writes = 1304,
+    /// Its conditional branches.
+    Conditionals = 1312,
+    /// Its indirect jumps and calls.
+    Indirects = 1320,
+    /// [`Scratch::TopFrame`] when something was recorded last.
+    ToldFrame = 1328,
+    /// The total at the entry of the last frame that has been told.
+    ToldTotal = 1336,
+    /// Where frames are told; it goes on at [`Scratch::StackReturn`].
+    StackWalk = 1344,
+    /// Where that goes on to.
+    StackReturn = 1352,
+    /// The cell of a repeated string instruction before it.
+    RepeatCell = 1360,
 }
 
 /// The target of an indirect jump or call while it is looked up.
@@ -211,7 +239,7 @@ pub(crate) const LARGE_PAGE: u64 = 2 << 20;
 
 /// Where large pages of a slot begin that a thread uses all the time while caches are simulated: of counters, of what is known
 /// of data, and of code lines.
-pub(crate) const LARGE_PARTS: [u64; 3] = [0, TRACE_AREA, LINES / LARGE_PAGE * LARGE_PAGE];
+pub(crate) const LARGE_PARTS: [u64; 3] = [0, SIMULATED, LINES / LARGE_PAGE * LARGE_PAGE];
 
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
@@ -223,6 +251,6 @@ const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
-const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= TRACE_BUFFER && FRAMES_SIZE.is_multiple_of(4096));
-const _: () = assert!(TRACE_AREA.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
+const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
+const _: () = assert!(SIMULATED.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
 const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::api::{Ask, Module};
 use crate::arena;
+use crate::follow::Book;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
 
@@ -78,6 +79,16 @@ impl Feed {
     /// Asks the sink that is at hand.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut dyn Sink) -> Option<T>) -> Option<T> {
         question(&mut *self.here.as_ref()?.borrow_mut().sink)
+    }
+
+    /// What a thread has recorded whose calls are followed: `read` puts it into the buffer.
+    pub(crate) fn recorded(&self, pid: i32, tid: i32, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
+        let Some(here) = &self.here else { return };
+        let Here { sink, buffer } = &mut *here.borrow_mut();
+        read(buffer);
+        if !buffer.is_empty() {
+            sink.recorded(pid, tid, book, buffer);
+        }
     }
 
     fn send(&self, message: Message) {

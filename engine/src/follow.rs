@@ -12,6 +12,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::arena;
 use crate::hash::Map;
 
 /// Number of a [`Standing`].
@@ -67,13 +68,20 @@ pub struct Route {
 /// No route: a frame that only the sink can pop.
 pub const NO_ROUTE: u32 = u32::MAX;
 
+/// How many totals a thread may have.
+pub const TOTALS: usize = 5;
+
+/// What a thread has executed: instructions; reads, and writes with modifications, if caches are simulated; conditional
+/// branches and indirect jumps, if branches are. What is not counted is 0.
+pub type Totals = [u64; TOTALS];
+
 /// A frame of the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The stack pointer after the call; that of the frame below for a jump.
     pub sp: u64,
-    /// The thread's instructions at that time.
-    pub entered: u64,
+    /// The thread's totals at that time.
+    pub entered: Totals,
     /// Number of its [`Route`], or [`NO_ROUTE`].
     pub route: u32,
 }
@@ -81,14 +89,35 @@ pub struct Frame {
 /// What emitted code knows of a thread's calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Instructions that the thread has executed.
-    pub total: u64,
+    /// What the thread has executed.
+    pub totals: Totals,
     /// How many of the frames that it knew the last time are as they were; the lowest ones.
     pub kept: usize,
     /// Those above them, the innermost last.
     pub frames: Vec<Frame>,
     /// How many calls of functions are going on, where that has changed; by the functions' numbers.
     pub active: Vec<(u32, u64)>,
+}
+
+/// Above any site's number, and added to what [`depth_told`] understands: of the frames that emitted code has of a thread's calls
+/// there are so many. The second word of the record is the route of the innermost of them, or [`NO_ROUTE`] if nothing is new.
+/// Such records stand in front of a miss: those of all frames that have come since the last one (some perhaps again), the
+/// outermost first, or one without a route. Frames below are as they were.
+pub const FRAME_TOLD: u32 = 1 << 31;
+
+/// Words of such a record.
+pub const FRAME_WORDS: usize = 2;
+
+/// How many frames the first word of a record says that there are; nothing if it is not such a record.
+#[inline]
+#[must_use]
+pub const fn depth_told(word: u32) -> Option<usize> {
+    let offset = word.wrapping_sub(FRAME_TOLD) as u64;
+    if offset >= arena::FRAMES && offset < arena::FRAMES + arena::FRAMES_SIZE {
+        Some(((offset - arena::FRAMES) / arena::FRAME) as usize)
+    } else {
+        None
+    }
 }
 
 /// The most frames that emitted code knows.
@@ -128,8 +157,8 @@ pub struct Counts {
     pub executed: Vec<(u32, StandingId, u64)>,
     /// Executions of single instructions: address, standing, executions.
     pub repeated: Vec<(u64, StandingId, u64)>,
-    /// By route: calls, and instructions executed during those that have returned.
-    pub routes: Vec<(u32, u64, u64)>,
+    /// By route: calls, and what was executed during those that have returned.
+    pub routes: Vec<(u32, u64, Totals)>,
 }
 
 /// The standings and routes of a space.
@@ -145,8 +174,8 @@ pub struct Book {
     pub(crate) returns: Vec<u64>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
     pub(crate) by_return: Map<u64, u32>,
-    /// Counters of calls and of inclusive costs: cell, route, and whether it is the latter.
-    pub(crate) cells: Vec<(u32, u32, bool)>,
+    /// Counters of calls and of inclusive costs: cell, route, and of which total if it is the latter.
+    pub(crate) cells: Vec<(u32, u32, Option<u8>)>,
     /// Counters of what is executed: cell, site, standing.
     pub(crate) exits: Vec<(u32, u32, StandingId)>,
     /// By the field by which a site is left: what it leads to.

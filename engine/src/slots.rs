@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::arena::{self, Scratch};
-use crate::follow::{Calls, Frame, NO_ROUTE, WINDOW};
+use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
 use crate::hash::Map;
 use crate::level1::Words;
 use crate::shared_memory::{SharedMemory, read_words};
@@ -74,9 +74,18 @@ impl Segment {
 const MOST_LARGE: usize = 4;
 
 /// Words of a frame as emitted code has it.
-fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> [u64; 4] {
+type FrameWords = [u64; (arena::FRAME / 8) as usize];
+
+fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> FrameWords {
     let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
-    [frame.sp, frame.entered, if at == 0 { odd } else { at }, 0]
+    let mut words = FrameWords::default();
+    words[0] = frame.sp;
+    words[(arena::FRAME_RETURN / 8) as usize] = if at == 0 { odd } else { at };
+    words[(arena::FRAME_ROUTE / 8) as usize] = frame.route.into();
+    for (i, total) in frame.entered.into_iter().enumerate() {
+        words[(arena::frame_entered(i) / 8) as usize] = total;
+    }
+    words
 }
 
 /// Frames that are read at a time to find one that is as it was.
@@ -357,33 +366,37 @@ impl SlotPool {
     /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `routes`: the routes
     /// of frames, by where their returns are dealt with.
     pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], routes: &Map<u64, u32>) -> Calls {
-        let mut words = [0; 2];
+        let mut words = [0; 1 + TOTALS];
         self.read_words_at(id, Scratch::TopFrame as u64, &mut words);
-        let [top, total] = words;
+        let [top, totals @ ..] = words;
         let most = arena::FRAMES_SIZE / arena::FRAME - 1;
         let n = (top.saturating_sub(arena::FRAMES) / arena::FRAME).min(most) as usize;
+        const WORDS: usize = size_of::<FrameWords>() / 8;
         // What is as it was: a frame that is the same has the same ones below it.
         let mut kept = n.min(shown.len());
         let mut read = Vec::new();
         let mut first = n;
         loop {
             let from = kept.saturating_sub(LOOKED_AT);
-            let mut more = vec![0; (first - from) * 4];
+            let mut more = vec![0; (first - from) * WORDS];
             self.read_words_at(id, arena::FRAMES + arena::FRAME * (from as u64 + 1), &mut more);
             more.append(&mut read);
             (read, first) = (more, from);
-            let frames = read.as_chunks::<4>().0;
-            while kept > first && (frames[kept - 1 - first][..2] != [shown[kept - 1].sp, shown[kept - 1].entered]) {
+            let frames = read.as_chunks::<WORDS>().0;
+            while kept > first && (frames[kept - 1 - first][..2] != [shown[kept - 1].sp, shown[kept - 1].entered[0]]) {
                 kept -= 1;
             }
             if kept > first || kept == 0 {
                 break;
             }
         }
-        let frame =
-            |w: &[u64; 4]| Frame { sp: w[0], entered: w[1], route: routes.get(&w[2]).copied().unwrap_or(NO_ROUTE) };
-        let frames = read.as_chunks::<4>().0[kept - first..].iter().map(frame).collect();
-        Calls { total, kept, frames, active: Vec::new() }
+        let frame = |w: &FrameWords| Frame {
+            sp: w[0],
+            entered: std::array::from_fn(|i| w[(arena::frame_entered(i) / 8) as usize]),
+            route: routes.get(&w[(arena::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_ROUTE),
+        };
+        let frames = read.as_chunks::<WORDS>().0[kept - first..].iter().map(frame).collect();
+        Calls { totals, kept, frames, active: Vec::new() }
     }
 
     fn read_words_at(&self, id: SlotId, offset: u64, words: &mut [u64]) {
@@ -396,7 +409,7 @@ impl SlotPool {
 
     /// Lets emitted code go on with these calls. `returns`: where returns of routes are dealt with; `odd`: where others are.
     pub(crate) fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
-        let bottom = Frame { sp: u64::MAX, entered: 0, route: NO_ROUTE };
+        let bottom = Frame { sp: u64::MAX, entered: [0; TOTALS], route: NO_ROUTE };
         debug_assert!(calls.kept + calls.frames.len() <= WINDOW);
         let words = |f: &Frame| frame_words(f, returns, odd);
         // Below all, one that only the sink can pop.
@@ -405,11 +418,30 @@ impl SlotPool {
         let first = if calls.kept == 0 { 0 } else { calls.kept as u64 + 1 };
         let _ = self.set_words(id, arena::FRAMES + arena::FRAME * first, &new);
         let top = arena::FRAMES + arena::FRAME * (calls.kept + calls.frames.len()) as u64;
-        let _ = self.set_words(id, Scratch::TopFrame as u64, &[top, calls.total]);
+        let [a, b, c, d, e] = calls.totals;
+        let _ = self.set_words(id, Scratch::TopFrame as u64, &[top, a, b, c, d, e]);
         for &(function, n) in &calls.active {
             if function < arena::MOST_FUNCTIONS {
                 let _ = self.set_words(id, arena::ACTIVE + 8 * u64::from(function), &[n]);
             }
+        }
+    }
+
+    /// The sink knows all frames of the thread on a slot; `entered` is the total at the entry of the innermost one.
+    pub(crate) fn frames_known(&self, id: SlotId, entered: u64) {
+        let top = self.scratch(id, Scratch::TopFrame);
+        let _ = self.set_words(id, Scratch::ToldFrame as u64, &[top, entered]);
+    }
+
+    /// What has been recorded on a slot since the last time, into `buffer`; it goes on where that begins.
+    pub(crate) fn read_trace(&mut self, id: SlotId, buffer: &mut Vec<u32>) {
+        let pos = self.scratch(id, Scratch::TracePos);
+        let (start, _) = arena::trace_segment(pos);
+        let words = pos.saturating_sub(start).min(arena::TRACE_SIZE) as usize / 4;
+        buffer.clear();
+        if words > 0 {
+            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + start, words, buffer);
+            let _ = self.set_scratch(id, Scratch::TracePos, start);
         }
     }
 

@@ -24,7 +24,7 @@ use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
-use crate::emit::{Emitter, walk};
+use crate::emit::{Emitter, stack, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::shared_memory::SharedMemory;
@@ -198,7 +198,7 @@ pub(crate) struct SpaceTrace {
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
     /// Where accesses are walked through their cache, and where fetches are; 0 for none.
-    pub(crate) walks: [u64; 2],
+    pub(crate) walks: [u64; 3],
     /// Offset of their end in the first chunk.
     pub(crate) walks_end: u64,
 }
@@ -389,6 +389,7 @@ impl Space {
             self.chunks.iter_mut().for_each(|c| c.requests = None);
             self.empty_tables();
         }
+        let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
         let mut emit = |walk: &dyn Fn(&mut Asm)| {
             let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
@@ -398,10 +399,13 @@ impl Space {
             code.base
         };
         if let Some(cache) = settings.accesses {
-            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache, settings.keeps_uses()));
+            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache, settings.keeps_uses(), frames));
         }
         if let Some(cache) = settings.fetches {
-            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses()));
+            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), frames));
+        }
+        if frames {
+            self.trace.walks[2] = emit(&stack::emit_stack_walk);
         }
         self.trace.walks_end = chunk.used;
     }

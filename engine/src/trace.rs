@@ -48,6 +48,22 @@ impl TraceSettings {
         self.calls.is_some_and(|c| c.followed)
     }
 
+    /// Whether there are records of what caches or predictors miss.
+    pub(crate) fn simulates(&self) -> bool {
+        self.fetches.is_some() || self.data() || self.branches
+    }
+
+    /// The totals that a thread has whose calls are followed, by their index in [`crate::follow::Totals`].
+    #[must_use]
+    pub fn totals(&self) -> &'static [usize] {
+        match (self.data(), self.branches) {
+            (false, false) => &[0],
+            (true, false) => &[0, 1, 2],
+            (false, true) => &[0, 3, 4],
+            (true, true) => &[0, 1, 2, 3, 4],
+        }
+    }
+
     /// Whether emitted code keeps how the lines of the data cache are used.
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
@@ -502,6 +518,9 @@ pub trait Sink: Send {
     fn transfer(&mut self, _pid: i32, _tid: i32, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
         None
     }
+    /// A thread whose calls are followed has recorded these words: what it missed, and the frames that came before it, as it had
+    /// them.
+    fn recorded(&mut self, _pid: i32, _tid: i32, _book: &Book, _words: &[u32]) {}
     /// What a thread has executed and called since this was told last.
     fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
     /// A thread has ended, all its records have been handed over.

@@ -142,8 +142,8 @@ fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<En
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let calls = CallTrace { jumps: options.callgrind.collect_jumps, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
-        // What is simulated is told in program order, and calls with it.
-        options.callgrind.tell_calls |= simulation.trace().any();
+        // Where every access is told, blocks and calls are, too, in program order.
+        options.callgrind.tell_calls |= simulation.trace().every.is_some();
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }

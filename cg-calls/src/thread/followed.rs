@@ -2,6 +2,9 @@
 //! of *routes* on a stack of its own, counts, and asks about everything else. Here is the other side of that: catching up with
 //! its stack before an event, saying what it may do by itself after one, and booking what it has counted.
 //!
+//! Some costs need not be counted elsewhere, because somebody there tells of each of them, of misses of caches for example.
+//! In front of it stand the frames that have come since the last one, so what runs, and what is active, is known at each.
+//!
 //! Invariants: costs of calls that were popped elsewhere are counted there, those of calls that are popped here are booked
 //! here; frames below the window that is shown are never touched elsewhere; while a skipped call is going on, what is
 //! executed is counted elsewhere too, so nothing is booked for it by readings.
@@ -82,13 +85,16 @@ pub struct Again {
 pub struct Shown {
     /// The stack pointer after the call.
     pub sp: u64,
-    /// The total at that time.
-    pub entered: u64,
+    /// The totals that are kept elsewhere at that time, in the order of [`Config::kept`].
+    pub entered: [u64; Shown::TOTALS],
     /// Its route, by a number from elsewhere; [`Shown::NO_ROUTE`]: it can only be popped here.
     pub route: u32,
 }
 
 impl Shown {
+    /// The most totals that can be kept elsewhere.
+    pub const TOTALS: usize = 5;
+
     /// See [`Shown::route`].
     pub const NO_ROUTE: u32 = u32::MAX;
 }
@@ -121,9 +127,18 @@ pub(super) struct Followed {
     /// Nothing of what is active has been shown yet.
     unknown: bool,
     pub(super) settled: Option<Settled>,
+    /// Costs that are not counted elsewhere.
+    others: Vec<usize>,
+    /// So many of the frames that are shown remain, if no others are told before the next cost.
+    told: Option<usize>,
 }
 
 impl Followed {
+    pub(super) fn new(config: &Config) -> Followed {
+        let others = (0..config.costs).filter(|event| !config.kept.contains(&Some(*event)));
+        Followed { others: others.collect(), ..Followed::default() }
+    }
+
     /// More or fewer calls of a function are going on.
     #[inline]
     pub(super) fn changed(&mut self, function: u32) {
@@ -199,46 +214,151 @@ impl Calls {
         now: &[u64],
         mut again: impl FnMut(&mut C, u32) -> Option<Again>,
     ) {
-        let kept = self.followed.window + kept;
-        while self.stack.len() > kept {
-            let Some((frame, _)) = self.stack.pop() else { break };
+        self.followed.told = None;
+        let mut kept = self.followed.window + kept;
+        let mut frames = frames.iter();
+        // Some may have been told before.
+        while let Some(first) = frames.as_slice().first().filter(|first| self.is_on(kept, first.route)) {
+            self.stack.frame_mut(kept).sp = first.sp;
+            self.set_entered(kept, first);
+            let _ = frames.next();
+            kept += 1;
+        }
+        self.leave_frames(kept, now);
+        for shown in frames {
+            let Some(again) = again(code, shown.route) else { break };
+            let route = self.resolve(code, shown.route, &again);
+            self.enter_frame(route, shown, now);
+        }
+        // What has been executed of a skipped call is counted elsewhere.
+        self.meter.read_into(now, &mut self.skip_since);
+        self.stack.take_lowest();
+        self.update_counting();
+    }
+
+    /// Whether a frame is of that route. If it has been popped, and one of the same route been pushed in its place, that is as
+    /// good: their costs go to the same arc.
+    #[inline]
+    fn is_on(&self, index: usize, route: u32) -> bool {
+        index < self.stack.len() && self.followed.routes.get(index) == Some(&route) && route != Shown::NO_ROUTE
+    }
+
+    /// Totals that are kept elsewhere were these when the frame was entered.
+    fn set_entered(&mut self, index: usize, shown: &Shown) {
+        let Some(ahead) = self.meter.ahead() else { return };
+        let readings = self.stack.readings(index);
+        for (entered, event) in shown.entered.iter().zip(self.config.kept) {
+            if let Some(event) = event {
+                readings[event] = entered.wrapping_sub(ahead[event]);
+            }
+        }
+    }
+
+    /// Takes away all frames but so many, whose returns have been dealt with elsewhere. Only costs that are not counted there
+    /// are booked.
+    fn leave_frames(&mut self, keep: usize, now: &[u64]) {
+        while self.stack.len() > keep {
+            let Some((frame, entered)) = self.stack.pop() else { break };
+            if frame.arc != NONE {
+                let counts = &mut self.book.arcs.counts(frame.arc)[1..];
+                for &event in &self.followed.others {
+                    counts[event] += self.meter.read(now, event).wrapping_sub(entered.get()[event]);
+                }
+            }
             (self.path, self.node, self.skip) = (frame.path, frame.node, frame.skip);
             if frame.arc != NONE && frame.function != NONE {
                 let active = &mut self.functions[frame.function as usize].active;
                 *active = active.saturating_sub(1);
             }
         }
-        self.followed.routes.truncate(kept);
-        self.followed.routes.resize(kept.min(self.stack.len()), Shown::NO_ROUTE);
-        let ahead = self.meter.ahead_of_one();
-        for shown in frames {
-            let Some(again) = again(code, shown.route) else { break };
-            let route = self.resolve(code, shown.route, &again);
-            let frame = Frame {
-                sp: shown.sp,
-                returns_to: route.returns_to,
-                arc: route.arc,
-                function: if route.arc == NONE { NONE } else { route.function },
-                path: self.path,
-                node: self.node,
-                skip: self.skip,
-                way: Leave::Other,
-            };
-            self.stack.push(frame, &self.meter, now);
-            if let Some(ahead) = ahead {
-                let last = self.stack.len() - 1;
-                self.stack.readings(last)[0] = shown.entered.wrapping_sub(ahead);
-            }
-            if frame.arc != NONE {
-                self.functions[route.function as usize].active += 1;
-            }
-            (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
-            self.followed.routes.push(shown.route);
+        self.followed.routes.truncate(keep);
+        self.followed.routes.resize(keep.min(self.stack.len()), Shown::NO_ROUTE);
+    }
+
+    /// Puts a frame on top that has been pushed elsewhere. Costs that are not counted there must be what they were then.
+    fn enter_frame(&mut self, route: Resolved, shown: &Shown, now: &[u64]) {
+        let frame = Frame {
+            sp: shown.sp,
+            returns_to: route.returns_to,
+            arc: route.arc,
+            function: if route.arc == NONE { NONE } else { route.function },
+            path: self.path,
+            node: self.node,
+            skip: self.skip,
+            way: Leave::Other,
+        };
+        self.stack.push(frame, &self.meter, now);
+        self.set_entered(self.stack.len() - 1, shown);
+        if frame.arc != NONE {
+            self.functions[route.function as usize].active += 1;
         }
-        // What has been executed of a skipped call is counted elsewhere.
-        self.meter.read_into(now, &mut self.skip_since);
-        self.stack.take_lowest();
+        (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
+        self.followed.routes.push(shown.route);
+    }
+
+    /// Told in front of a cost: of the frames that are known elsewhere there are so many, unless another one is told before the
+    /// cost.
+    #[inline]
+    pub fn told_depth(&mut self, depth: usize) {
+        self.followed.told = Some(depth);
+    }
+
+    /// The same: the innermost of `depth` frames is one of `route`, unless another one is told before the cost; those below it
+    /// are as they were. `again` says what the route is. Its stack pointer, and totals that are kept elsewhere, need not be
+    /// known before it is caught up with.
+    #[inline]
+    pub fn told_frame<C: Code>(
+        &mut self,
+        code: &mut C,
+        (depth, route): (usize, u32),
+        now: &[u64],
+        again: impl FnOnce(&mut C, u32) -> Option<Again>,
+    ) {
+        let below = self.followed.window + depth.max(1) - 1;
+        if self.is_on(below, route) {
+            // It may be followed by those that are on top of it already.
+            return self.told_depth(depth);
+        }
+        let known = self.followed.resolved.get(route as usize).copied().flatten();
+        let known = known.or_else(|| again(code, route).map(|again| self.resolve(code, route, &again)));
+        self.followed.told = None;
+        self.leave_frames(below, now);
+        if let Some(known) = known {
+            self.enter_frame(known, &Shown { sp: 0, entered: [0; Shown::TOTALS], route }, now);
+        }
         self.update_counting();
+    }
+
+    /// What has been told in front of a cost is complete.
+    #[inline]
+    fn all_told(&mut self, now: &[u64]) {
+        if let Some(depth) = self.followed.told.take() {
+            self.leave_frames(self.followed.window + depth, now);
+            self.update_counting();
+        }
+    }
+
+    /// A cell that is no instruction, but costs this much, which is not counted elsewhere. What was told last says on what runs.
+    /// `now` has to be moved on afterwards.
+    #[inline]
+    pub fn missed(&mut self, cell: u32, costs: &[u64], now: &[u64]) {
+        self.all_told(now);
+        if self.skip == NONE {
+            self.block(cell);
+        } else if self.meter.collecting() {
+            let counts = self.book.skips.counts(self.skip);
+            counts.iter_mut().zip(costs).for_each(|(count, cost)| *count += cost);
+        }
+    }
+
+    /// The cell cost `n` of the cost `event` on what runs, whose totals are kept elsewhere.
+    pub fn spent(&mut self, cell: u32, event: usize, n: u64, now: &[u64]) {
+        self.all_told(now);
+        if self.skip == NONE {
+            self.cost(cell, event, n);
+        } else if self.meter.collecting() {
+            self.book.skips.counts(self.skip)[event] += n;
+        }
     }
 
     /// What is to be shown from now on, at most `most` frames: how many of those that are shown stay as they are, unless
@@ -253,7 +373,7 @@ impl Calls {
         }
         f.routes.truncate(lowest);
         f.routes.resize(len, Shown::NO_ROUTE);
-        let ahead = self.meter.ahead_of_one();
+        let ahead = self.meter.ahead().map(<[u64]>::to_vec);
         // Emitted code cannot know that nothing is collected: calls of before return here.
         let uncollected = ahead.is_none();
         if uncollected {
@@ -278,9 +398,11 @@ impl Calls {
             from = f.window;
         }
         let from = from.max(f.window);
-        let ahead = ahead.unwrap_or(0);
+        let kept = self.config.kept;
         let shown = (from..len).map(|i| {
-            let entered = self.stack.entered(i)[0].wrapping_add(ahead);
+            let readings = self.stack.entered(i);
+            let total = |event: usize| readings[event].wrapping_add(ahead.as_ref().map_or(0, |ahead| ahead[event]));
+            let entered = kept.map(|event| event.map_or(0, total));
             Shown { sp: self.stack.frame(i).sp, entered, route: f.routes[i] }
         });
         (from - f.window, shown.collect())
@@ -315,15 +437,15 @@ impl Calls {
         changed.into_iter().map(|f| (FunctionId(f), u64::from(self.functions[f as usize].active))).collect()
     }
 
-    /// The cell was executed `n` times at `here`; `cost` is what an execution costs.
-    pub fn executed(&mut self, code: &mut impl Code, here: Here, cell: u32, n: u64, cost: u64) {
+    /// The cell was executed `n` times at `here`; `costs` are what an execution costs.
+    pub fn executed(&mut self, code: &mut impl Code, here: Here, cell: u32, n: u64, costs: &[u64]) {
         if !self.meter.collecting() {
             return;
         }
         let (_, node, skip) = self.place_of(code, here);
         if skip != NONE {
-            let costs = &mut self.book.skips.counts(skip)[0];
-            *costs = costs.wrapping_add(n * cost);
+            let counts = self.book.skips.counts(skip).iter_mut();
+            counts.zip(costs).for_each(|(count, cost)| *count = count.wrapping_add(n * cost));
         } else if self.config.contexts {
             let row = self.book.cells.row((node, cell));
             self.book.add_executions(row, n);
@@ -344,22 +466,34 @@ impl Calls {
         }
     }
 
-    /// A correction of what has been executed while a skipped call is going on; nothing if there is none.
-    pub fn correct_skipped(&mut self, n: i64) {
+    /// A correction of what has been executed while a skipped call is going on: totals were `before`, and are `now`. Nothing if
+    /// there is none.
+    pub fn correct_skipped(&mut self, before: &[u64], now: &[u64]) {
         if self.skip != NONE && self.meter.collecting() {
-            let cost = &mut self.book.skips.counts(self.skip)[0];
-            *cost = cost.wrapping_add_signed(n);
+            let counts = self.book.skips.counts(self.skip).iter_mut();
+            for (count, (now, before)) in counts.zip(now.iter().zip(before)) {
+                *count = count.wrapping_add(now.wrapping_sub(*before));
+            }
         }
     }
 
     /// A route was taken so many times, and those calls that have returned cost so much.
-    pub fn called(&mut self, code: &mut impl Code, route: u32, again: &Again, calls: u64, inclusive: u64) {
+    pub fn called(
+        &mut self,
+        code: &mut impl Code,
+        route: u32,
+        again: &Again,
+        calls: u64,
+        inclusive: [u64; Shown::TOTALS],
+    ) {
         let Resolved { arc, .. } = self.resolve(code, route, again);
         if arc != NONE {
             let counts = self.book.arcs.counts(arc);
             counts[0] += calls;
             if self.meter.collecting() {
-                counts[1] += inclusive;
+                for (event, n) in self.config.kept.into_iter().zip(inclusive) {
+                    event.into_iter().for_each(|event| counts[1 + event] += n);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr};
 use crate::decode::STATUS;
-use crate::follow::{Always, RouteKind};
+use crate::follow::{Always, RouteKind, TOTALS};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;
@@ -27,8 +27,12 @@ pub(crate) struct Bridge {
     /// The callee's function and level, for calls.
     pub(crate) function: u32,
     pub(crate) level: u32,
-    /// The route's counters: calls, inclusive costs.
-    pub(crate) cells: [u32; 2],
+    /// The route's counters: calls, then inclusive costs by total.
+    pub(crate) cells: [u32; 1 + TOTALS],
+    /// The totals that there are.
+    pub(crate) totals: &'static [usize],
+    /// The route's number, for frames that are told.
+    pub(crate) route: u32,
     /// Registers that are not needed at the target, a bit each.
     pub(crate) dead: u16,
     /// The flags that may be read where it returns to, and registers that are not needed there.
@@ -214,8 +218,13 @@ impl Asm {
         }
         let at = |offset: u64| (FRAME + offset) as i8;
         self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
-        self.load_gs(value, Scratch::Total as u32);
-        self.store_frame(frame, at(arena::FRAME_ENTERED), value);
+        for &total in b.totals {
+            self.load_gs(value, arena::TOTALS[total] as u32);
+            self.store_frame(frame, at(arena::frame_entered(total)), value);
+        }
+        if b.totals.len() > 1 {
+            self.memory_imm(frame, at(arena::FRAME_ROUTE), b.route);
+        }
         let returns = self.lea_rip(value);
         self.store_frame(frame, at(arena::FRAME_RETURN), value);
         if !stub {
@@ -228,11 +237,13 @@ impl Asm {
 
     /// Closes the innermost frame: books its cost, and pops it. rcx and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
-        self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
-        self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::FRAME_ENTERED as i8);
-        self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
-        self.gs_word(0x03, Gpr::RCX, Scratch::Total as u32); // add rcx, gs:[…]
-        self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1])); // add gs:[…], rcx
+        for &total in b.totals {
+            self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+            self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::frame_entered(total) as i8);
+            self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
+            self.gs_word(0x03, Gpr::RCX, arena::TOTALS[total] as u32); // add rcx, gs:[…]
+            self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
+        }
         self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         self.add_gs(Scratch::TopFrame as u32, -(FRAME as i32) * if b.through { 2 } else { 1 });
     }
@@ -288,10 +299,18 @@ impl Asm {
         self.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
     }
 
+    /// `mov dword gs:[base + offset], value`
+    fn memory_imm(&mut self, base: Gpr, offset: i8, value: u32) {
+        debug_assert!(base.0 & 7 != 4);
+        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
+    }
+
     /// `cmp reg, -1`
     fn cmp_minus_one(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xf8 | reg.0 & 7, 0xff]);
     }
 }
 
-const _: () = assert!(FRAME + arena::FRAME_RETURN < 120);
+const _: () = assert!(FRAME + arena::FRAME_ROUTE < 128);

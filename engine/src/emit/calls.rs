@@ -8,8 +8,10 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
+use super::follow::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::addr::GuestAddr;
+use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
@@ -27,7 +29,7 @@ pub(super) struct Taken {
     /// It is a transfer of control that is recorded; the record has a stack pointer.
     pub(super) transfer: bool,
     /// What has been executed of the block.
-    pub(super) instructions: u32,
+    pub(super) executed: Sums,
 }
 
 /// What telling needs while a batch is emitted.
@@ -48,8 +50,8 @@ pub(super) struct Teller {
     pub(super) n: usize,
     /// The cell that counts the end of the block, if that has been counted already.
     pub(super) counted_early: Option<u32>,
-    /// How many of those the block counts.
-    counted: u32,
+    /// What executing those has been.
+    executed: Sums,
 }
 
 impl Teller {
@@ -69,12 +71,12 @@ impl Teller {
     }
 
     /// The next instruction is the `done`th of `n`.
-    pub(super) fn at(&mut self, done: usize, n: usize, counts: bool) {
+    pub(super) fn at(&mut self, done: usize, n: usize, insn: &Insn, facts: StaticEvents) {
         if done == 1 {
-            self.counted = 0;
+            self.executed = Sums::default();
         }
         (self.done, self.n) = (done, n);
-        self.counted += u32::from(counts);
+        add_execution(&mut self.executed, insn, facts);
     }
 
     /// The number of what has been executed when the block is left behind the instruction at hand.
@@ -145,9 +147,9 @@ impl Emitter<'_> {
         self.call_site(insn, kind)
     }
 
-    /// The same, and how many instructions those are that the block counts.
-    pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, u32) {
-        (self.exit_site(insn, how), self.teller.counted)
+    /// The same, and what executing it has been.
+    pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, Sums) {
+        (self.exit_site(insn, how), self.teller.executed)
     }
 
     /// A register whose value is not needed at `pc`.
@@ -228,8 +230,8 @@ impl Emitter<'_> {
     /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
-        let (site, instructions) = self.exit_of(insn, how);
-        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some(), instructions });
+        let (site, executed) = self.exit_of(insn, how);
+        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some(), executed });
         true
     }
 

@@ -21,6 +21,8 @@ pub(super) type Lines = [(u32, u32); 2];
 pub(super) enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
     Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
+    /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
+    Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
     /// A group of accesses that is not settled.
     Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
 }
@@ -57,6 +59,12 @@ impl Emitter<'_> {
                     let field = c.jmp_away();
                     c.patch_rel32(field, c.base + back as u64);
                     c.words(&fetch_words(site, before, lines));
+                }
+                Cold::Mispredicted { from, back, site, free } => {
+                    c.patch_here(from);
+                    c.tell_stack(free);
+                    c.record_site(free, site);
+                    c.jmp_back(back);
                 }
                 Cold::Accesses { from, back, cache, group } => {
                     c.patch_here(from);

@@ -6,11 +6,24 @@
 
 use super::calls::Teller;
 use super::{Emitter, Fixup};
+use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn, STATUS};
-use crate::follow::StandingId;
+use crate::follow::{StandingId, TOTALS};
 use crate::transtab::{NO_REG, Point, StubKind};
+
+/// What has been executed, as a thread's totals are.
+pub(super) type Sums = [u32; TOTALS];
+
+/// Adds one execution of an instruction.
+pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents) {
+    sums[0] += u32::from(insn.class != Class::RepCompare);
+    sums[1] += u32::from(facts.reads);
+    sums[2] += u32::from(facts.writes) + u32::from(facts.modifies);
+    sums[3] += u32::from(facts.conditional);
+    sums[4] += u32::from(facts.indirect);
+}
 
 impl Emitter<'_> {
     /// Executions count for this standing.
@@ -33,14 +46,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts that the block is left where `site` tells of, after so many instructions. `free`: a register that is not needed;
+    /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not needed;
     /// `live`: flags that are.
-    pub(super) fn count_exit(&mut self, site: u32, instructions: u32, live: u8, free: Option<Gpr>) {
+    pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, free: Option<Gpr>) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
         let cell = done.unwrap_or_else(|| self.trans.new_cell());
         self.trans.follow.exits.push((cell, site, self.standing));
         if done.is_none() {
-            self.bump_exit(cell, instructions, live, free);
+            self.bump_exit(cell, executed, live, free);
         }
     }
 
@@ -59,18 +72,24 @@ impl Emitter<'_> {
     /// Counts the end of a block here, before the end.
     pub(super) fn count_early(&mut self, insns: &[Insn]) {
         let cell = self.trans.new_cell();
-        let n = insns.iter().filter(|i| i.class != Class::RepCompare).count() as u32;
-        self.bump_exit(cell, n, 0, None);
+        let mut all = Sums::default();
+        for insn in insns {
+            let facts = self.facts(insn);
+            add_execution(&mut all, insn, facts);
+        }
+        self.bump_exit(cell, all, 0, None);
         self.bump_end = self.out.code.pos();
         self.teller.counted_early = Some(cell);
     }
 
-    fn bump_exit(&mut self, cell: u32, instructions: u32, live: u8, free: Option<Gpr>) {
-        let (cell, total) = (arena::cell_offset(cell), Scratch::Total as u32);
+    fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8, free: Option<Gpr>) {
+        let cell = arena::cell_offset(cell);
+        let totals = self.tracer.settings.totals();
+        let totals = totals.iter().map(|&n| (arena::TOTALS[n] as u32, executed[n] as i32)).filter(|(_, n)| *n != 0);
         let c = &mut self.out.code;
         if live & STATUS == 0 {
             c.add_one_gs(cell);
-            c.add_gs(total, instructions as i32);
+            totals.for_each(|(total, n)| c.add_gs(total, n));
             return;
         }
         let r = free.unwrap_or(Gpr::RAX);
@@ -80,9 +99,11 @@ impl Emitter<'_> {
         c.load_gs(r, cell);
         c.lea_disp(r, r, 1);
         c.store_gs(cell, r);
-        c.load_gs(r, total);
-        c.lea_disp(r, r, instructions as i32);
-        c.store_gs(total, r);
+        for (total, n) in totals {
+            c.load_gs(r, total);
+            c.lea_disp(r, r, n);
+            c.store_gs(total, r);
+        }
         if free.is_none() {
             c.reload(r, Scratch::T3);
         }
@@ -141,12 +162,12 @@ impl Emitter<'_> {
     }
 
     /// A repeated instruction has ended: adds its executions to the thread's total. Its cell held what is in the scratch word
-    /// [`Scratch::Repeat`] before.
+    /// [`Scratch::RepeatCell`] before.
     pub(super) fn total_executions(&mut self, cell: u32) {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.spill(Scratch::T3, Gpr::RDX);
-        c.load_gs(Gpr::RCX, Scratch::Repeat as u32);
+        c.load_gs(Gpr::RCX, Scratch::RepeatCell as u32);
         c.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
         c.load_gs(Gpr::RDX, arena::cell_offset(cell));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
@@ -163,18 +184,18 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.load_gs(Gpr::RCX, arena::cell_offset(cell));
-        c.store_gs(Scratch::Repeat as u32, Gpr::RCX);
+        c.store_gs(Scratch::RepeatCell as u32, Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T2);
     }
 
     /// A conditional branch that is taken, behind the hot code.
     pub(super) fn followed_taken(&mut self, taken: super::calls::Taken) {
-        let super::calls::Taken { from, target, site, transfer, instructions } = taken;
+        let super::calls::Taken { from, target, site, transfer, executed } = taken;
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
         let live = self.live_at(target);
         let free = self.dead_at(target);
-        self.count_exit(site, instructions, live, free);
+        self.count_exit(site, executed, live, free);
         if transfer {
             self.leave_by(site);
         } else {

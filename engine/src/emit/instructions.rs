@@ -397,6 +397,12 @@ impl Asm {
         self.pos() - 4
     }
 
+    /// `lea reg, [rip + d]`, with a distance to be patched by [`Asm::patch_rel32`]; returns the field's offset.
+    pub(super) fn lea_ahead(&mut self, reg: Gpr) -> usize {
+        self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
     /// `jmp` with a 32-bit distance that is patched before anything runs, wherever it lies; returns the field's offset.
     pub(super) fn jmp_away(&mut self) -> usize {
         self.bytes(&[0xe9, 0, 0, 0, 0]);
@@ -411,7 +417,17 @@ impl Asm {
 
     /// Predicts the conditional branch at `pc` as `cg_sim::Predictor` does; `b` says whether it is taken (0 or 1). A record
     /// is always written, and kept if the prediction was wrong. No flag is changed; all three registers are.
-    pub(super) fn predict(&mut self, pc: u64, site: u32, [a, b, d]: [Gpr; 3]) {
+    pub(super) fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
+        let [a, b, _] = regs;
+        self.predict_alone(pc, regs);
+        self.load_gs(a, Scratch::TracePos as u32);
+        self.store_site(a, site);
+        self.lea_sum(a, b);
+        self.store_gs(Scratch::TracePos as u32, a);
+    }
+
+    /// The same without a record: `b` is 0 if the prediction was right.
+    pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
         let counter = arena::COUNTERS as u32 + (pc & 127) as u32 * 256;
         self.load_gs8(a, Scratch::History as u32);
         self.gs_byte(d, a, counter);
@@ -421,11 +437,15 @@ impl Asm {
         self.store_gs8(Scratch::History as u32, b);
         self.gs_byte(b, d, arena::OUTCOMES as u32);
         self.gs_store_byte(b, a, counter);
-        self.load_gs(a, Scratch::TracePos as u32);
         self.gs_byte(b, d, arena::OUTCOMES as u32 + 8);
-        self.store_site(a, site);
-        self.lea_sum(a, b);
-        self.store_gs(Scratch::TracePos as u32, a);
+    }
+
+    /// A record of a site alone. Changes `pos`.
+    pub(super) fn record_site(&mut self, pos: Gpr, site: u32) {
+        self.load_gs(pos, Scratch::TracePos as u32);
+        self.store_site(pos, site);
+        self.lea_disp(pos, pos, 4);
+        self.store_gs(Scratch::TracePos as u32, pos);
     }
 
     /// `lea reg, [base + index * 2]`

@@ -22,6 +22,7 @@ mod rep;
 pub(crate) mod request;
 mod simulate;
 mod special;
+pub(crate) mod stack;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;
@@ -359,7 +360,8 @@ impl<'a> Emitter<'a> {
                     self.end_held();
                 }
             }
-            self.teller.at(i + 1, insns.len(), insn.class != Class::RepCompare);
+            let facts = (self.tracer.active() || told).then(|| self.facts(insn));
+            self.teller.at(i + 1, insns.len(), insn, facts.unwrap_or_default());
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);
             }
@@ -367,10 +369,7 @@ impl<'a> Emitter<'a> {
             if i + 1 == insns.len() && insn.class != Class::Loop {
                 gone = self.tell_onward(insn);
             }
-            if self.tracer.active() || told {
-                let facts = self.facts(insn);
-                self.trans.facts.push(facts);
-            }
+            self.trans.facts.extend(facts);
             let cache = self.out.code.pos() - from;
             debug_assert!(cache < 1 << 16);
             self.trans.shapes.push(InsnShape {

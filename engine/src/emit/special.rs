@@ -7,6 +7,8 @@
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
+use super::cold::Cold;
+use super::stack::{SAVED_RCX, frames_told};
 use super::walk::{Repeat, emit_repeat_walk};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
@@ -59,6 +61,7 @@ impl Emitter<'_> {
         // Its registers are needed: none of those that it overwrites.
         let taken = self.take_unused(insn, 2);
         let [a, b, _] = taken.regs;
+        self.tell_stack(a);
         let c = &mut self.out.code;
         c.load_gs(a, Scratch::TracePos as u32);
         // The highest word first.
@@ -87,11 +90,35 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos as u32, a);
+        if self.teller.followed() {
+            self.total_accesses(repeat, [a, b]);
+        }
         self.give_back(taken);
         if let Some(f) = self.tracer.settings.accesses {
             let uses = self.tracer.settings.keeps_uses();
             let again = emit_repeat_walk(&mut self.out.code, f, repeat, site, uses);
             self.points.push((again, Point::RepeatWalk { site }));
+        }
+    }
+
+    /// Adds what a repeated string instruction, which has just ended, has accessed to the thread's totals. These registers may be
+    /// changed.
+    fn total_accesses(&mut self, repeat: Repeat, [n, total]: [Gpr; 2]) {
+        let c = &mut self.out.code;
+        c.reload(n, Scratch::Repeat);
+        c.mov_reg(total, Gpr::RCX);
+        c.not(total);
+        c.lea_sum(n, total);
+        c.lea_disp(n, n, 1);
+        if repeat.narrow {
+            c.mov_reg32(n, n);
+        }
+        for at_target in repeat.order() {
+            let writes = at_target && repeat.target == Target::Write;
+            let word = if writes { Scratch::Writes } else { Scratch::Reads };
+            c.load_gs(total, word as u32);
+            c.lea_sum(total, n);
+            c.store_gs(word as u32, total);
         }
     }
 
@@ -137,6 +164,7 @@ impl Emitter<'_> {
         }
         let taken = self.take(insn, i, 2);
         let [a, b, _] = taken.regs;
+        self.tell_stack(a);
         self.out.code.load_gs(a, Scratch::TracePos as u32);
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
         self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
@@ -189,7 +217,26 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
         c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
-        c.predict(insn.pc(), site, [a, b, d]);
+        if !frames_told(&self.tracer.settings) {
+            c.predict(insn.pc(), site, [a, b, d]);
+        } else {
+            c.predict_alone(insn.pc(), [a, b, d]);
+            let given = [a, d].contains(&Gpr::RCX);
+            if b != Gpr::RCX {
+                if !given {
+                    c.store_gs(SAVED_RCX, Gpr::RCX);
+                }
+                c.mov_reg(Gpr::RCX, b);
+            }
+            let right = c.jrcxz();
+            let from = c.jmp_away();
+            c.patch_short(right);
+            let back = c.pos();
+            if b != Gpr::RCX && !given {
+                c.load_gs(Gpr::RCX, SAVED_RCX);
+            }
+            self.tracer.cold.push(Cold::Mispredicted { from, back, site, free: b });
+        }
         self.give_back(taken);
     }
 
@@ -202,7 +249,17 @@ impl Emitter<'_> {
         c.spill(Scratch::T2, b);
         c.spill(Scratch::T3, d);
         c.mov_imm(b, u64::from(taken));
-        c.predict(insn.pc(), site, [a, b, d]);
+        if !frames_told(&self.tracer.settings) {
+            c.predict(insn.pc(), site, [a, b, d]);
+        } else {
+            c.predict_alone(insn.pc(), [a, b, d]);
+            c.mov_reg(d, b);
+            let right = c.jrcxz();
+            c.tell_stack(a);
+            c.record_site(a, site);
+            c.patch_short(right);
+        }
+        let c = &mut self.out.code;
         c.reload(d, Scratch::T3);
         c.reload(b, Scratch::T2);
         c.reload(a, Scratch::T1);
@@ -228,10 +285,9 @@ impl Emitter<'_> {
         c.lea_sum(Gpr::RCX, Gpr::RAX);
         c.lea_disp(Gpr::RCX, Gpr::RCX, 1); // this target less the last one
         let same = c.jrcxz();
-        c.load_gs(Gpr::RAX, Scratch::TracePos as u32);
-        c.store_site(Gpr::RAX, site);
-        c.lea_disp(Gpr::RAX, Gpr::RAX, 4);
-        c.store_gs(Scratch::TracePos as u32, Gpr::RAX);
+        self.tell_stack(Gpr::RAX);
+        let c = &mut self.out.code;
+        c.record_site(Gpr::RAX, site);
         c.patch_short(same);
         c.load_gs(Gpr::RCX, last);
         c.reload(Gpr::RAX, Scratch::T3);

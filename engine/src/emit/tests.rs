@@ -178,7 +178,9 @@ const CALL: bridge::Bridge = bridge::Bridge {
     live: 0,
     function: 3,
     level: 0,
-    cells: [7, 8],
+    cells: [7, 8, 9, 10, 0, 0],
+    totals: &[0],
+    route: 5,
     dead: 0,
     live_after: 0,
     dead_after: 0,
@@ -189,6 +191,22 @@ const CALL: bridge::Bridge = bridge::Bridge {
 #[test]
 fn a_call_that_is_followed_pushes_a_frame_and_its_return_closes_it() {
     check_bridge("bridge_call", &CALL);
+}
+
+#[test]
+fn a_frame_has_all_totals_that_there_are() {
+    check_bridge("bridge_totals", &bridge::Bridge { totals: &[0, 1, 2], ..CALL });
+}
+
+#[test]
+fn frames_are_told_by_a_routine_that_changes_nothing() {
+    let mut c = crate::asm::Asm { buf: Vec::new(), base: CACHE };
+    super::stack::emit_stack_walk(&mut c);
+    let mut out = String::new();
+    for (at, _, line) in text(&c.buf, CACHE) {
+        let _ = writeln!(out, "{:4x}: {line}", at - CACHE);
+    }
+    check_text("stack_walk", &out);
 }
 
 #[test]

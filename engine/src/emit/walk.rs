@@ -64,8 +64,8 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
 const UNROLLED: u32 = 16;
 
 /// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags. `uses`: it
-/// keeps how lines are used, and records it where one has to go.
-pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
+/// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
+pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let bits = cache.line.trailing_zeros();
     let line = -(cache.line as i32);
     let times = arena::DATA_WAYS as u32 + 8;
@@ -160,6 +160,9 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
         one_line = Some(c.jcc_away(E));
         record_lines_replaced(c, RBX);
     } else {
+        if frames {
+            c.tell_frames([RAX, RCX, R8]);
+        }
         c.load_gs(RCX, Scratch::TracePos as u32);
         c.gs_base8(0x89, R11, RCX, 4);
         c.load32(RAX, RBX, 0);
@@ -356,8 +359,8 @@ fn restore_flags(c: &mut Asm) {
     c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
 }
 
-/// The walk of a fetch. `uses`: it records which line has to go.
-pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
+/// The walk of a fetch. `uses`: it records which line has to go. `frames`: frames are told.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     let used = if uses { USED.len() } else { USED_BY_FETCHES };
     save(c, 0..used);
@@ -414,7 +417,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
     c.jcc_back(NE, touch);
     c.patch_here(both);
     c.op_reg(0x85, RSI, RSI);
-    let hit = c.jcc(E);
+    let hit = c.jcc_away(E);
     if uses {
         // The record of the only line has told it all.
         c.load32(RAX, RDX, 16);
@@ -423,6 +426,9 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool) {
         record_lines_replaced(c, RDX);
         c.patch_here(one_line);
     } else {
+        if frames {
+            c.tell_frames([RAX, RCX, R8]);
+        }
         c.load_gs(RCX, Scratch::TracePos as u32);
         c.load32(RAX, RDX, 0);
         c.gs_base8_32(0x89, RAX, RCX, 0);

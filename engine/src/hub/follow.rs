@@ -12,7 +12,7 @@ use nix::libc;
 use super::switch::counted_slot;
 use super::{How, Hub, Stopped};
 use crate::arena::{self, Scratch};
-use crate::follow::{Always, Counts, Outcome, StandingId};
+use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
 use crate::image::Remote;
 use crate::recreate;
 use crate::slots::SlotId;
@@ -44,6 +44,7 @@ impl Hub<'_> {
         if !self.follows(tid) {
             return;
         }
+        self.drain(tid, slot);
         super::trace::announce(feed, &mut p.space.borrow_mut());
         let space = p.space.borrow();
         let Some(th) = self.threads.get(&tid) else { return };
@@ -54,6 +55,7 @@ impl Hub<'_> {
             shown.extend_from_slice(&calls.frames);
             calls
         };
+        self.frames_known(tid, slot);
         let _ = feed.ask(|sink| {
             sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
             Some(())
@@ -82,6 +84,17 @@ impl Hub<'_> {
             shown.truncate(calls.kept);
             shown.extend_from_slice(&calls.frames);
             p.pool.borrow().set_calls(slot, &calls, &space.trans.follow.returns, space.odd_return());
+            drop(shown);
+            self.frames_known(tid, slot);
+        }
+    }
+
+    /// Where frames are told: the sink knows all that there are.
+    fn frames_known(&self, tid: i32, slot: SlotId) {
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        if self.settings.trace.simulates() {
+            let entered = th.frames.borrow().last().map_or(0, |frame| frame.entered[0]).max(1);
+            p.pool.borrow().frames_known(slot, entered);
         }
     }
 
@@ -258,11 +271,15 @@ impl Hub<'_> {
                 counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.cell)));
             }
         }
-        for &(cell, route, inclusive) in &trans.follow.cells {
-            match get(cell) {
-                0 => {}
-                n if inclusive => counts.routes.push((route, 0, n)),
-                n => counts.routes.push((route, n, 0)),
+        for &(cell, route, total) in &trans.follow.cells {
+            let mut inclusive = [0; TOTALS];
+            match (get(cell), total) {
+                (0, _) => {}
+                (n, None) => counts.routes.push((route, n, inclusive)),
+                (n, Some(total)) => {
+                    inclusive[usize::from(total)] = n;
+                    counts.routes.push((route, 0, inclusive));
+                }
             }
         }
         let _ = feed.ask(|sink| {

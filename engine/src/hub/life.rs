@@ -117,7 +117,8 @@ impl Hub<'_> {
         if child_pid == child && self.follows(tid) {
             self.hand_back_all(pid);
             self.hand_back_whole(child);
-        } else if child_pid == child {
+        }
+        if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
         } else if let Some(feed) = &self.feed {
             feed.recording(child_pid, child, counting);

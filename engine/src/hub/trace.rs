@@ -26,8 +26,9 @@ impl Hub<'_> {
             return Some(t);
         }
         let tid = t.tid();
-        if self.follows(tid) {
-            return self.ready_frames(t);
+        let t = if self.follows(tid) { self.ready_frames(t)? } else { t };
+        if !self.records(tid) {
+            return Some(t);
         }
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -37,7 +38,7 @@ impl Hub<'_> {
         if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
             return Some(t);
         }
-        let SpaceTrace { walks: [access, fetch], settings, .. } = p.space.borrow().trace;
+        let SpaceTrace { walks: [access, fetch, stack], settings, .. } = p.space.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
@@ -47,6 +48,7 @@ impl Hub<'_> {
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
                 .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
                 .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
+                .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))
                 .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
         };
         if written.is_err() {
@@ -60,8 +62,8 @@ impl Hub<'_> {
     /// A fault at `info`'s address: if it is the end of the thread's trace buffer, that is emptied, and `regs` are such
     /// that the record is written to its beginning.
     pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
-        if self.follows(tid) {
-            return self.frames_full(tid, info, regs);
+        if self.frames_full(tid, info, regs) {
+            return true;
         }
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
         let Some(p) = self.processes.get(&th.pid) else { return false };
@@ -82,11 +84,22 @@ impl Hub<'_> {
         true
     }
 
+    /// Whether there are records of `tid`.
+    fn records(&self, tid: i32) -> bool {
+        self.feed.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
+    }
+
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
-    pub(super) fn drain(&mut self, tid: i32, slot: SlotId) {
-        let Some(feed) = &self.feed else { return };
+    pub(super) fn drain(&self, tid: i32, slot: SlotId) {
+        let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
+        if self.follows(tid) && counted_slot(th, p.counting) == Some(slot) {
+            announce(feed, &mut p.space.borrow_mut());
+            return feed.recorded(th.pid, tid, &p.space.borrow().trans.follow, |to| {
+                p.pool.borrow_mut().read_trace(slot, to);
+            });
+        }
         if counted_slot(th, p.counting) != Some(slot) {
             p.pool.borrow().drop_trace(slot);
         } else if let Some(segment) = p.pool.borrow_mut().take_trace(slot) {
@@ -99,13 +112,19 @@ impl Hub<'_> {
     pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
         let slot = th.slot;
+        // Whatever it records from here on has the frames of this moment in front.
+        self.catch_up(tid);
         let Some(p) = self.process_of(tid) else { return };
         let pool = p.pool.clone();
         let before =
             [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
         let mut after = [regs.rcx, regs.rsi, regs.rdi];
         let kind = p.space.borrow().trans.trace_sites[site as usize].kind;
-        if let SiteKind::Repeated { source, target, .. } = kind {
+        if let SiteKind::Repeated { source, target, narrow, .. } = kind {
+            let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+            let n = before[0].wrapping_sub(after[0]) & mask;
+            let reads = u64::from(source) + u64::from(target == Target::Read);
+            self.total_accesses(tid, slot, [n.wrapping_mul(reads), n * u64::from(target == Target::Write)]);
             // What the instruction does not use is not the guest's in `before`.
             after[1] = if source { after[1] } else { before[1] };
             after[2] = if target == Target::Unused { before[2] } else { after[2] };
@@ -121,6 +140,7 @@ impl Hub<'_> {
         if self.feed.is_none() {
             return;
         }
+        self.catch_up(tid);
         let all = regs.rcx.wrapping_mul(regs.rax);
         let after = [0, regs.rbx.wrapping_add(all), regs.rdx.wrapping_add(all)];
         self.walk_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
@@ -155,6 +175,15 @@ impl Hub<'_> {
         }
     }
 
+    /// Adds reads and writes to the totals of a thread whose calls are followed.
+    fn total_accesses(&self, tid: i32, slot: SlotId, accesses: [u64; 2]) {
+        let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
+        let pool = p.pool.borrow();
+        for (word, n) in [Scratch::Reads, Scratch::Writes].into_iter().zip(accesses) {
+            let _ = pool.set_scratch(slot, word, pool.scratch(slot, word).wrapping_add(n));
+        }
+    }
+
     /// Walks the accesses of a special instruction, which has just recorded its registers, through the cache.
     pub(super) fn walk_special(&mut self, tid: i32, site: u32) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
@@ -175,6 +204,8 @@ impl Hub<'_> {
             }
             (cache, space.trans.specials[index as usize].touches(&record))
         };
+        let reads = touches.iter().filter(|touch| touch.done == Done::Read).count();
+        self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
         for touch in touches {
             let size = touch.size.min(cache.widest.into());
             let site = match touch.done {
@@ -298,13 +329,13 @@ impl Hub<'_> {
             if self.follows(tid) {
                 let pool = p.pool.borrow();
                 let remains = pool.take_off_cell(th.slot, rep.cell, left);
-                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::Repeat));
+                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::RepeatCell));
                 let total = pool.scratch(th.slot, Scratch::Total).wrapping_add(more);
                 let _ = pool.set_scratch(th.slot, Scratch::Total, total);
-                return;
+            } else {
+                let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
+                self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
             }
-            let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
-            self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
         }
         if let Some(site) = rep.site {
             self.record_repeat(tid, site, regs);
@@ -339,7 +370,7 @@ impl Hub<'_> {
 
     /// Hands over what thread `tid` has recorded so far.
     pub(super) fn drain_thread(&mut self, tid: i32) {
-        if self.feed.is_none() || self.follows(tid) {
+        if !self.records(tid) {
             return;
         }
         let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));

@@ -6,7 +6,7 @@ use super::Space;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{Always, Outcome, Route, RouteKind, StandingId};
+use crate::follow::{Always, Outcome, Route, RouteKind, StandingId, TOTALS};
 use crate::trace::{SiteKind, Transfer};
 use crate::transtab::{BlockId, StubKind};
 
@@ -76,7 +76,9 @@ impl Space {
             live: if self.volatile(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,
             level: outcome.to.level,
-            cells: [0; 2],
+            cells: [0; 1 + TOTALS],
+            totals: self.trace.settings.totals(),
+            route: 0,
             dead: if self.volatile(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
             dead_after: 0,
@@ -91,6 +93,7 @@ impl Space {
             }
             let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
             route = Some(number);
+            b.route = number;
             b.through = kind == RouteKind::Through;
             if returns_to != 0 {
                 let id = self.trans.follow.caller(from);
@@ -107,9 +110,11 @@ impl Space {
             return route;
         }
         if let Some(number) = route {
-            b.cells = [self.trans.new_cell(), self.trans.new_cell()];
-            self.trans.follow.cells.push((b.cells[0], number, false));
-            self.trans.follow.cells.push((b.cells[1], number, true));
+            for what in std::iter::once(None).chain(b.totals.iter().map(|&total| Some(total as u8))) {
+                let cell = self.trans.new_cell();
+                b.cells[what.map_or(0, |total| 1 + usize::from(total))] = cell;
+                self.trans.follow.cells.push((cell, number, what));
+            }
         }
         let odd_return = self.odd_return();
         let chunk = &self.chunks[i];

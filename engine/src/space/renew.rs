@@ -7,6 +7,8 @@
 
 use super::Space;
 use crate::arena;
+use crate::asm::Asm;
+use crate::emit::walk;
 use crate::transtab::Way;
 
 /// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
@@ -44,10 +46,24 @@ impl Space {
         self.empty_tables();
     }
 
-    /// From now on calls are told.
+    /// From now on calls are told. There are no translations.
     pub(crate) fn tell_calls(&mut self) {
         if let Some(calls) = &mut self.trace.settings.calls {
             calls.followed = false;
+        }
+        // Threads know where the walks are: those that tell no frames are shorter, and take their places.
+        let (settings, walks) = (self.trace.settings, self.trace.walks);
+        let Some(chunk) = self.chunks.first_mut() else { return };
+        let emit = |at: u64, walk: &dyn Fn(&mut Asm)| {
+            let mut code = Asm { buf: Vec::new(), base: at };
+            walk(&mut code);
+            chunk.host.write((at - chunk.guest) as usize, &code.buf);
+        };
+        if let Some(cache) = settings.accesses {
+            emit(walks[0], &|c| walk::emit_access_walk(c, cache, settings.keeps_uses(), false));
+        }
+        if let Some(cache) = settings.fetches {
+            emit(walks[1], &|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), false));
         }
     }
 

@@ -103,6 +103,13 @@ impl Columns {
         [0, dr, dw, bc, bi, self.bus.unwrap_or(0)]
     }
 
+    /// The totals that emitted code keeps where it follows calls, in the order of [`grind_engine::follow::Totals`].
+    #[must_use]
+    pub fn kept(&self) -> [Option<usize>; 5] {
+        let (dr, bc) = (self.accesses, self.branches);
+        [Some(0), dr, dr.map(|at| at + 1), bc, bc.map(|at| at + 2)]
+    }
+
     /// A row that executions cost in one word, if it fits.
     #[must_use]
     pub fn packed(&self, row: &[u64]) -> Option<Packed> {

@@ -192,7 +192,7 @@ impl Settings {
         self.separate_recs > 1 || self.needs_contexts_without_recursion()
     }
 
-    /// Whether emitted code can follow calls by itself, unless anything is simulated: functions have to be told apart by nothing
+    /// Whether emitted code can follow calls by itself, unless every access is told: functions have to be told apart by nothing
     /// but recursion, and nothing may hang on when they run.
     #[must_use]
     pub fn followed(&self) -> bool {
@@ -228,6 +228,7 @@ impl Settings {
             skip_direct_recursion: self.skip_direct_rec,
             collect_jumps: self.collect_jumps,
             collect_at_start: self.collect_at_start,
+            ..Config::arcs_only(costs)
         }
     }
 

@@ -6,6 +6,7 @@
 //! engine reports its end, and are written by then.
 
 mod followed;
+mod mirrored;
 mod process;
 mod simulated;
 mod through;
@@ -70,7 +71,7 @@ impl Recorder {
         desk: Desk,
     ) -> Self {
         let columns = Columns::of(events);
-        let config = Config { contexts: true, ..settings.config(columns.stride) };
+        let config = Config { contexts: true, kept: columns.kept(), ..settings.config(columns.stride) };
         let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
@@ -225,7 +226,7 @@ impl Sink for Recorder {
             t.begun = true;
             t.calls.begin(&mut *catalogue, all.instructions[0].addr.0);
         }
-        let before = t.now[0];
+        let before = t.now.clone();
         for (cell, sign) in cells.into_iter().zip([-1i64, 1]) {
             let Some(cell) = cell else { continue };
             t.calls.correct(cell, sign);
@@ -237,7 +238,7 @@ impl Sink for Recorder {
             used.corrected(t, all, counted, executed);
         }
         if self.settings.followed() {
-            t.calls.correct_skipped(t.now[0].wrapping_sub(before) as i64);
+            t.calls.correct_skipped(&before, &t.now);
         }
     }
 
@@ -337,6 +338,10 @@ impl Sink for Recorder {
         sp: u64,
     ) -> Option<follow::Outcome> {
         self.decide(pid, tid, told, target, sp)
+    }
+
+    fn recorded(&mut self, pid: i32, tid: i32, book: &follow::Book, words: &[u32]) {
+        self.follow_misses(pid, tid, book, words);
     }
 
     fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {

@@ -117,7 +117,13 @@ impl Process {
         }
     }
 
-    fn again(&mut self, route: u32, book: &Book, catalogue: &mut Catalogue, functions: &Functions) -> Option<Again> {
+    pub(super) fn again(
+        &mut self,
+        route: u32,
+        book: &Book,
+        catalogue: &mut Catalogue,
+        functions: &Functions,
+    ) -> Option<Again> {
         let route = *book.routes.get(route as usize)?;
         let made = match route.kind {
             RouteKind::Call => Made::Call,
@@ -135,7 +141,7 @@ impl Process {
 
 impl Recorder {
     /// The process, what it runs, and the names of its code, up to date.
-    fn with_followed<T>(
+    pub(super) fn with_followed<T>(
         &mut self,
         pid: i32,
         tid: i32,
@@ -155,12 +161,15 @@ impl Recorder {
     }
 
     pub(super) fn catch_up_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
+        let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, route: f.route };
             let frames: Vec<Shown> = calls.frames.iter().map(frame).collect();
             let functions = &space.functions;
             let (live, now) = t.live();
-            now[0] = calls.total;
+            for (event, total) in kept.into_iter().zip(calls.totals) {
+                event.into_iter().for_each(|event| now[event] = total);
+            }
             live.catch_up(catalogue, (calls.kept, &frames), now, |catalogue, route| {
                 p.again(route, book, catalogue, functions)
             });
@@ -168,14 +177,15 @@ impl Recorder {
     }
 
     pub(super) fn show_followed(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
+        let kept = self.config.kept;
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             let (calls, now) = t.live();
-            let total = now[0];
+            let totals = kept.map(|event| event.map_or(0, |event| now[event]));
             let (kept, frames) = calls.show(made, all, WINDOW);
             let frames = frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, route: f.route });
             let active = calls.activities().into_iter();
             let active = active.map(|(f, n)| (p.followed.number(f, catalogue, &mut space.functions), n));
-            follow::Calls { total, kept, frames: frames.collect(), active: active.collect() }
+            follow::Calls { totals, kept, frames: frames.collect(), active: active.collect() }
         })
     }
 
@@ -241,7 +251,7 @@ impl Recorder {
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 let here = p.here(standing(id), catalogue, functions);
-                t.calls.executed(catalogue, here, hot.cell, n, hot.cost.into());
+                t.calls.executed(catalogue, here, hot.cell, n, &p.costs[hot.cell as usize * width..][..width]);
                 t.blocks += n;
             }
             for &(addr, id, n) in &counts.repeated {

@@ -29,7 +29,7 @@ pub(super) enum Last {
 }
 
 impl Last {
-    fn missed(&mut self, addr: u64, size: u16, write: bool) -> Outcome {
+    pub(super) fn missed(&mut self, addr: u64, size: u16, write: bool) -> Outcome {
         match self {
             Self::Absent => Outcome::LastLevel,
             Self::Plain(level) => match level.access(addr, size.into()).missed_ll() {
@@ -43,7 +43,7 @@ impl Last {
 
 /// What a record of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     /// As without simulation.
     Told,
     /// The address is the instruction's.
@@ -64,7 +64,7 @@ enum What {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    what: What,
+    pub(super) what: What,
     pub(super) missed: Missed,
     /// Bytes of the access or of the instruction.
     pub(super) size: u16,
@@ -184,7 +184,9 @@ impl Process {
             let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
             if !t.begun {
                 t.begun = true;
-                t.calls.begin(catalogue, known.addr);
+                // Where its block begins, if that is what it tells of.
+                let told = self.hot.get(number as usize).filter(|hot| hot.cell != NOTHING);
+                t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.cells[hot.cell as usize].start));
             }
             let outcome = match known.what {
                 What::Told => {
@@ -298,7 +300,7 @@ impl Process {
 
     /// The cell of a site's miss.
     #[inline]
-    fn cell_of_miss(
+    pub(super) fn cell_of_miss(
         &mut self,
         simulated: &mut Simulated,
         catalogue: &mut Catalogue,

@@ -1,0 +1,111 @@
+//! Where caches or predictors are simulated and emitted code follows calls: in front of a record stand the frames that have come
+//! since the last one, so that whoever reads it knows which calls are going on. Calls and returns pay nothing for that.
+//!
+//! A frame is not new if the total at its entry is below that of the last frame that was told: what was there then has been told,
+//! and whatever is pushed later has a higher one. (The same one is possible after a part has been taken, when all frames are
+//! as if they had been entered at that moment, and the block at hand had been counted already; so such frames are told again,
+//! which does no harm.) Invariants: frames are told from the outside inwards, each with its number, before the record that
+//! they stand for; a record's highest word is written first, so that none is there by half; below all frames is one whose total
+//! at entry is 0, less than any that was told; no register and no flag of the guest is changed by the routine.
+
+use super::Emitter;
+use super::instructions::{BELOW, E, NE};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_ROUTE};
+use crate::trace::TraceSettings;
+
+/// Where the routine saves registers: behind those of the walks.
+const SAVED: u32 = arena::SAVES + 224;
+
+/// Where a branch that was predicted wrongly has rcx.
+pub(super) const SAVED_RCX: u32 = SAVED + 32;
+
+/// Whether frames are told.
+pub(crate) fn frames_told(settings: &TraceSettings) -> bool {
+    settings.followed() && settings.simulates()
+}
+
+/// Tells frames where code jumps to it; it goes on where [`Scratch::StackReturn`] says.
+pub(crate) fn emit_stack_walk(c: &mut Asm) {
+    let regs = [Gpr::RAX, Gpr::RCX, Gpr::RDX];
+    for (n, r) in regs.into_iter().enumerate() {
+        c.store_gs(SAVED + 8 * n as u32, r);
+    }
+    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.store_gs(SAVED + 24, Gpr::RAX);
+    c.tell_frames(regs);
+    c.load_gs(Gpr::RAX, SAVED + 24);
+    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    for (n, r) in regs.into_iter().enumerate() {
+        c.load_gs(r, SAVED + 8 * n as u32);
+    }
+    c.jmp_gs(Scratch::StackReturn as u32);
+}
+
+impl Asm {
+    /// Tells the frames that are new. Changes these registers and the flags.
+    pub(super) fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
+        let entered = arena::frame_entered(0) as i8;
+        self.load_gs(frame, Scratch::TopFrame as u32);
+        self.load_gs(value, Scratch::ToldTotal as u32);
+        self.gs_word(0x39, frame, Scratch::ToldFrame as u32); // cmp gs:[…], frame
+        let other = self.jcc_away(NE);
+        self.cmp_frame(frame, entered, value);
+        let all_told = self.jcc_away(E);
+        self.patch_here(other);
+        self.store_gs(Scratch::ToldFrame as u32, frame);
+        self.gs_frame(0x8b, pos, frame, entered);
+        // Below the outermost one that may be new.
+        let again = self.pos();
+        self.cmp_frame(frame, entered, value);
+        let found = self.jcc_away(BELOW);
+        self.lea_disp(frame, frame, -(arena::FRAME as i32));
+        self.jmp_back(again);
+        self.patch_here(found);
+        self.gs_word(0x3b, frame, Scratch::TopFrame as u32); // cmp frame, gs:[…]
+        let none = self.jcc_away(E);
+        self.store_gs(Scratch::ToldTotal as u32, pos);
+        self.load_gs(pos, Scratch::TracePos as u32);
+        let next = self.pos();
+        self.lea_disp(frame, frame, arena::FRAME as i32);
+        self.gs_base8_32(0x8b, value, frame, arena::FRAME_ROUTE as i8);
+        self.gs_base8_32(0x89, value, pos, 4);
+        self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
+        self.gs_base8_32(0x89, value, pos, 0);
+        self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
+        self.store_gs(Scratch::TracePos as u32, pos);
+        self.gs_word(0x3b, frame, Scratch::TopFrame as u32);
+        self.jcc_back(NE, next);
+        let told = self.jmp_away();
+        self.patch_here(none);
+        self.load_gs(pos, Scratch::TracePos as u32);
+        self.mov_imm(value, NO_ROUTE.into());
+        self.gs_base8_32(0x89, value, pos, 4);
+        self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
+        self.gs_base8_32(0x89, value, pos, 0);
+        self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
+        self.store_gs(Scratch::TracePos as u32, pos);
+        self.patch_here(told);
+        self.patch_here(all_told);
+    }
+
+    /// Has the routine tell frames; changes `free`.
+    pub(super) fn tell_stack(&mut self, free: Gpr) {
+        let back = self.lea_ahead(free);
+        self.store_gs(Scratch::StackReturn as u32, free);
+        self.jmp_gs(Scratch::StackWalk as u32);
+        self.patch_here(back);
+    }
+}
+
+impl Emitter<'_> {
+    /// A record is about to be written: tells the frames that stand in front of it, if any do. Changes `free`.
+    pub(super) fn tell_stack(&mut self, free: Gpr) {
+        if frames_told(&self.tracer.settings) {
+            self.out.code.tell_stack(free);
+        }
+    }
+}
+
+const _: () = assert!(arena::SLOT_SIZE < FRAME_TOLD as u64);
