@@ -46,7 +46,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not needed;
+    /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not
+    /// needed;
     /// `live`: flags that are.
     pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, free: Option<Gpr>) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());

@@ -32,8 +32,8 @@ const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
 /// How many of them a walk of a fetch uses that records nothing of the line that has to go.
 const USED_BY_FETCHES: usize = 8;
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: the number of accesses; for each its site, how much earlier than the clock it is, its offset, its bytes less
-/// one. `members` are site, time, offset and bytes of each, in order.
+/// What describes accesses that are checked together to [`emit_access_walk`]: the number of accesses; for each its site, how
+/// much earlier than the clock it is, its offset, its bytes less one. `members` are site, time, offset and bytes of each, in order.
 pub(super) fn access_words(members: &[(u32, u32, u16, u16)]) -> Vec<u32> {
     let mut words = vec![members.len() as u32];
     for &(site, before, offset, size) in members {

@@ -140,7 +140,8 @@ impl Space {
         c.host.store_u32((site - c.guest) as usize, to.wrapping_sub(site + 4) as u32);
     }
 
-    /// Marks translations of `start..end`, and of jumps through words there, as dead: whoever gets to one stops at its first byte. Returns how many there were.
+    /// Marks translations of `start..end`, and of jumps through words there, as dead: whoever gets to one stops at its first
+    /// byte. Returns how many there were.
     pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> usize {
         self.code.clear();
         let mut killed = self.trans.kill_range(start, end);
