@@ -7,6 +7,7 @@ mod batch;
 mod code_reader;
 mod contexts;
 mod decode;
+mod distances;
 mod emit;
 mod events;
 mod feed;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::api::StaticEvents;
 use crate::arena;
+use crate::distances::Distances;
 use crate::follow::{self, StandingId};
 use crate::hash::Map;
 use crate::trace::{self, SiteKind};
@@ -308,6 +309,8 @@ pub(crate) struct TransTab {
     ways_in: Map<u64, BlockId>,
     /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
     ways_out: Map<u64, BlockId>,
+    /// Where conditional branches lead, by module.
+    pub(crate) distances: Map<u32, Distances>,
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,

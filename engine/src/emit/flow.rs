@@ -7,7 +7,8 @@
 use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
-use crate::decode::{Class, OSZAP, STATUS};
+use crate::decode::{Class, Insn, OSZAP, STATUS};
+use crate::distances::{self, Distances};
 use crate::transtab::{BlockId, Flow, NO_CELL, Unless};
 
 /// Where a block's execution is counted.
@@ -134,12 +135,30 @@ impl Emitter<'_> {
         out
     }
 
+    /// Takes note of where the conditional branches of the batch lead.
+    fn note_distances(&mut self) {
+        for b in &self.batch.blocks {
+            let last = &self.batch.insns[b.first + b.n - 1];
+            if last.class == Class::Jcc {
+                let module = (self.module_of)(last.pc());
+                self.trans.distances.entry(module).or_default().note(last.next(), last.target());
+            }
+        }
+    }
+
+    /// Whether a conditional branch is probably taken so seldom that it is cheaper to count that than where it falls through.
+    fn seldom(&self, last: &Insn) -> bool {
+        let of_module = || self.trans.distances.get(&(self.module_of)(last.pc())).is_some_and(Distances::laid_out);
+        distances::is_far(last.next(), last.target()) || last.target() > last.next() && of_module()
+    }
+
     /// Settles it for all blocks, in the order of their emission.
     pub(super) fn plan_flows(&mut self, order: &[usize]) {
         self.plan = vec![Plan::default(); order.len()];
         if !self.with_flows {
             return;
         }
+        self.note_distances();
         let mut place = vec![usize::MAX; self.batch.blocks.len()];
         for (k, &i) in order.iter().enumerate() {
             place[i] = place[i].min(k);
@@ -179,7 +198,11 @@ impl Emitter<'_> {
             let (target, next) = if inverted { (last.next(), last.target()) } else { (last.target(), last.next()) };
             self.plan[k].inverted = inverted;
             match last.class {
-                Class::Jcc if inverted && find(next) == Some(k + 1) && fine(k + 1) => {
+                Class::Jcc
+                    if find(next) == Some(k + 1)
+                        && fine(k + 1)
+                        && (inverted || self.seldom(last) && !heads[k + 1] && !blocks[order[k + 1]].return_site) =>
+                {
                     // Loops are repeated more often than they are left.
                     let cell = self.trans.new_cell();
                     self.plan[k].exit = Some(cell);
@@ -240,7 +263,8 @@ impl Emitter<'_> {
             self.trans.set_entry(id, entry);
         }
     }
-    /// The ways out of copies of loops.
+
+    /// The ways out of copies of loops, and those that are seldom taken.
     pub(super) fn place_exits(&mut self) {
         for e in std::mem::take(&mut self.exits) {
             let begin = self.out.code.here();
