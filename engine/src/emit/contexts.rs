@@ -127,7 +127,7 @@ impl Asm {
     /// Saves rax, rdx, rsi and the flags, to be changed from here on.
     fn save_for_context(&mut self) {
         self.spill(Scratch::Rax, Gpr::RAX);
-        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        self.flags_to_ax();
         self.spill(Scratch::Flags, Gpr::RAX);
         self.spill(Scratch::T2, Gpr::RDX);
         self.spill(Scratch::Held1, RSI);
@@ -135,7 +135,7 @@ impl Asm {
 
     fn restore_from_context(&mut self) {
         self.reload(Gpr::RAX, Scratch::Flags);
-        self.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+        self.flags_from_ax();
         self.reload(Gpr::RAX, Scratch::Rax);
         self.reload(Gpr::RDX, Scratch::T2);
         self.reload(RSI, Scratch::Held1);

@@ -258,7 +258,7 @@ impl Asm {
     /// rax with the status flags goes to its scratch word; rax itself is saved.
     pub(super) fn put_flags_away(&mut self) {
         self.spill(Scratch::T3, Gpr::RAX);
-        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        self.flags_to_ax();
         self.spill(Scratch::Flags, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::T3);
     }
@@ -267,7 +267,7 @@ impl Asm {
     pub(super) fn take_flags_back(&mut self) {
         self.spill(Scratch::T3, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::Flags);
-        self.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+        self.flags_from_ax();
         self.reload(Gpr::RAX, Scratch::T3);
     }
 }

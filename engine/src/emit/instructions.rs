@@ -195,6 +195,16 @@ impl Asm {
         self.bytes(&offset.to_le_bytes());
     }
 
+    /// `lahf; seto al`: the status flags, as [`Asm::flags_from_ax`] takes them.
+    pub(super) fn flags_to_ax(&mut self) {
+        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);
+    }
+
+    /// `add al, 127; sahf`: the addition overflows if OF was set.
+    pub(super) fn flags_from_ax(&mut self) {
+        self.bytes(&[0x04, 0x7f, 0x9e]);
+    }
+
     /// Calls the walk whose address is in a scratch word, on a stack of its own. A jump of five bytes must follow, and what
     /// describes the walk behind that. (A return to the call is predicted; a jump to where it goes on would not be.)
     pub(super) fn call_walk(&mut self, walk: Scratch) {

@@ -383,7 +383,7 @@ impl Emitter<'_> {
         if free != Gpr::RAX {
             c.spill(Scratch::Rax, Gpr::RAX);
         }
-        c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+        c.flags_to_ax();
         c.spill(Scratch::Flags, Gpr::RAX);
         if free != Gpr::RAX {
             c.reload(Gpr::RAX, Scratch::Rax);
@@ -396,7 +396,7 @@ impl Emitter<'_> {
             c.spill(Scratch::Rax, Gpr::RAX);
         }
         c.reload(Gpr::RAX, Scratch::Flags);
-        c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+        c.flags_from_ax();
         if free != Gpr::RAX {
             c.reload(Gpr::RAX, Scratch::Rax);
         }

@@ -32,11 +32,11 @@ pub(crate) fn emit_stack_walk(c: &mut Asm) {
     for (n, r) in regs.into_iter().enumerate() {
         c.store_gs(SAVED + 8 * n as u32, r);
     }
-    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.flags_to_ax();
     c.store_gs(SAVED + 24, Gpr::RAX);
     c.tell_frames(regs);
     c.load_gs(Gpr::RAX, SAVED + 24);
-    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    c.flags_from_ax();
     for (n, r) in regs.into_iter().enumerate() {
         c.load_gs(r, SAVED + 8 * n as u32);
     }
@@ -70,24 +70,25 @@ impl Asm {
         let next = self.pos();
         self.lea_disp(frame, frame, arena::FRAME as i32);
         self.gs_base8_32(0x8b, value, frame, arena::FRAME_ROUTE as i8);
-        self.gs_base8_32(0x89, value, pos, 4);
-        self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
-        self.gs_base8_32(0x89, value, pos, 0);
-        self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
-        self.store_gs(Scratch::TracePos as u32, pos);
+        self.tell_frame(pos, frame, value);
         self.gs_word(0x3b, frame, Scratch::TopFrame as u32);
         self.jcc_back(NE, next);
         let told = self.jmp_away();
         self.patch_here(none);
         self.load_gs(pos, Scratch::TracePos as u32);
         self.mov_imm(value, NO_ROUTE.into());
+        self.tell_frame(pos, frame, value);
+        self.patch_here(told);
+        self.patch_here(all_told);
+    }
+
+    /// Records at `pos`, which is moved on, that `frame` is the innermost one, and its route, which is in `value`. Changes that.
+    fn tell_frame(&mut self, pos: Gpr, frame: Gpr, value: Gpr) {
         self.gs_base8_32(0x89, value, pos, 4);
         self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
         self.gs_base8_32(0x89, value, pos, 0);
         self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
         self.store_gs(Scratch::TracePos as u32, pos);
-        self.patch_here(told);
-        self.patch_here(all_told);
     }
 
     /// Has the routine tell frames; changes `free`.

@@ -356,7 +356,7 @@ const FLAGS: u32 = arena::SAVES + 8 * USED.len() as u32;
 
 fn restore_flags(c: &mut Asm) {
     c.load_gs(RAX, FLAGS);
-    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    c.flags_from_ax();
 }
 
 /// The walk of a fetch. `uses`: it records which line has to go. `frames`: frames are told.
@@ -364,7 +364,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     let used = if uses { USED.len() } else { USED_BY_FETCHES };
     save(c, 0..used);
-    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.flags_to_ax();
     c.store_gs(FLAGS, RAX);
     c.walk_description(RBX);
     c.load_gs(RDI, Scratch::Clock as u32);
@@ -480,7 +480,7 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     for (n, r) in REGISTERS.into_iter().enumerate() {
         c.store_gs(saves + 8 * n as u32, r);
     }
-    c.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    c.flags_to_ax();
     c.store_gs(flags, RAX);
     c.reload(RAX, Scratch::Repeat);
     c.reload(RBX, Scratch::RepeatSource);
@@ -553,7 +553,7 @@ pub(super) fn emit_repeat_walk(c: &mut Asm, cache: FirstLevel, repeat: Repeat, s
     }
     c.patch_here(end);
     c.load_gs(RAX, flags);
-    c.bytes(&[0x04, 0x7f, 0x9e]); // add al, 127 (sets OF again); sahf
+    c.flags_from_ax();
     for (n, r) in REGISTERS.into_iter().enumerate() {
         c.load_gs(r, saves + 8 * n as u32);
     }
