@@ -231,7 +231,7 @@ impl Calls {
         self.begun = false;
         for i in 0..self.config.costs {
             let reading = self.meter.read(now, i);
-            self.done[i] += reading - self.base[i];
+            self.done[i] += reading.saturating_sub(self.base[i]);
             self.base[i] = reading;
         }
         self.wanted()
@@ -431,11 +431,13 @@ impl Calls {
         self.reset();
     }
 
-    /// What was collected since the last dump.
+    /// What was collected since the last dump. (A correction of what was in the part before shows as nothing.)
     pub fn collected(&self, now: &[u64]) -> Vec<u64> {
         let mut sum = self.done.clone();
         let mut add = |reading: &[u64], base: &[u64]| {
-            sum.iter_mut().zip(reading.iter().zip(base)).for_each(|(sum, (reading, base))| *sum += reading - base);
+            sum.iter_mut()
+                .zip(reading.iter().zip(base))
+                .for_each(|(sum, (reading, base))| *sum += reading.saturating_sub(*base));
         };
         add(&self.meter.read_all(now), &self.base);
         self.outer.iter().for_each(|o| add(&o.reading, &o.base));
@@ -452,7 +454,7 @@ impl Calls {
         let mut found = Vec::new();
         for (function, site) in self.backtrace() {
             let Some((reading, base)) = roots.get(state) else { break };
-            let since = |from: &[u64]| reading.iter().zip(from).map(|(now, then)| now - then).collect();
+            let since = |from: &[u64]| reading.iter().zip(from).map(|(now, then)| now.saturating_sub(*then)).collect();
             let active = match site.and_then(|_| arcs.next()) {
                 Some(frame) => {
                     let calls = self.book.arcs.at(self.stack.frame(frame).arc)[0];

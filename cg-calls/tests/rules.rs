@@ -185,6 +185,24 @@ fn a_call_counts_in_the_part_that_it_runs_in() {
     );
 }
 
+/// A system call that is in a part already is taken off, because it is made once more, and then it is counted again.
+#[test]
+fn what_is_taken_off_behind_a_part_is_not_less_than_nothing() {
+    let mut run = Run::new(Program::default());
+    run.call(10, at(MAIN, 0x20), WORK, 992);
+    run.now += 5;
+    assert_eq!(run.take().collected, [15]);
+    run.now -= 1;
+    assert_eq!(run.calls.collected(&[run.now]), [0]);
+    assert!(run.calls.going_on(&[run.now]).iter().all(|active| active.costs == [0]));
+    let part = run.take();
+    assert_eq!((&part.collected[..], run.arcs(&part)), (&[0][..], Vec::new()));
+    run.now += 1;
+    run.ret(3, at(WORK, 0x30), at(MAIN, 0x25), 1000);
+    let part = run.take();
+    assert_eq!((&part.collected[..], run.arcs(&part)), (&[3][..], vec!["1 0x120 5 0 3".to_owned()]));
+}
+
 #[test]
 fn threads_merge_by_name() {
     let run = |first: u32| {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use callgrind_control_protocol::{Client, ClientError, Request, Status, runs};
@@ -210,6 +211,37 @@ fn a_program_that_sleeps_in_a_system_call() {
 #[test]
 fn a_program_with_threads() {
     all_requests("threads", "leaf");
+}
+
+/// A sleeper whose sleep goes on in code that counts has not been counted again yet when the next question is there already.
+#[test]
+fn a_sleeper_has_never_less_than_nothing() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let program = build(dir.path());
+    let run = Running::start(&program, "threads");
+    let pid = run.pids(1)[0];
+    run.wait_for(pid, |s| s.threads.len() == 2 && runs_function(s, "rest"));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let status = run.wait_for(pid, |_| true);
+                    let most = status.threads.iter().flat_map(|t| &t.total).max();
+                    assert!(most < Some(&(1 << 40)), "{status:?}");
+                }
+            });
+        }
+        for _ in 0..30 {
+            run.ask(pid, &Request::Instrumentation(false));
+            run.ask(pid, &Request::Zero);
+            run.ask(pid, &Request::Instrumentation(true));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

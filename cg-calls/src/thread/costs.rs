@@ -5,6 +5,12 @@
 use super::*;
 use crate::arcs::executions;
 
+/// Begins a new part at `reading`. If a system call is made once more that is in a part already, the reading is what it was
+/// before the call until it has been counted again: the parts begin behind it.
+fn advance(begin: &mut [u64], reading: &[u64]) {
+    begin.iter_mut().zip(reading).for_each(|(begin, reading)| *begin = (*begin).max(*reading));
+}
+
 impl Calls {
     /// What is known of a function; it is asked for once.
     pub(super) fn function(&mut self, code: &mut impl Code, id: FunctionId) -> Function {
@@ -86,16 +92,16 @@ impl Calls {
                 if book && arc != NONE {
                     let counts = self.book.arcs.counts(arc);
                     for cost in 0..n {
-                        counts[1 + cost] += reading[cost] - entered[cost];
+                        counts[1 + cost] += reading[cost].saturating_sub(entered[cost]);
                     }
                 }
-                entered.copy_from_slice(reading);
+                advance(entered, reading);
             }
             above = bottom;
             for i in 0..n {
-                self.done[i] += reading[i] - base[i];
+                self.done[i] += reading[i].saturating_sub(base[i]);
             }
-            base.clone_from(reading);
+            advance(base, reading);
         }
     }
 

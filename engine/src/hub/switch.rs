@@ -46,12 +46,25 @@ impl Hub<'_> {
         let Ok(regs) = t.regs() else { return };
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
+            // Code after a system call is for another function than the call was, maybe: the call is made once more by new
+            // code. It counts where it began; one that began before anything counted, where it is made again. Nothing is
+            // taken off, so that there is never less than nothing.
+            let anew = state == State::Cache && self.follows(t.tid()) && !ask::about_to_stop(&space.borrow(), &regs);
+            if anew && self.process_of(t.tid()).is_some_and(|p| p.counting) {
+                if let Some(t) = self.leave_cache(t, regs)
+                    && let Some(t) = self.change_over(t)
+                    && let Ok(rip) = t.rip()
+                {
+                    self.enter(t, rip);
+                }
+                return;
+            }
             if let Some(t) = self.change_over(t) {
                 if state == State::Guest {
                     return self.enter(t, regs.rip);
                 }
                 if state == State::Cache {
-                    if self.follows(t.tid()) && !ask::about_to_stop(&space.borrow(), &regs) {
+                    if anew {
                         return self.enter_anew(t, regs);
                     }
                     self.call_again(&t, 0);
