@@ -3,8 +3,8 @@
 //! node had is passed on when it is taken out.
 //!
 //! That is done when there are as many nodes as lines, and again not before a sixteenth as many have come since (of lines or of
-//! nodes, whatever there are more of: each is looked at). So of what nobody holds or stands on only those nodes stay where
-//! chains part, of which there are fewer than chains.
+//! nodes, whatever there are more of: each is looked at); a quarter, if hardly any could be taken out. So of what nobody holds
+//! or stands on only those nodes stay where chains part, of which there are fewer than chains.
 //!
 //! Invariants: children of a node have different first arcs; nodes that a stack stands on are reached over single arcs.
 
@@ -84,9 +84,11 @@ impl Tree {
     #[inline]
     pub(super) fn tidy(&mut self) {
         if self.statistics.nodes >= self.most {
+            let before = self.statistics.nodes;
             self.take_out();
             let nodes = self.statistics.nodes;
-            self.most = self.lines.max(nodes + self.lines.max(nodes) / 16);
+            let share = if before - nodes < before / 16 { 4 } else { 16 };
+            self.most = self.lines.max(nodes + self.lines.max(nodes) / share);
         }
     }
 
