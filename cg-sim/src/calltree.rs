@@ -8,17 +8,25 @@
 //! once for each line, as if every line remembered the list of calls that were active when it was loaded; the twin in the
 //! tests does just that. An arc that is on a chain twice (recursion) is charged twice.
 //!
+//! As many nodes as lines hold, in whatever caches, and those that stacks stand on are needed. Beside them there may be others
+//! that only lead to them: not many more than there are lines in the largest cache, or than are held, whatever is more (`runs`).
+//!
 //! Most calls load no line. So a [`Stack`] only notes a call, and a node is made for it when it is asked for.
 //!
 //! Invariants: a node's parent exists; a cost that was released is in exactly one of: a node, the arcs and roots above it;
 //! pruning changes no sum that [`Tree::settle`] would show.
 
+mod runs;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+
+use runs::Runs;
 
 /// Costs of one kind of line each: AcCost1, SpLoss1, AcCost2, SpLoss2.
 pub type Costs = [u64; 4];
 
+#[inline]
 fn add(to: &mut Costs, costs: &Costs) {
     to.iter_mut().zip(costs).for_each(|(a, b)| *a += b);
 }
@@ -63,7 +71,7 @@ const _: () = assert!(size_of::<Entry>() == 64 && LISTED < u32::MAX / LISTS);
 struct Entry {
     /// [`NONE`]: a root.
     parent: u32,
-    /// The call that leads from the parent here; of no meaning in a root.
+    /// The call that leads from the parent here, or a run of them; [`NONE`] in a root, but for those that a run leads to.
     arc: u32,
     /// Lines that were loaded here and are still resident; and [`STANDING`], if a stack has this node as one of its frames.
     held: u32,
@@ -98,8 +106,12 @@ pub struct Statistics {
 }
 
 /// The chains of all threads and signal handlers of a process, and the inclusive costs of its call arcs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Tree {
+    /// Lines that may hold a node; and so many nodes that it is worth while to see which could go.
+    lines: u64,
+    most: u64,
+    runs: Runs,
     entries: Vec<Entry>,
     /// Indices of entries that are not in use.
     free: Vec<u32>,
@@ -136,10 +148,20 @@ fn key(parent: u32, arc: u32) -> u64 {
 }
 
 impl Tree {
-    /// One without chains.
+    /// One without chains, for caches with about so many lines.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(lines: u64) -> Self {
+        Self {
+            lines,
+            most: lines,
+            runs: Runs::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            children: HashMap::default(),
+            arcs: Vec::new(),
+            roots: Costs::default(),
+            statistics: Statistics::default(),
+        }
     }
 
     /// A line is loaded by the function at the end of this chain.
@@ -156,7 +178,7 @@ impl Tree {
         add(&mut entry.costs, costs);
         self.statistics.sum += self.statistics.nodes;
         self.statistics.releases += 1;
-        if entry.held == 0 {
+        if entry.held == 0 && entry.children == 0 {
             self.prune(node.0);
         }
     }
@@ -198,7 +220,7 @@ impl Tree {
         }
         depths.sort_unstable_by(|a, b| b.cmp(a));
         for (_, node) in depths {
-            if roots || self.entries[node as usize].parent != NONE {
+            if roots || self.entries[node as usize].arc != NONE {
                 self.pass_on(node);
             }
         }
@@ -218,8 +240,8 @@ impl Tree {
     /// The arcs of all nodes.
     #[must_use]
     pub fn arcs_of_nodes(&self) -> std::collections::HashSet<u32> {
-        let used = self.entries.iter().zip(self.unused()).filter(|(e, free)| e.parent != NONE && !free);
-        used.map(|(e, _)| e.arc).collect()
+        let used = self.entries.iter().zip(self.unused()).filter(|(_, free)| !free);
+        used.flat_map(|(e, _)| self.runs.arcs(&e.arc)).copied().collect()
     }
 
     /// Which entries are not in use.
@@ -248,6 +270,8 @@ impl Tree {
         self.statistics
     }
 
+    #[cold]
+    #[inline(never)]
     fn make(&mut self, parent: u32, arc: u32) -> u32 {
         let entry = Entry {
             parent,
@@ -278,12 +302,18 @@ impl Tree {
     }
 
     /// The child of `parent` over `arc`, with a stack standing on it.
+    #[inline]
     fn child(&mut self, parent: u32, arc: u32) -> u32 {
         let last = self.entries[parent as usize].last_child;
-        let found =
-            if last != NONE && self.entries[last as usize].arc == arc { Some(last) } else { self.find(parent, arc) };
-        let child = match found {
+        if let Some(entry) = self.entries.get_mut(last as usize)
+            && entry.arc == arc
+        {
             // A stack never stands on a node that another one stands on: every stack has a root of its own.
+            entry.held |= STANDING;
+            return last;
+        }
+        let child = match self.find(parent, arc) {
+            Some(child) if self.entries[child as usize].arc != arc => self.part_run(parent, child),
             Some(child) => {
                 self.entries[child as usize].held |= STANDING;
                 child
@@ -298,13 +328,13 @@ impl Tree {
         child
     }
 
-    /// The child of `parent` over `arc`, if there is one.
+    /// The child of `parent` over `arc`, or over a run that begins with it, if there is one.
     fn find(&self, parent: u32, arc: u32) -> Option<u32> {
         let entry = &self.entries[parent as usize];
         let mut at = entry.first_child;
         while at != NONE {
             let child = &self.entries[at as usize];
-            if child.arc == arc {
+            if self.runs.first(child.arc) == arc {
                 return Some(at);
             }
             at = child.next;
@@ -316,12 +346,13 @@ impl Tree {
         }
     }
 
-    /// `child` becomes one of `parent`, over `arc`.
+    /// `child` becomes one of `parent`, over `arc`, or a run that begins with it.
     fn adopt(&mut self, parent: u32, arc: u32, child: u32) {
         let above = &mut self.entries[parent as usize];
         above.children += 1;
         if above.children / LISTS == LISTED {
             self.children.insert(key(parent, arc), child);
+            self.entries[child as usize].previous = UNLISTED;
             return;
         }
         above.children += LISTS;
@@ -333,7 +364,7 @@ impl Tree {
         }
     }
 
-    /// `child` is no child of `parent` any more.
+    /// `child` is no child of `parent` any more, to which `arc` led, or a run that begins with it.
     fn disown(&mut self, parent: u32, arc: u32, child: u32) {
         let Entry { next, previous, .. } = self.entries[child as usize];
         if previous == UNLISTED {
@@ -358,29 +389,35 @@ impl Tree {
     }
 
     /// No stack stands on `node` any more.
+    #[inline]
     fn leave(&mut self, node: u32) {
-        self.entries[node as usize].held &= !STANDING;
-        self.prune(node);
+        let entry = &mut self.entries[node as usize];
+        entry.held &= !STANDING;
+        if entry.held == 0 && entry.children == 0 {
+            self.prune(node);
+        }
     }
 
     /// Gives the costs of a node to its arc and its parent.
     fn pass_on(&mut self, node: u32) {
         let entry = &mut self.entries[node as usize];
         let costs = std::mem::take(&mut entry.costs);
-        let (parent, arc) = (entry.parent, entry.arc as usize);
-        if parent == NONE {
-            add(&mut self.roots, &costs);
+        let (parent, arc) = (entry.parent, entry.arc);
+        let above = if parent == NONE { &mut self.roots } else { &mut self.entries[parent as usize].costs };
+        if costs == Costs::default() {
             return;
         }
-        if costs != Costs::default() {
+        add(above, &costs);
+        for &arc in self.runs.arcs(&arc) {
+            let arc = arc as usize;
             if self.arcs.len() <= arc {
                 self.arcs.resize(arc + 1, Costs::default());
             }
             add(&mut self.arcs[arc], &costs);
-            add(&mut self.entries[parent as usize].costs, &costs);
         }
     }
 
+    #[inline(never)]
     fn prune(&mut self, node: u32) {
         let mut at = node;
         while at != NONE {
@@ -391,8 +428,9 @@ impl Tree {
             let (parent, arc) = (entry.parent, entry.arc);
             self.pass_on(at);
             if parent != NONE {
-                self.disown(parent, arc, at);
+                self.disown(parent, self.runs.first(arc), at);
             }
+            self.runs.forget(arc);
             self.free.push(at);
             self.statistics.nodes -= 1;
             self.statistics.pruned += 1;
@@ -412,6 +450,7 @@ pub struct Stack {
 
 #[derive(Clone, Copy, Debug)]
 struct Frame {
+    /// [`NONE`]: the frame is none of a call, and shares the node of the one below.
     arc: u32,
     /// [`NONE`] until it is asked for; the frames below one that has a node have one, too.
     node: u32,
@@ -430,26 +469,42 @@ impl Stack {
         Self { frames: vec![Frame { arc: NONE, node: NONE }] }
     }
 
-    /// How many calls are active.
+    /// How many frames there are.
+    #[inline]
     #[must_use]
     pub fn depth(&self) -> usize {
         self.frames.len() - 1
     }
 
-    /// A function is called over `arc`, a number below 2^32 - 1 that the caller gave this pair of functions.
+    /// A function is called over `arc`, a number below 2^31 that the caller gave this pair of functions.
     #[inline]
     pub fn call(&mut self, arc: u32) {
         self.frames.push(Frame { arc, node: NONE });
     }
 
-    /// The last call returns, or is left in another way. Does nothing where no call is active.
+    /// Something is called that belongs to its caller. It is left like a call.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.frames.push(Frame { arc: NONE, node: NONE });
+    }
+
+    /// The last frame is left, because its call returns or in another way. Does nothing where there is none.
     #[inline]
     pub fn leave(&mut self, tree: &mut Tree) {
         if self.frames.len() > 1
             && let Some(frame) = self.frames.pop()
             && frame.node != NONE
+            && frame.arc != NONE
         {
             tree.leave(frame.node);
+        }
+    }
+
+    /// Leaves the last frames until there are no more than `depth`.
+    #[inline]
+    pub fn leave_to(&mut self, tree: &mut Tree, depth: usize) {
+        while self.depth() > depth {
+            self.leave(tree);
         }
     }
 
@@ -479,8 +534,8 @@ impl Stack {
         if top != NONE { Node(top) } else { self.make(tree) }
     }
 
-    #[cold]
     fn make(&mut self, tree: &mut Tree) -> Node {
+        tree.tidy();
         let known = self.frames.iter().rposition(|f| f.node != NONE);
         let (mut node, first) = match known {
             Some(at) => (self.frames[at].node, at + 1),
@@ -490,7 +545,9 @@ impl Stack {
             }
         };
         for frame in &mut self.frames[first..] {
-            node = tree.child(node, frame.arc);
+            if frame.arc != NONE {
+                node = tree.child(node, frame.arc);
+            }
             frame.node = node;
         }
         Node(node)
@@ -498,9 +555,7 @@ impl Stack {
 
     /// All calls are left: the thread or handler ends, or instrumentation does.
     pub fn end(&mut self, tree: &mut Tree) {
-        while self.depth() > 0 {
-            self.leave(tree);
-        }
+        self.leave_to(tree, 0);
         let root = std::mem::replace(&mut self.frames[0].node, NONE);
         if root != NONE {
             tree.leave(root);

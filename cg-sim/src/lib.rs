@@ -21,10 +21,12 @@ pub mod context;
 pub mod geometry;
 pub mod hierarchy;
 pub mod host;
+mod large;
 pub mod lru;
 pub mod predictor;
 mod sets;
 mod slots;
+mod tags;
 pub mod usage;
 pub mod writeback;
 

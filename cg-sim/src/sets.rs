@@ -4,32 +4,40 @@
 //! A line is known by its tag, which is not 0; 0 is no line. Invariant: of the ways of a set that were used, no two have the
 //! same time; those that never were have time 0.
 
+use std::ops::Range;
+
+use crate::large::Large;
+
 /// Ways that there is room for in a [`Near`].
 const NEAR: usize = 20;
 
-/// A set with few ways: times count the uses of this set alone.
+/// A set with few ways, in one of the processor's cache lines: times count the uses of this set alone, and not far.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(128))]
+#[repr(C, align(64))]
 struct Near {
-    clock: u16,
-    times: [u16; NEAR],
-    tags: [u32; NEAR],
+    tags: [u16; NEAR],
+    times: [u8; NEAR],
+    clock: u8,
 }
 
-const _: () = assert!(size_of::<Near>() == 128);
+const _: () = assert!(size_of::<Near>() == 64);
 
 impl Near {
-    const EMPTY: Near = Near { clock: 0, times: [0; NEAR], tags: [0; NEAR] };
+    const EMPTY: Near = Near { tags: [0; NEAR], times: [0; NEAR], clock: 0 };
 
     /// Makes times small again; their order stays.
     #[cold]
+    #[inline(never)]
     fn age(&mut self) {
-        let mut used: Vec<usize> = (0..NEAR).filter(|way| self.times[*way] != 0).collect();
-        used.sort_by_key(|way| self.times[*way]);
-        for (way, time) in used.iter().zip(1..) {
-            self.times[*way] = time;
+        let times = self.times;
+        let mut used = 0;
+        for (time, before) in self.times.iter_mut().zip(times) {
+            if before != 0 {
+                *time = times.iter().filter(|t| **t != 0 && **t <= before).count() as u8;
+                used += 1;
+            }
         }
-        self.clock = used.len() as u16;
+        self.clock = used;
     }
 }
 
@@ -38,27 +46,27 @@ impl Near {
 pub(crate) struct Sets {
     assoc: usize,
     /// By set; if there are few ways.
-    near: Box<[Near]>,
+    near: Large<Near>,
     /// Otherwise: by set, as many as there are ways.
-    tags: Box<[u32]>,
+    tags: Box<[u16]>,
     times: Box<[u64]>,
     clock: u64,
 }
 
 impl Sets {
-    /// Empty ones.
-    pub(crate) fn new(sets: usize, assoc: usize) -> Self {
+    /// Empty ones; `prepare` as for [`Large::new`].
+    pub(crate) fn new(sets: usize, assoc: usize, prepare: &mut dyn FnMut(Range<usize>)) -> Self {
         let (near, far) = if assoc <= NEAR { (sets, 0) } else { (0, sets * assoc) };
-        let near = vec![Near::EMPTY; near].into();
+        let near = Large::new(near, Near::EMPTY, prepare);
         Self { assoc, near, tags: vec![0; far].into(), times: vec![0; far].into(), clock: 0 }
     }
 
     /// The way of a set that has this tag.
     #[inline]
-    pub(crate) fn find(&self, set: usize, tag: u32) -> Option<usize> {
+    pub(crate) fn find(&self, set: usize, tag: u16) -> Option<usize> {
         // Without a branch for each: at most one is equal.
-        let search = |tags: &[u32]| {
-            tags.iter().zip(1u32..).fold(0, |at, (other, n)| at | if *other == tag { n } else { 0 }) as usize
+        let search = |tags: &[u16]| {
+            tags.iter().zip(1u16..).fold(0, |at, (other, n)| at | if *other == tag { n } else { 0 }) as usize
         };
         let at = match self.near.get(set) {
             Some(near) => search(&near.tags),
@@ -83,7 +91,7 @@ impl Sets {
     #[inline]
     pub(crate) fn touch(&mut self, set: usize, way: usize) {
         if let Some(near) = self.near.get_mut(set) {
-            if near.clock == u16::MAX {
+            if near.clock == u8::MAX {
                 near.age();
             }
             near.clock += 1;
@@ -96,19 +104,19 @@ impl Sets {
 
     /// From now on a way has another tag.
     #[inline]
-    pub(crate) fn put(&mut self, set: usize, way: usize, tag: u32) {
+    pub(crate) fn put(&mut self, set: usize, way: usize, tag: u16) {
         match self.near.get_mut(set) {
             Some(near) => near.tags[way] = tag,
             None => self.tags[set * self.assoc + way] = tag,
         }
     }
 
-    /// A word of no meaning, which it takes what the other functions need of a set to know.
+    /// The address of what the other functions need of a set to know, or of some of it.
     #[inline]
-    pub(crate) fn look(&self, set: usize) -> u64 {
+    pub(crate) fn address(&self, set: usize) -> usize {
         match self.near.get(set) {
-            Some(near) => u64::from(near.clock) ^ u64::from(near.tags[NEAR - 1]),
-            None => self.tags.get(set * self.assoc).copied().unwrap_or(0).into(),
+            Some(near) => std::ptr::from_ref(near).addr(),
+            None => self.tags.get(set * self.assoc).map_or(0, |tag| std::ptr::from_ref(tag).addr()),
         }
     }
 }
@@ -120,9 +128,9 @@ mod tests {
     #[test]
     fn sets_are_lists_with_the_newest_first() {
         for assoc in [1, 2, 18, NEAR, NEAR + 1, 40] {
-            let mut sets = Sets::new(4, assoc);
+            let mut sets = Sets::new(4, assoc, &mut |_| ());
             // Tags and ways, the newest first.
-            let mut lists: Vec<Vec<(u32, usize)>> = vec![(0..assoc).rev().map(|way| (0, way)).collect(); 4];
+            let mut lists: Vec<Vec<(u16, usize)>> = vec![(0..assoc).rev().map(|way| (0, way)).collect(); 4];
             let mut seed = 88_172_645_463_325_252u64;
             for round in 0..400_000 {
                 seed ^= seed << 13;
@@ -130,7 +138,7 @@ mod tests {
                 seed ^= seed << 17;
                 // One set gets most, so that its clock goes round.
                 let set = if seed & 7 == 0 { (seed >> 8 & 3) as usize } else { 0 };
-                let tag = 1 + (seed >> 16) as u32 % (assoc as u32 + 3);
+                let tag = 1 + (seed >> 16) as u16 % (assoc as u16 + 3);
                 let list = &mut lists[set];
                 let known = list.iter().position(|(other, _)| *other == tag);
                 let at = known.unwrap_or(assoc - 1);

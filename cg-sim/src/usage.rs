@@ -9,10 +9,14 @@
 //! access go to the last level that missed the first one, and a line goes there by its first byte. Every access has to be
 //! simulated, also those to the newest line. Line numbers are compared whole; the reference ignores the upper 32 bits.
 
+use std::ops::Range;
+
 use crate::geometry::{Geometries, Geometry};
 use crate::hierarchy::{Port, Served};
+use crate::large::Large;
 use crate::sets::Sets;
 use crate::slots::SlotLru;
+use crate::tags::Tags;
 
 /// Who loaded a line, as the caller knows it; the model only keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -223,11 +227,11 @@ impl First {
 pub struct UsageLastLevel {
     /// Line numbers by slot; all start as line 0.
     lines: Box<[u64]>,
-    /// Tags are one more than what is above the set in line numbers. They are what is searched, if every line that has been
-    /// here has a number that fits.
+    /// What is searched, if every line that has been here has a tag: those of what is above the set in line numbers.
     sets: Sets,
+    tags: Tags,
     fits: bool,
-    uses: Box<[Use]>,
+    uses: Large<Use>,
     owners: Box<[Option<Owner>]>,
     set_mask: u64,
     assoc: usize,
@@ -238,13 +242,21 @@ impl UsageLastLevel {
     /// An empty one.
     #[must_use]
     pub fn new(geometries: &Geometries) -> Self {
+        Self::prepared(geometries, &mut |_| ())
+    }
+
+    /// The same. Calls `prepare` with the addresses of memory that it will look things up in often, here and there, before it
+    /// is touched: whole multiples of 2 MiB, if it is so large.
+    #[must_use]
+    pub fn prepared(geometries: &Geometries, prepare: &mut dyn FnMut(Range<usize>)) -> Self {
         let ll = geometries.ll;
         let count = (ll.sets() * ll.assoc()) as usize;
         Self {
             lines: vec![0; count].into(),
-            sets: Sets::new(ll.sets() as usize, ll.assoc() as usize),
+            sets: Sets::new(ll.sets() as usize, ll.assoc() as usize, prepare),
+            tags: Tags::new(),
             fits: true,
-            uses: vec![Use::default(); count].into(),
+            uses: Large::new(count, Use::default(), prepare),
             owners: vec![None; count].into(),
             set_mask: u64::from(ll.sets()) - 1,
             assoc: ll.assoc() as usize,
@@ -256,9 +268,9 @@ impl UsageLastLevel {
     fn access(&mut self, line: u64, collecting: bool, residents: &mut impl Residents) -> (u32, bool) {
         let set = (line & self.set_mask) as usize;
         let start = set * self.assoc;
-        let above = line >> self.set_mask.count_ones();
-        self.fits &= above < u64::from(u32::MAX);
-        let tag = (above as u32).wrapping_add(1);
+        let tag = self.tags.of(line >> self.set_mask.count_ones());
+        self.fits &= tag.is_some();
+        let tag = tag.unwrap_or(0);
         // (Line 0 is in many ways at first.)
         let found = if self.fits && line != 0 {
             self.sets.find(set, tag)
@@ -409,17 +421,17 @@ impl Usage {
         load(cache, slot, line, Use::default(), ll, collecting, residents)
     }
 
-    /// Fetches what [`Usage::replaced`] will need to put `line` in `slot`, so that the processor need not wait for one line's
-    /// after the other. Returns a word of no meaning, which should be put to some use.
+    /// The addresses that [`Usage::replaced`] will have to look at to put `line` in `slot`, so that the processor need not wait
+    /// for one line's after the other; 0 is none.
     #[inline]
     #[must_use]
-    pub fn look_ahead(&self, ll: &UsageLastLevel, port: Port, slot: usize, line: u64) -> u64 {
+    pub fn look_ahead(&self, ll: &UsageLastLevel, port: Port, slot: usize, line: u64) -> [usize; 2] {
         let below = self.caches[port as usize].origins.get(slot).map_or(0, |o| o.below);
-        let goes = ll.uses.get(below as usize).map_or(0, |used| used.count);
-        ll.sets.look((line & ll.set_mask) as usize) ^ u64::from(goes)
+        let goes = ll.uses.get(below as usize).map_or(0, |used| std::ptr::from_ref(used).addr());
+        [ll.sets.address((line & ll.set_mask) as usize), goes]
     }
 
-    /// The same: the line in `slot` has been accessed `count` times so far, in `parts`. It is evicted with that by
+    /// For a cache that is simulated elsewhere: the line in `slot` has been accessed `count` times so far, in `parts`. It is evicted with that by
     /// [`Usage::flush`].
     ///
     /// # Panics

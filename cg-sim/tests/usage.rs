@@ -461,3 +461,30 @@ fn write_back_and_prefetching_equal_their_twin() {
         }
     }
 }
+
+/// The last level knows stretches of memory by short numbers, which run out.
+#[test]
+fn memory_that_is_all_over_the_address_space() {
+    let g = Geometries { i1: geometry(128, 1, 64), d1: geometry(128, 1, 64), ll: geometry(1024, 2, 64) };
+    let mut random = Random::new(91);
+    let (mut usage, mut ll) = (Usage::new(&g).unwrap(), UsageLastLevel::new(&g));
+    let mut slow = SlowUsage { caches: [Slow::new(g.d1), Slow::new(g.i1)], ll: Slow::new(g.ll) };
+    let (mut book, mut expected) = (Book::default(), Book::default());
+    let mut served = [0; 3];
+    for n in 0..150_000u64 {
+        let owner = Owner { node: 0, site: random.below(9) as u32 };
+        (book.now, expected.now) = (owner, owner);
+        // Lines of a set are 512 bytes apart.
+        let far = n.saturating_sub(random.below(4)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let addr = far.wrapping_mul(512) + 64 * random.below(2);
+        let a = Access { addr, size: 8, ..accesses(&mut random, 1)[0] };
+        let by = usage.access(&mut ll, port(a), a.addr, a.size, true, &mut book);
+        assert_eq!(by as u8, slow.access(a, true, &mut expected), "access {n}");
+        served[by as usize] += 1;
+    }
+    assert!(served.iter().all(|n| *n > 10_000), "{served:?}");
+    usage.flush(&mut ll, true, &mut book);
+    ll.flush(true, &mut book);
+    slow.flush(&mut expected);
+    assert_eq!(book.costs, expected.costs);
+}

@@ -30,6 +30,7 @@ pub mod api;
 pub mod cpuid;
 pub mod error;
 pub mod follow;
+pub mod own_memory;
 pub mod trace;
 
 pub use api::*;

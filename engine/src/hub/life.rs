@@ -63,17 +63,18 @@ impl Hub<'_> {
             // What other threads have executed is the child's, too, and only known while they stand still. (A child that
             // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
             let others = self.process_of(tid).is_some_and(|p| p.threads.len() > 1);
-            if others && self.follows(tid) && !has(libc::CLONE_VFORK) {
+            if others && self.settings.trace.calls.is_some() && !has(libc::CLONE_VFORK) {
                 *held = Some(self.stand_still(pid, tid));
+                for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
+                    self.drain_thread(other);
+                    // In the child they end.
+                    if other != tid {
+                        self.tell_uses(other);
+                    }
+                }
                 self.harvest_all(pid);
             } else {
                 self.harvest(tid);
-            }
-            for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
-                // In the child they end.
-                if other != tid {
-                    self.tell_uses(other);
-                }
             }
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {

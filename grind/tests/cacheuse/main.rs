@@ -309,6 +309,33 @@ fn check_kept(name: &str, program: &Path, words: &[&str], wishes: &Wishes) {
     println!("{name}, kept: ok");
 }
 
+/// A child that is forked beside another thread has what that has executed and how it has used its lines until then: `touch_lines`
+/// reads 8 bytes of each of 16 lines, 50 times if the other thread waits after that, or at least as often if it goes on.
+fn check_beside(program: &Path) {
+    for (goes_on, kept) in [(false, false), (false, true), (true, false), (true, true)] {
+        let words = if goes_on { &["on"][..] } else { &[] };
+        let files = files(program, words, Wishes::default(), "32768,8,64", kept);
+        assert_eq!(files.len(), 2);
+        for file in &files {
+            let rows = file.lines().filter(|l| l.starts_with("touch_lines ") && !l.contains(" calls "));
+            let costs: Vec<[i64; 2]> = rows
+                .map(|row| {
+                    let numbers = row.rsplit('[').next().unwrap().trim_end_matches(']');
+                    let numbers: Vec<i64> = numbers.split(", ").map(|n| n.parse().unwrap()).collect();
+                    let [.., ac1, sp1, _, _] = numbers[..] else { panic!("{row}") };
+                    [ac1, sp1]
+                })
+                .collect();
+            let fits = |[ac1, sp1]: &[i64; 2]| {
+                let most = 16 * (1000 / 50);
+                *sp1 == 16 * 56 && if goes_on { *ac1 <= most } else { *ac1 == most }
+            };
+            assert!(costs.iter().any(fits), "it goes on: {goes_on}, kept: {kept}: {costs:?}");
+        }
+    }
+    println!("forked beside a thread: ok");
+}
+
 fn main() {
     if Command::new("gcc").arg("--version").output().is_err() {
         assert!(std::env::var_os("CI").is_none(), "gcc is missing");
@@ -317,16 +344,19 @@ fn main() {
     }
     let dir = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = dir.path().join("many");
+    let [program, beside] = ["many", "beside"].map(|name| dir.path().join(name));
     let words = "-O1 -g -static -no-pie -pthread -fno-optimize-sibling-calls -fcf-protection=none -I";
-    let built = Command::new("gcc")
-        .args(words.split(' '))
-        .arg(root.join("../include"))
-        .arg("-o")
-        .arg(&program)
-        .arg(root.join("tests/cacheuse/many.c"))
-        .status();
-    assert!(built.unwrap().success());
+    for (source, program) in [("many.c", &program), ("beside.c", &beside)] {
+        let built = Command::new("gcc")
+            .args(words.split(' '))
+            .arg(root.join("../include"))
+            .arg("-o")
+            .arg(program)
+            .arg(root.join("tests/cacheuse").join(source))
+            .status();
+        assert!(built.unwrap().success());
+    }
+    check_beside(&beside);
     check_kept("requests", &program, &["requests", "alone"], &Wishes::default());
     let mut toggled = Wishes::default();
     toggled.add_rule("stage".as_ref(), Change::ToggleCollect);

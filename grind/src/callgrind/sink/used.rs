@@ -16,6 +16,7 @@ use cg_calls::{Calls, Standing};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
+use grind_engine::own_memory;
 use grind_engine::trace::{
     Block, CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
@@ -31,7 +32,10 @@ use chain::Chain;
 use code::{Code, CodeUse, Fetch};
 
 /// Words of records that are looked at before they are dealt with.
-const AHEAD: usize = 1024;
+const AHEAD: usize = 512;
+
+/// In [`Used::lengths`]: a line is replaced.
+const LOOKS_UP: u16 = 1 << 15;
 
 /// The cell of something that has not happened yet.
 const NO_CELL: u32 = u32::MAX;
@@ -43,8 +47,8 @@ enum What {
     Told,
     /// A stretch, by number.
     Stretch(u32),
-    /// A block, by number.
-    Block(u32),
+    /// A block is executed.
+    Block(Told),
     /// A line of the code cache takes the place of another one, because of a fetch of this number.
     Fetch(u32),
     /// A mispredicted branch.
@@ -86,7 +90,7 @@ struct Stretch {
 }
 
 /// A block that is executed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Told {
     cell: u32,
     /// What that costs of the first events.
@@ -136,7 +140,7 @@ pub(super) struct Used {
     most: u32,
     /// By site.
     whats: Vec<What>,
-    /// Words of a record.
+    /// Words of a record; and [`LOOKS_UP`], if it will look things up here and there.
     lengths: Vec<u16>,
     /// Nobody has looked at records from where so many words remain.
     unseen: usize,
@@ -144,7 +148,6 @@ pub(super) struct Used {
     members: Vec<Member>,
     stretches: Vec<Stretch>,
     groups: Vec<Group>,
-    blocks: Vec<Told>,
     fetches: Vec<Fetch>,
     code: Code,
     /// So many columns may have costs of executions.
@@ -183,10 +186,11 @@ impl Used {
         kept: bool,
     ) -> Result<Self, LinesDiffer> {
         Usage::new(geometries)?;
+        let lines = geometries.ll.sets() * geometries.ll.assoc();
         Ok(Self {
             geometries: *geometries,
-            ll: UsageLastLevel::new(geometries),
-            book: Book::new(columns.uses.unwrap_or(columns.width)),
+            ll: last_level(geometries),
+            book: Book::new(columns.uses.unwrap_or(columns.width), lines.into()),
             line_bits: geometries.ll.line_bits(),
             most: geometries.min_line(),
             whats: Vec::new(),
@@ -196,7 +200,6 @@ impl Used {
             members: Vec::new(),
             stretches: Vec::new(),
             groups: Vec::new(),
-            blocks: Vec::new(),
             fetches: Vec::new(),
             code: Code::new(geometries.ll.line_bits()),
             columns: columns.of_executions(),
@@ -251,12 +254,11 @@ impl Used {
         let mut left = None;
         'records: while let Some(&number) = words.get(at) {
             if words.len() - at <= self.unseen {
-                self.unseen = look_ahead(&self.whats, &self.lengths, &self.ll, usage, &words[at..]);
+                self.unseen = look_ahead(&self.lengths, &self.ll, usage, &words[at..]);
             }
             let stretch = match self.whats.get(number as usize) {
                 Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
-                Some(&What::Block(block)) => {
-                    let Told { cell, costs } = self.blocks[block as usize];
+                Some(&What::Block(Told { cell, costs })) => {
                     *blocks += 1;
                     calls.block(cell);
                     code.execute(cell);
@@ -387,7 +389,7 @@ impl Used {
     /// The last level is emptied, after the first levels of all threads.
     pub(super) fn flush(&mut self) {
         self.ll.flush(self.collecting, &mut Evicting(&mut self.book));
-        self.ll = UsageLastLevel::new(&self.geometries);
+        self.ll = last_level(&self.geometries);
     }
 
     /// A thread's calls have ended, and so does it.
@@ -405,26 +407,29 @@ impl Used {
     }
 }
 
+/// An empty one.
+fn last_level(geometries: &Geometries) -> UsageLastLevel {
+    UsageLastLevel::prepared(geometries, &mut own_memory::prefer_large_pages)
+}
+
 /// Looks at the records at the beginning of `words`, up to some number of words, or to one that is no site's, and fetches
 /// what lines that come will need. Returns how many words remain behind those.
 #[inline(never)]
-fn look_ahead(whats: &[What], lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]) -> usize {
+fn look_ahead(lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]) -> usize {
     let mut rest = words;
-    let mut all = 0;
     let bits = ll.line_bits();
     while let Some((&number, operands)) = rest.split_first()
         && words.len() - rest.len() < AHEAD
         && let Some(&length) = lengths.get(number as usize)
     {
-        if let Some(What::Line(_)) = whats.get(number as usize)
+        if length & LOOKS_UP != 0
             && let Some(replaced) = LineReplaced::from_words(operands)
         {
             let slot = (replaced.way / LineReplaced::WAY) as usize;
-            all ^= usage.look_ahead(ll, Port::Data, slot, replaced.line >> bits);
+            usage.look_ahead(ll, Port::Data, slot, replaced.line >> bits).into_iter().for_each(own_memory::prefetch);
         }
-        rest = rest.get(usize::from(length)..).unwrap_or_default();
+        rest = rest.get(usize::from(length & !LOOKS_UP)..).unwrap_or_default();
     }
-    std::hint::black_box(all);
     // One that is not known is not looked at again.
     rest.len().min(words.len() - 1)
 }

@@ -47,7 +47,7 @@ pub(super) struct Numbers {
 const NONE: u32 = u32::MAX;
 
 /// See the module's description.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Book {
     pub(super) tree: Tree,
     selfs: Vec<SelfCosts>,
@@ -91,8 +91,16 @@ impl Arcs {
 }
 
 impl Book {
-    pub(super) fn new(first_event: usize) -> Self {
-        Self { first_event, ..Self::default() }
+    /// An empty one, for a last level of so many lines.
+    pub(super) fn new(first_event: usize, lines: u64) -> Self {
+        Self {
+            tree: Tree::new(lines),
+            selfs: Vec::new(),
+            free_selfs: Vec::new(),
+            arcs: Arcs::default(),
+            threads: 0,
+            first_event,
+        }
     }
 
     /// A new thread.

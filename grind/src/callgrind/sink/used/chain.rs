@@ -10,8 +10,9 @@ use cg_sim::calltree::{Node, Stack, Tree};
 /// A thread's own state, or a signal handler.
 #[derive(Clone, Debug)]
 struct State {
-    /// Frames below it.
+    /// Frames of the model below it.
     bottom: usize,
+    /// The model's frames from there on, up to the next state's.
     stack: Stack,
 }
 
@@ -20,21 +21,22 @@ struct State {
 pub(super) struct Chain {
     /// The thread's own, then those of handlers that interrupted one another.
     states: Vec<State>,
-    /// For each frame of the model whether it is a call here: calls of what is skipped are not.
-    frames: Vec<bool>,
 }
 
 impl Chain {
     pub(super) fn new() -> Self {
-        Self { states: vec![State { bottom: 0, stack: Stack::new() }], frames: Vec::new() }
+        Self { states: vec![State { bottom: 0, stack: Stack::new() }] }
     }
 
     /// The node of what runs in `calls`. `arc` gives the tree's number of an arc of the model.
     #[inline]
     pub(super) fn node(&mut self, calls: &mut Calls, tree: &mut Tree, arc: impl FnMut(ArcId) -> u32) -> Node {
-        if !calls.unchanged(self.frames.len()) || self.states.len() > 1 {
-            self.follow(calls, tree, arc);
+        if let [State { stack, .. }] = &mut *self.states
+            && calls.unchanged(stack.depth())
+        {
+            return stack.node(tree);
         }
+        self.follow(calls, tree, arc);
         let last = self.states.len() - 1;
         self.states[last].stack.node(tree)
     }
@@ -45,9 +47,19 @@ impl Chain {
     }
 
     /// Leaves what has been left, and notes what has been called since the last time.
+    #[inline(never)]
     pub(super) fn follow(&mut self, calls: &mut Calls, tree: &mut Tree, mut arc: impl FnMut(ArcId) -> u32) {
         let changes = calls.changes();
-        let handlers: Vec<usize> = calls.handlers().collect();
+        let mut handlers = calls.handlers().peekable();
+        if let [State { stack, .. }] = &mut *self.states
+            && changes.root.is_empty()
+            && handlers.peek().is_none()
+        {
+            // Nearly always.
+            stack.leave_to(tree, changes.kept);
+            return call(stack, calls, 0, calls.frames(), &mut arc);
+        }
+        let handlers: Vec<usize> = handlers.collect();
         // A handler goes on if nothing below it has changed.
         let mut same = 1;
         while same < self.states.len()
@@ -60,32 +72,33 @@ impl Chain {
             && let Some(mut state) = self.states.pop()
         {
             state.stack.end(tree);
-            self.frames.truncate(state.bottom);
         }
-        while self.frames.len() > changes.kept {
-            if self.frames.pop() == Some(true) {
-                self.states[same - 1].stack.leave(tree);
-            }
-        }
+        let State { bottom, stack } = &mut self.states[same - 1];
+        stack.leave_to(tree, changes.kept.saturating_sub(*bottom));
         for change in changes.root {
             match change {
                 RootChange::Ended => self.states[0].stack.end(tree),
                 RootChange::Called(by) => self.states[0].stack.underflow(tree, arc(by)),
             }
         }
-        let mut new_states = handlers[same - 1..].iter().peekable();
-        for frame in self.frames.len()..=calls.frames() {
-            while let Some(&bottom) = new_states.next_if(|bottom| **bottom == frame) {
+        for end in handlers[same - 1..].iter().map(Some).chain([None]) {
+            let last = self.states.len() - 1;
+            let State { bottom, stack } = &mut self.states[last];
+            call(stack, calls, *bottom, end.copied().unwrap_or(calls.frames()), &mut arc);
+            if let Some(&bottom) = end {
                 self.states.push(State { bottom, stack: Stack::new() });
             }
-            if frame < calls.frames() {
-                let by = calls.frame_arc(frame);
-                self.frames.push(by.is_some());
-                if let Some(by) = by {
-                    let last = self.states.len() - 1;
-                    self.states[last].stack.call(arc(by));
-                }
-            }
+        }
+    }
+}
+
+/// Brings a stack, which has the model's frames from `bottom` on, up to `end`.
+#[inline]
+fn call(stack: &mut Stack, calls: &Calls, bottom: usize, end: usize, mut arc: impl FnMut(ArcId) -> u32) {
+    for frame in bottom + stack.depth()..end {
+        match calls.frame_arc(frame) {
+            Some(by) => stack.call(arc(by)),
+            None => stack.pass(),
         }
     }
 }

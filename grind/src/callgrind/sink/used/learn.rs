@@ -4,7 +4,7 @@
 use cg_sim::usage::parts;
 use grind_engine::trace::{self, Done, LineReplaced, Site, SiteKind};
 
-use super::{Group, Loader, Member, NO_CELL, Stretch, Told, Used, What};
+use super::{Group, LOOKS_UP, Loader, Member, NO_CELL, Stretch, Told, Used, What};
 use crate::callgrind::columns::Missed;
 
 impl Used {
@@ -56,15 +56,16 @@ impl Used {
                     What::Fetch(self.fetches.len() as u32 - 1)
                 }
                 SiteKind::Block { block } => {
-                    let (cell, costs) = (cell_of_block[block as usize], costs_of_block(block as usize));
-                    self.blocks.push(Told { cell, costs });
-                    What::Block(self.blocks.len() as u32 - 1)
+                    What::Block(Told { cell: cell_of_block[block as usize], costs: costs_of_block(block as usize) })
                 }
                 SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => What::Told,
             };
             self.whats.push(what);
-            let words = if let What::Line(_) = what { LineReplaced::WORDS } else { site.kind.words() };
-            self.lengths.push(words as u16);
+            let length = match what {
+                What::Line(_) => LineReplaced::WORDS as u16 | LOOKS_UP,
+                _ => site.kind.words() as u16,
+            };
+            self.lengths.push(length);
             self.members.push(member);
             self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
         }

@@ -1,0 +1,40 @@
+//! Advice about memory of this process, for tables that are looked up here and there, where the processor would wait. It never
+//! changes what is in memory, and it is no matter if it is not taken.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::ops::Range;
+
+use nix::libc;
+
+/// Asks for large pages, in which addresses are found faster, for these addresses of this process, multiples of 2 MiB; best
+/// before they are touched for the first time.
+pub fn prefer_large_pages(addresses: Range<usize>) {
+    let start = std::ptr::without_provenance_mut(addresses.start);
+    // SAFETY: advice about what kind of page to take; contents stay as they are, whosever they are.
+    unsafe { libc::madvise(start, addresses.len(), libc::MADV_HUGEPAGE) };
+}
+
+/// What is at this address will be needed soon.
+#[inline(always)]
+pub fn prefetch(address: usize) {
+    // SAFETY: a hint, which does nothing where nothing is mapped.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_changes_nothing() {
+        let table = vec![7u8; 5 << 20];
+        let begin = table.as_ptr().addr().next_multiple_of(2 << 20);
+        prefer_large_pages(begin..begin + (2 << 20));
+        prefer_large_pages(0..2 << 20);
+        (0..table.len()).step_by(64).for_each(|at| prefetch(table.as_ptr().addr() + at));
+        prefetch(0);
+        assert!(table.iter().all(|b| *b == 7));
+    }
+}
