@@ -324,6 +324,9 @@ pub(crate) struct TransTab {
     pub(crate) specials: Vec<trace::Special>,
     /// What calls are followed by.
     pub(crate) follow: follow::Book,
+    /// What is carried to blocks, as long as they have not been counted: numbers among [`TransTab::trace_blocks`], and how
+    /// many of the instructions of each have been executed.
+    pub(crate) carried: Map<BlockId, Vec<(u32, u16)>>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }
