@@ -12,7 +12,7 @@
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;
-use crate::transtab::{BlockId, NO_CELL};
+use crate::transtab::{BlockId, Carried, NO_CELL};
 
 /// The most ways one after the other.
 const MOST: usize = 6;
@@ -30,6 +30,24 @@ struct Carry {
     ways: Vec<usize>,
 }
 
+/// A block to which something is carried.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carrier {
+    /// Of this batch, by its place.
+    Here(usize),
+    /// One that was there.
+    Known(BlockId),
+}
+
+/// Which exit a way is.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    /// The way to a place.
+    To(usize),
+    /// Its number.
+    Known(u32),
+}
+
 /// What is known of that while a batch is emitted.
 #[derive(Debug, Default)]
 pub(super) struct Carries {
@@ -39,8 +57,10 @@ pub(super) struct Carries {
     places: Vec<usize>,
     /// By place: the exit that the way to it is, once that has been emitted.
     exits: Vec<Option<u32>>,
-    /// Counters that count ways to places, too; or count what is taken off.
-    counters: Vec<(u32, usize, bool)>,
+    /// By place: the page of its block.
+    pages: Vec<u64>,
+    /// Counters that count exits, too; or count what is taken off.
+    counters: Vec<(u32, Exit, bool)>,
     /// The place of the block at hand.
     pub(super) here: usize,
     first: u32,
@@ -66,6 +86,12 @@ impl Emitter<'_> {
             let mut offer = |target: u64, executed: usize, good: u8| {
                 let Some(j) = batch.find(target) else { return };
                 let to = &batch.blocks[j];
+                // Who is stepping can tell an instruction that leads to itself from a way in by its address only.
+                let first = &batch.insns[to.first];
+                let itself = to.n == 1 && matches!(first.class, Class::Jmp | Class::Jcc | Class::Loop);
+                if itself && first.target() == to.pc {
+                    return;
+                }
                 if places[j] > k
                     && !to.return_site
                     && to.pc >> 12 == from.pc >> 12
@@ -108,12 +134,13 @@ impl Emitter<'_> {
             to.push(carry);
         }
         let exits = vec![None; order.len()];
+        let pages = order.iter().map(|&i| batch.blocks[i].pc >> 12).collect();
         let first = self.trans.next_block().0;
-        self.carries = Carries { to, places, exits, counters: Vec::new(), here: 0, first };
+        self.carries = Carries { to, places, exits, pages, counters: Vec::new(), here: 0, first };
     }
 
-    /// The place of the block at `target`, if something is carried to it, so that ways within the batch lead past its way in.
-    pub(super) fn carrier(&self, target: u64) -> Option<usize> {
+    /// The place of the block of this batch at `target`, if something is carried to it.
+    fn place_of_carrier(&self, target: u64) -> Option<usize> {
         if self.carries.to.is_empty() {
             return None;
         }
@@ -121,15 +148,32 @@ impl Emitter<'_> {
         self.carries.to[t].as_ref().map(|_| t)
     }
 
-    /// Where a way within the batch to that block leads.
+    /// The block at `target`, if something is carried to it, so that ways from the block at hand lead past its way in.
+    pub(super) fn carrier(&self, target: u64) -> Option<Carrier> {
+        let page = *self.carries.pages.get(self.carries.here)?;
+        if self.batch.find(target).is_some() {
+            return self.place_of_carrier(target).map(Carrier::Here);
+        }
+        if page != target >> 12 {
+            return None;
+        }
+        let id = self.trans.lookup(target, self.standing).filter(|id| self.trans.carried.contains_key(id))?;
+        let distance = self.trans.block(id).cache.wrapping_sub(self.out.code.base).cast_signed();
+        (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
+    }
+
+    /// Where a way from the block at hand to that block leads.
     pub(super) fn past_way_in(&self, target: u64) -> Option<Goal> {
-        let t = self.carrier(target)?;
-        Some(Goal { block: BlockId(self.carries.first + t as u32), free: false, past_way_in: true })
+        let block = match self.carrier(target)? {
+            Carrier::Here(t) => BlockId(self.carries.first + t as u32),
+            Carrier::Known(id) => id,
+        };
+        Some(Goal { block, free: false, past_way_in: true })
     }
 
     /// Whether what has been executed of the block at hand, after so many instructions, is carried to `target`.
     fn carries_to(&self, target: u64, executed: usize) -> Option<usize> {
-        let t = self.carrier(target)?;
+        let t = self.place_of_carrier(target)?;
         let carry = self.carries.to[t].as_ref()?;
         (carry.from == self.carries.here && carry.executed == executed).then_some(t)
     }
@@ -153,13 +197,24 @@ impl Emitter<'_> {
 
     /// What the exit that `cell` counts counts beside what has been executed of the block at hand: what is carried to that,
     /// less what is carried to the block that it leads to. Returns the instructions.
-    pub(super) fn counts_carried(&mut self, cell: u32, to: Option<usize>) -> u32 {
+    pub(super) fn counts_carried(&mut self, cell: u32, to: Option<Carrier>) -> u32 {
         let Carries { to: all, counters, here, .. } = &mut self.carries;
         let mut total = 0u32;
-        for (place, off) in [(Some(*here), false), (to, true)] {
-            let Some(carry) = place.and_then(|place| all.get(place)?.as_ref()) else { continue };
-            total = if off { total.wrapping_sub(carry.total) } else { total.wrapping_add(carry.total) };
-            counters.extend(carry.ways.iter().map(|&way| (cell, way, off)));
+        for (carrier, off) in [(Some(Carrier::Here(*here)), false), (to, true)] {
+            let carried = match carrier {
+                Some(Carrier::Here(place)) => {
+                    let Some(carry) = all.get(place).and_then(Option::as_ref) else { continue };
+                    counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), off)));
+                    carry.total
+                }
+                Some(Carrier::Known(id)) => {
+                    let Some(known) = self.trans.carried.get(&id) else { continue };
+                    counters.extend(known.exits.iter().map(|&exit| (cell, Exit::Known(exit), off)));
+                    known.total
+                }
+                None => continue,
+            };
+            total = if off { total.wrapping_sub(carried) } else { total.wrapping_add(carried) };
         }
         total
     }
@@ -172,26 +227,29 @@ impl Emitter<'_> {
             let b = *self.trans.block(id);
             let entry = self.out.code.here();
             let cell = self.trans.new_cell();
-            self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, way, true)));
+            self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), true)));
             let free = self.dead_at(b.pc);
             self.bump_exit(cell, [0u32.wrapping_sub(carry.total), 0, 0, 0, 0], b.live_in, free);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
             self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, entry);
-            let part = |&way: &usize| {
-                let (_, site, _) = self.trans.follow.exits[self.carries.exits[way]? as usize];
+            let exits: Vec<u32> = carry.ways.iter().filter_map(|&way| self.carries.exits[way]).collect();
+            debug_assert!(exits.len() == carry.ways.len(), "the way to each of them has been emitted");
+            let part = |(&exit, &way): (&u32, &usize)| {
+                let (_, site, _) = self.trans.follow.exits[exit as usize];
                 let SiteKind::Block { block } = self.trans.trace_sites[site as usize].kind else { return None };
                 Some((block, self.carries.to[way].as_ref()?.executed as u16))
             };
-            let parts = carry.ways.iter().filter_map(part).collect();
-            self.trans.carried.insert(id, parts);
+            let parts = exits.iter().zip(&carry.ways).filter_map(part).collect();
+            self.trans.carried.insert(id, Carried { total: carry.total, parts, exits });
         }
-        for (cell, way, off) in std::mem::take(&mut self.carries.counters) {
-            debug_assert!(self.carries.exits[way].is_some(), "the way to each of them has been emitted");
-            if let Some(exit) = self.carries.exits[way] {
-                self.trans.follow.carried.push((cell, exit, off));
-            }
+        for (cell, exit, off) in std::mem::take(&mut self.carries.counters) {
+            let exit = match exit {
+                Exit::To(way) => self.carries.exits[way],
+                Exit::Known(exit) => Some(exit),
+            };
+            self.trans.follow.carried.extend(exit.map(|exit| (cell, exit, off)));
         }
     }
 }

@@ -5,6 +5,7 @@
 //! a cell and in the thread's total, before anything is asked of the sink.
 
 use super::calls::Teller;
+use super::carry::Carrier;
 use super::{Emitter, Fixup};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
@@ -47,8 +48,14 @@ impl Emitter<'_> {
     }
 
     /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not
-    /// needed; `live`: flags that are; `to`: the place of the block that it leads to, past its way in.
-    pub(super) fn count_exit(&mut self, site: u32, executed: Sums, (live, free): (u8, Option<Gpr>), to: Option<usize>) {
+    /// needed; `live`: flags that are; `to`: the block that it leads to past its way in.
+    pub(super) fn count_exit(
+        &mut self,
+        site: u32,
+        executed: Sums,
+        (live, free): (u8, Option<Gpr>),
+        to: Option<Carrier>,
+    ) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
         let cell = done.unwrap_or_else(|| self.trans.new_cell());
         self.trans.follow.exits.push((cell, site, self.standing));
@@ -58,7 +65,7 @@ impl Emitter<'_> {
     }
 
     /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
-    fn bump_executed(&mut self, cell: u32, mut executed: Sums, (live, free): (u8, Option<Gpr>), to: Option<usize>) {
+    fn bump_executed(&mut self, cell: u32, mut executed: Sums, (live, free): (u8, Option<Gpr>), to: Option<Carrier>) {
         executed[0] = executed[0].wrapping_add(self.counts_carried(cell, to));
         self.bump_exit(cell, executed, live, free);
     }

@@ -98,7 +98,7 @@ impl Hub<'_> {
             let counted = if b.bumped { usize::from(block.n) } else { 0 };
             // What led there has been counted with it, if it has.
             let carried = p.space.borrow().trans.carried.get(&b.block).filter(|_| !b.bumped).cloned();
-            for (block, executed) in carried.unwrap_or_default() {
+            for (block, executed) in carried.unwrap_or_default().parts {
                 self.tell_correction(tid, block, 0, executed.into());
             }
             return self.correct_told(tid, told, counted, b, regs);
