@@ -86,7 +86,8 @@ impl Follower {
             if levels > 1 && (last && *active < bridge.to.level.into() || !last && *active != bridge.to.level.into()) {
                 return false;
             }
-            *active += 1;
+            // Nobody asks how many there are on the last level.
+            *active += u64::from(!last);
             self.called.entry(bridge.route).or_default().0 += 1;
         }
         let sp = if pushes { sp } else { top };
@@ -99,7 +100,8 @@ impl Follower {
     /// A return; false if somebody has to be asked.
     fn return_to(&mut self, target: u64, sp: u64) -> bool {
         while let Some(&top) = self.frames.last() {
-            let Some((again, Settled::Push { made, returns_to, .. })) = self.routes.get(top.route as usize).copied()
+            let Some((again, Settled::Push { made, levels, returns_to })) =
+                self.routes.get(top.route as usize).copied()
             else {
                 return false;
             };
@@ -112,7 +114,7 @@ impl Follower {
                 *sum += now - then;
             }
             let active = self.active.entry(again.to.function).or_default();
-            *active -= 1;
+            *active -= u64::from(again.to.level + 1 < levels);
             self.frames.truncate(self.frames.len() - if made == Made::Through { 2 } else { 1 });
             self.here = Some(Here { skip: None, ..again.from });
             if !further {

@@ -95,7 +95,8 @@ pub struct Calls {
     pub kept: usize,
     /// Those above them, the innermost last.
     pub frames: Vec<Frame>,
-    /// How many calls of functions are going on, where that has changed; by the functions' numbers.
+    /// How many calls of functions are going on, where that has changed; by the functions' numbers. Those on the last level of
+    /// recursion do not count.
     pub active: Vec<(u32, u64)>,
 }
 
@@ -176,8 +177,10 @@ pub struct Book {
     pub(crate) by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: cell, route, and of which total if it is the latter.
     pub(crate) cells: Vec<(u32, u32, Option<u8>)>,
-    /// Counters of what is executed: cell, site, standing.
+    /// Counters of what is executed: cell, site, standing. No cell: only `carried` tells how often that is.
     pub(crate) exits: Vec<(u32, u32, StandingId)>,
+    /// Counters that count for others of `exits`, too: cell, which one, and whether they are taken off there.
+    pub(crate) carried: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
     pub(crate) chains: Map<u64, crate::space::Chain>,
     /// By page: the fields of `chains` that lead there.
@@ -209,6 +212,7 @@ impl Default for Book {
             by_return: Map::default(),
             cells: Vec::new(),
             exits: Vec::new(),
+            carried: Vec::new(),
             chains: Map::default(),
             led: Map::default(),
             tables: 0,
@@ -270,6 +274,7 @@ impl Book {
         self.by_return.clear();
         self.cells.clear();
         self.exits.clear();
+        self.carried.clear();
         self.chains.clear();
         self.led.clear();
         self.tables = 0;

@@ -81,6 +81,17 @@ pub(crate) struct Block {
     pub(crate) dead: bool,
 }
 
+/// What has been executed before a block, and is counted with it (see `emit::carry`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    /// Instructions, altogether.
+    pub(crate) total: u32,
+    /// Numbers among [`TransTab::trace_blocks`], and how many of the instructions of each have been executed.
+    pub(crate) parts: Vec<(u32, u16)>,
+    /// The exits that it counts for (among [`follow::Book::exits`]).
+    pub(crate) exits: Vec<u32>,
+}
+
 /// No counter.
 pub(crate) const NO_CELL: u32 = u32::MAX;
 
@@ -324,6 +335,8 @@ pub(crate) struct TransTab {
     pub(crate) specials: Vec<trace::Special>,
     /// What calls are followed by.
     pub(crate) follow: follow::Book,
+    /// What is carried to blocks, as long as they have not been counted.
+    pub(crate) carried: Map<BlockId, Carried>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }

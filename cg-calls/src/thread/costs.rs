@@ -11,6 +11,11 @@ fn advance(begin: &mut [u64], reading: &[u64]) {
     begin.iter_mut().zip(reading).for_each(|(begin, reading)| *begin = (*begin).max(*reading));
 }
 
+/// How many levels of recursion of a function are told apart, if contexts are.
+pub(super) fn levels(about: &Function) -> u32 {
+    u32::from(about.separate_recs).max(1)
+}
+
 impl Calls {
     /// What is known of a function; it is asked for once.
     pub(super) fn function(&mut self, code: &mut impl Code, id: FunctionId) -> Function {
@@ -25,7 +30,7 @@ impl Calls {
         let mut wish = Wish { callers: 0, recursions: 1, group: about.group };
         if self.config.contexts {
             wish.callers = about.separate_callers.min(self.config.most_callers);
-            wish.recursions = u32::from(about.separate_recs).max(1);
+            wish.recursions = levels(about);
         }
         self.contexts.push(path, function, wish)
     }

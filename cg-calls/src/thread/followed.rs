@@ -423,7 +423,8 @@ impl Calls {
         }
     }
 
-    /// The functions whose activity is not what it was when this was asked last, with what it is.
+    /// The functions whose activity is not what it was when this was asked last, with what it is: how many of their calls are
+    /// going on, but for those on the last level of recursion.
     pub fn activities(&mut self) -> Vec<(FunctionId, u64)> {
         let changed = if std::mem::take(&mut self.followed.unknown) {
             self.followed.dirty.clear();
@@ -434,7 +435,12 @@ impl Calls {
             changed.dedup();
             changed
         };
-        changed.into_iter().map(|f| (FunctionId(f), u64::from(self.functions[f as usize].active))).collect()
+        let below = |f: u32| {
+            let known = &self.functions[f as usize];
+            let levels = known.about.filter(|_| self.config.contexts).map_or(1, |about| costs::levels(&about));
+            u64::from(known.active.min(levels - 1))
+        };
+        changed.into_iter().map(|f| (FunctionId(f), below(f))).collect()
     }
 
     /// The cell was executed `n` times at `here`; `costs` are what an execution costs.
@@ -445,7 +451,7 @@ impl Calls {
         let (_, node, skip) = self.place_of(code, here);
         if skip != NONE {
             let counts = self.book.skips.counts(skip).iter_mut();
-            counts.zip(costs).for_each(|(count, cost)| *count = count.wrapping_add(n * cost));
+            counts.zip(costs).for_each(|(count, cost)| *count = count.wrapping_add(n.wrapping_mul(*cost)));
         } else if self.config.contexts {
             let row = self.book.cells.row((node, cell));
             self.book.add_executions(row, n);

@@ -27,6 +27,8 @@ pub(crate) struct Bridge {
     /// The callee's function and level, for calls.
     pub(crate) function: u32,
     pub(crate) level: u32,
+    /// The caller is the same function, so the level is certain.
+    pub(crate) recursive: bool,
     /// The route's counters: calls, then inclusive costs by total.
     pub(crate) cells: [u32; 1 + TOTALS],
     /// The totals that there are.
@@ -42,6 +44,13 @@ pub(crate) struct Bridge {
     pub(crate) through: bool,
     /// Where a stop for returns is that nobody can follow.
     pub(crate) odd_return: u64,
+}
+
+impl Bridge {
+    /// Whether the call counts among those of its function that are going on: on the last level nobody asks how many there are.
+    fn is_counted(&self) -> bool {
+        !matches!(self.always, Always::Push { levels, .. } if self.level + 1 >= levels)
+    }
 }
 
 /// A bridge that was emitted: 32-bit fields to be led somewhere.
@@ -212,7 +221,7 @@ impl Asm {
         }
         let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
         let active = (arena::ACTIVE + 8 * u64::from(b.function)) as u32;
-        if !stub && levels > 1 {
+        if !stub && levels > 1 && !b.recursive {
             self.cmp_gs(active, b.level as i8);
             slow.push(self.jcc(if b.level + 1 == levels { BELOW } else { NOT_EQUAL }));
         }
@@ -228,7 +237,9 @@ impl Asm {
         let returns = self.lea_rip(value);
         self.store_frame(frame, at(arena::FRAME_RETURN), value);
         if !stub {
-            self.add_one_gs(active);
+            if b.is_counted() {
+                self.add_one_gs(active);
+            }
             self.add_one_gs(arena::cell_offset(b.cells[0]));
         }
         self.add_gs(Scratch::TopFrame as u32, FRAME as i32);
@@ -244,7 +255,9 @@ impl Asm {
             self.gs_word(0x03, Gpr::RCX, arena::TOTALS[total] as u32); // add rcx, gs:[…]
             self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
         }
-        self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
+        if b.is_counted() {
+            self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
+        }
         self.add_gs(Scratch::TopFrame as u32, -(FRAME as i32) * if b.through { 2 } else { 1 });
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Taken {
     pub(super) transfer: bool,
     /// What has been executed of the block.
     pub(super) executed: Sums,
+    /// The place of its block in the order of emission.
+    pub(super) place: usize,
 }
 
 /// What telling needs while a batch is emitted.
@@ -116,7 +118,7 @@ impl Emitter<'_> {
     }
 
     /// How an instruction transfers control, if that is recorded. (A conditional branch: when it is taken.)
-    fn recorded(&self, insn: &Insn) -> Option<Transfer> {
+    pub(super) fn recorded(&self, insn: &Insn) -> Option<Transfer> {
         let settings = self.teller.settings?;
         let to = || GuestAddr(insn.target());
         match insn.class {
@@ -181,7 +183,7 @@ impl Emitter<'_> {
         if self.teller.active() && !self.teller.early && insn.class.ends_block() && !goes {
             let (site, n) = self.exit_of(insn, None);
             if self.teller.followed() {
-                self.count_exit(site, n, insn.live, None);
+                self.count_exit(site, n, (insn.live, None), None);
             } else {
                 self.out.code.record(site, false, None);
             }
@@ -199,11 +201,14 @@ impl Emitter<'_> {
             } else {
                 let (site, n) = self.exit_of(insn, Some(how));
                 let live = if self.teller.steady { insn.live } else { STATUS };
-                self.count_exit(site, n, live, None);
+                self.count_exit(site, n, (live, None), None);
                 self.block_told();
                 self.leave_by(site);
             }
             return true;
+        }
+        if insn.class == Class::Jmp && self.carry_on(insn, insn.target()) {
+            return false;
         }
         let (site, n) = self.exit_of(insn, how);
         match how {
@@ -217,7 +222,8 @@ impl Emitter<'_> {
             _ => {
                 let free = self.dead_at(insn.target());
                 if self.teller.followed() {
-                    self.count_exit(site, n, insn.live, free);
+                    let to = self.carrier(insn.target());
+                    self.count_exit(site, n, (insn.live, free), to);
                 } else {
                     self.out.code.record(site, how.is_some(), free);
                 }
@@ -230,8 +236,14 @@ impl Emitter<'_> {
     /// The conditional branch whose field is at `from` is told where it is taken; says so if that is to be.
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
+        let target = insn.target();
+        if how.is_none() && self.carry_on(insn, target) {
+            self.out.fixups.push(Fixup { pos: from, target, to: self.past_way_in(target) });
+            return true;
+        }
         let (site, executed) = self.exit_of(insn, how);
-        self.teller.taken.push(Taken { from, target: insn.target(), site, transfer: how.is_some(), executed });
+        let place = self.carries.here;
+        self.teller.taken.push(Taken { from, target, site, transfer: how.is_some(), executed, place });
         true
     }
 
@@ -243,7 +255,7 @@ impl Emitter<'_> {
             self.out.code.record(site, how.is_some(), None);
             return false;
         }
-        self.count_exit(site, n, self.live_at(insn.target()), None);
+        self.count_exit(site, n, (self.live_at(insn.target()), None), None);
         if how.is_some() {
             self.leave_by(site);
         }
@@ -275,10 +287,14 @@ impl Emitter<'_> {
             }
             return false;
         }
+        if !crosses && insn.class != Class::Loop && self.carry_on(insn, insn.next()) {
+            return false;
+        }
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));
         let free = self.dead_at(insn.next());
         if self.teller.followed() {
-            self.count_exit(site, n, self.live_at(insn.next()), free);
+            let to = self.carrier(insn.next()).filter(|_| !crosses && insn.class != Class::Loop);
+            self.count_exit(site, n, (self.live_at(insn.next()), free), to);
             if crosses {
                 self.leave_by(site);
             }

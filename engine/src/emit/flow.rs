@@ -31,6 +31,8 @@ pub(super) struct Goal {
     pub(super) block: BlockId,
     /// Past what is counted there.
     pub(super) free: bool,
+    /// Past its way in, because what is carried to it has not been counted, or has been taken off.
+    pub(super) past_way_in: bool,
 }
 
 /// What has been settled about a block.
@@ -206,7 +208,7 @@ impl Emitter<'_> {
                     // Loops are repeated more often than they are left.
                     let cell = self.trans.new_cell();
                     self.plan[k].exit = Some(cell);
-                    self.plan[k].goal = find(target).map(|t| Goal { block: id(t), free: false });
+                    self.plan[k].goal = find(target).map(|t| Goal { block: id(t), free: false, past_way_in: false });
                     self.plan[k + 1].entry = Entry::Free;
                     flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Cell(cell)) });
                 }
@@ -214,7 +216,7 @@ impl Emitter<'_> {
                     let Some(t) = find(target) else { continue };
                     let n = k + 1;
                     let free = fine(t) && find(next) == Some(n) && fine(n) && !heads[n];
-                    self.plan[k].goal = Some(Goal { block: id(t), free });
+                    self.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
                     if free {
                         self.plan[n].entry = Entry::Edge;
                         if self.plan[t].entry == Entry::Anywhere {
@@ -227,7 +229,7 @@ impl Emitter<'_> {
                     let Some(t) = find(if c.ends_block() { target } else { next }) else { continue };
                     let runs_into = t == k + 1 && c != Class::Call && !blocks[order[t]].return_site;
                     let free = fine(t) && !(runs_into && heads[t]);
-                    self.plan[k].goal = Some(Goal { block: id(t), free });
+                    self.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
                     if free {
                         if runs_into {
                             self.plan[t].entry = Entry::Free;
@@ -258,7 +260,7 @@ impl Emitter<'_> {
             self.out.code.align_field(1);
             self.trans.add_way_in(self.out.code.here(), id);
             let pos = self.out.code.jmp();
-            let to = Some(Goal { block: id, free: true });
+            let to = Some(Goal { block: id, free: true, past_way_in: false });
             self.out.fixups.push(Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, entry);
         }

@@ -5,6 +5,7 @@
 //! a cell and in the thread's total, before anything is asked of the sink.
 
 use super::calls::Teller;
+use super::carry::Carrier;
 use super::{Emitter, Fixup};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
@@ -47,22 +48,33 @@ impl Emitter<'_> {
     }
 
     /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not
-    /// needed;
-    /// `live`: flags that are.
-    pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, free: Option<Gpr>) {
+    /// needed; `live`: flags that are; `to`: the block that it leads to past its way in.
+    pub(super) fn count_exit(
+        &mut self,
+        site: u32,
+        executed: Sums,
+        (live, free): (u8, Option<Gpr>),
+        to: Option<Carrier>,
+    ) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
         let cell = done.unwrap_or_else(|| self.trans.new_cell());
         self.trans.follow.exits.push((cell, site, self.standing));
         if done.is_none() {
-            self.bump_exit(cell, executed, live, free);
+            self.bump_executed(cell, executed, (live, free), to);
         }
+    }
+
+    /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
+    fn bump_executed(&mut self, cell: u32, mut executed: Sums, (live, free): (u8, Option<Gpr>), to: Option<Carrier>) {
+        executed[0] = executed[0].wrapping_add(self.counts_carried(cell, to));
+        self.bump_exit(cell, executed, live, free);
     }
 
     /// Where the end of a block that can only be left there is counted, if that is better than at the end: before an
     /// instruction where no flag is live.
     pub(super) fn early_exit(&self, insns: &[Insn]) -> Option<usize> {
         let last = insns.last()?;
-        if !self.teller.followed() || matches!(last.class, Class::Jcc | Class::Loop) {
+        if !self.teller.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.carries_end(insns) {
             return None;
         }
         let from = insns.iter().rposition(|i| i.class == Class::Jcc).map_or(0, |i| i + 1);
@@ -78,12 +90,17 @@ impl Emitter<'_> {
             let facts = self.facts(insn);
             add_execution(&mut all, insn, facts);
         }
-        self.bump_exit(cell, all, 0, None);
+        let to = insns.last().and_then(|last| match last.class {
+            Class::Jmp if self.recorded(last).is_none() => self.carrier(last.target()),
+            c if !c.ends_block() && !(self.crosses)(last.pc(), last.next()) => self.carrier(last.next()),
+            _ => None,
+        });
+        self.bump_executed(cell, all, (0, None), to);
         self.bump_end = self.out.code.pos();
         self.teller.counted_early = Some(cell);
     }
 
-    fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8, free: Option<Gpr>) {
+    pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8, free: Option<Gpr>) {
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
         let totals = totals.iter().map(|&n| (arena::TOTALS[n] as u32, executed[n] as i32)).filter(|(_, n)| *n != 0);
@@ -132,7 +149,7 @@ impl Emitter<'_> {
     /// A return: rcx has been saved, the return address is still on the stack.
     pub(super) fn followed_return(&mut self, insn: &Insn) {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
-        self.count_exit(site, n, STATUS, Some(Gpr::RCX));
+        self.count_exit(site, n, (STATUS, Some(Gpr::RCX)), None);
         self.block_told();
         self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
         let c = &mut self.out.code;
@@ -157,7 +174,7 @@ impl Emitter<'_> {
     pub(super) fn followed_indirect(&mut self, insn: &Insn, how: crate::trace::Transfer) {
         let (site, n) = self.exit_of(insn, Some(how));
         self.out.code.spill(arena::TARGET, Gpr::RCX);
-        self.count_exit(site, n, STATUS, Some(Gpr::RCX));
+        self.count_exit(site, n, (STATUS, Some(Gpr::RCX)), None);
         self.block_told();
         self.leave_by(site);
     }
@@ -191,17 +208,19 @@ impl Emitter<'_> {
 
     /// A conditional branch that is taken, behind the hot code.
     pub(super) fn followed_taken(&mut self, taken: super::calls::Taken) {
-        let super::calls::Taken { from, target, site, transfer, executed } = taken;
+        let super::calls::Taken { from, target, site, transfer, executed, place } = taken;
+        self.carries.here = place;
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
         let live = self.live_at(target);
         let free = self.dead_at(target);
-        self.count_exit(site, executed, live, free);
+        let to = self.carrier(target).filter(|_| !transfer);
+        self.count_exit(site, executed, (live, free), to);
         if transfer {
             self.leave_by(site);
         } else {
             let pos = self.out.code.jmp();
-            self.out.fixups.push(Fixup { pos, target, to: None });
+            self.out.fixups.push(Fixup { pos, target, to: self.past_way_in(target) });
         }
     }
 }

@@ -7,6 +7,7 @@
 mod bounds;
 pub(crate) mod bridge;
 mod calls;
+mod carry;
 mod cold;
 mod contexts;
 mod control;
@@ -35,6 +36,7 @@ use crate::batch::{Batch, Found};
 use crate::decode::{self, Class, Insn, OSZAP, STATUS};
 use crate::follow::StandingId;
 use crate::trace::TraceSettings;
+use flow::Goal;
 use request::Requests;
 
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
@@ -49,7 +51,7 @@ struct Fixup {
     /// Guest address that it leads to.
     target: u64,
     /// The block of this batch that it leads to, if there is one.
-    to: Option<flow::Goal>,
+    to: Option<Goal>,
 }
 
 /// An emitted batch.
@@ -181,6 +183,7 @@ pub(crate) struct Emitter<'a> {
     transfers: Vec<(usize, u32)>,
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
+    carries: carry::Carries,
 }
 
 impl<'a> Emitter<'a> {
@@ -219,6 +222,7 @@ impl<'a> Emitter<'a> {
             standing: StandingId::NONE,
             transfers: Vec::new(),
             requests: None,
+            carries: carry::Carries::default(),
         }
     }
 
@@ -258,9 +262,11 @@ impl<'a> Emitter<'a> {
         let first = self.trans.next_block();
         self.plan_flows(&order);
         self.plan_fronts(&order);
+        self.plan_carries(&order);
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
             self.here = self.plan[k];
+            self.carries.here = k;
             // Only a block without a landing can be run into.
             let next = order.get(k + 1).filter(|_| self.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             self.block(&b, next.filter(|n| !n.return_site).map(|n| n.pc), self.fronts[k].unchecked);
@@ -268,6 +274,7 @@ impl<'a> Emitter<'a> {
         self.checked_entries(first, &order);
         self.cold_parts();
         self.cold_transfers();
+        self.place_ways_in();
         self.place_transfers();
         self.entries(first);
         self.place_exits();
@@ -392,9 +399,20 @@ impl<'a> Emitter<'a> {
         {
             match last.class {
                 Class::Jcc if self.here.inverted => self.go(last.target(), next_in_order, None),
+                Class::Jcc => self.go_from(last, last.next(), next_in_order, self.past_way_in(last.next())),
                 c if c.ends_block() => self.go_from(last, last.next(), next_in_order, None),
-                _ => self.go_from(last, last.next(), next_in_order, self.here.goal),
+                _ => {
+                    let goal = self.here.goal.or_else(|| self.past_way_in(last.next()));
+                    self.go_from(last, last.next(), next_in_order, goal);
+                }
             }
+        }
+        if self.carries_end(insns) {
+            if self.out.code.pos() == start {
+                // It must be possible to kill it without what it runs into.
+                self.out.code.nop(1);
+            }
+            self.bump_end = self.out.code.pos();
         }
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
@@ -513,7 +531,8 @@ impl<'a> Emitter<'a> {
             Class::Loop => self.short_branch(insn),
             Class::Jmp => {
                 if !self.tell_transfer(insn) {
-                    self.go_from(insn, insn.target(), next_in_order, self.here.goal);
+                    let goal = self.here.goal.or_else(|| self.past_way_in(insn.target()));
+                    self.go_from(insn, insn.target(), next_in_order, goal);
                 }
                 if self.with_flows && self.out.code.pos() == self.bump_end {
                     // Where it is entered past its counter shall not be where the next block begins, which may outlive it.
@@ -572,16 +591,20 @@ impl<'a> Emitter<'a> {
             if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
                 let b = self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
+                let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 let within = self.within_line.binary_search(&f.pos).is_ok();
                 let body = match () {
                     () if free => b.cache + u64::from(b.bump_end),
-                    () if within => b.cache,
+                    () if within || past_way_in => b.cache,
                     () => b.entry,
                 };
                 let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
                 if i32::try_from(rel).is_ok() {
                     self.out.code.patch_rel32(f.pos, body);
-                    self.out.links.push((f.pos, f.target));
+                    // It cannot be taken back where something is carried.
+                    if !past_way_in {
+                        self.out.links.push((f.pos, f.target));
+                    }
                     continue;
                 }
             }

@@ -10,8 +10,9 @@ use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
 use crate::follow::{Always, RouteKind};
+use crate::trace::{CallTrace, TraceSettings};
 use crate::tracee::Memory;
-use crate::transtab::TransTab;
+use crate::transtab::{NO_CELL, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -31,6 +32,10 @@ fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
 
 /// The translation of `code`, whose first instruction is at `pc`.
 fn listing(code: &[u8], pc: u64, cache: u64) -> String {
+    listing_with(code, pc, cache, |emitter| emitter)
+}
+
+fn listing_with(code: &[u8], pc: u64, cache: u64, with: impl Fn(Emitter<'_>) -> Emitter<'_>) -> String {
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
@@ -45,7 +50,7 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         &Untranslated(GUEST..GUEST + 0x1000),
     );
     let mut trans = TransTab::default();
-    let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
+    let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0)).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc) {
         let _ = writeln!(out, "guest {:x}: {line}", at - pc);
@@ -73,6 +78,12 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         let _ = writeln!(out, "{at:4x}: {line}{there}");
         at += len;
     }
+    for (cell, site, _) in trans.follow.exits {
+        let _ = writeln!(out, "exit {site}: {}", if cell == NO_CELL { String::new() } else { format!("cell {cell}") });
+    }
+    for (cell, exit, off) in trans.follow.carried {
+        let _ = writeln!(out, "exit {exit}: {} cell {cell}", if off { "less" } else { "and" });
+    }
     for (i, v) in e.literals.iter().enumerate() {
         let _ = writeln!(out, "{:4x}: .quad {v:#x}", e.literal_pos + 8 * i);
     }
@@ -97,6 +108,18 @@ fn check_text(name: &str, got: &str) {
 fn a_loop_bumps_where_flags_are_dead() {
     // xor eax,eax; 1: add ecx,eax; dec ecx; jnz 1b; ret
     check("loop", &[0x31, 0xc0, 0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3]);
+}
+
+#[test]
+fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
+    // cmp edi,1; ja 2f; 1: add eax,8; ret; 2: lea edi,[rdi-1]; jmp 1b: what is counted is where it returns, and the jump, which
+    // leads to what carries the first block
+    let code = [0x83, 0xff, 0x01, 0x77, 0x04, 0x83, 0xc0, 0x08, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf7];
+    let calls = Some(CallTrace { followed: true, jumps: false });
+    let settings = TraceSettings { calls, ..TraceSettings::default() };
+    let got =
+        listing_with(&code, GUEST, CACHE, |e| e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true));
+    check_text("carried", &got);
 }
 
 #[test]
@@ -178,6 +201,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     live: 0,
     function: 3,
     level: 0,
+    recursive: false,
     cells: [7, 8, 9, 10, 0, 0],
     totals: &[0],
     route: 5,
@@ -191,6 +215,12 @@ const CALL: bridge::Bridge = bridge::Bridge {
 #[test]
 fn a_call_that_is_followed_pushes_a_frame_and_its_return_closes_it() {
     check_bridge("bridge_call", &CALL);
+}
+
+#[test]
+fn calls_on_the_last_level_of_recursion_are_not_counted_as_going_on() {
+    check_bridge("bridge_last_level", &bridge::Bridge { level: 1, ..CALL });
+    check_bridge("bridge_recursive", &bridge::Bridge { level: 1, recursive: true, ..CALL });
 }
 
 #[test]

@@ -260,9 +260,14 @@ impl Hub<'_> {
         }
         let get = |cell: u32| cells.get(cell as usize).copied().unwrap_or(0);
         let mut counts = Counts::default();
-        for &(cell, site, standing) in &trans.follow.exits {
-            if get(cell) != 0 {
-                counts.executed.push((site, standing, get(cell)));
+        let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(cell, ..)| get(cell)).collect();
+        for &(cell, exit, off) in &trans.follow.carried {
+            let n = &mut executed[exit as usize];
+            *n = if off { n.wrapping_sub(get(cell)) } else { n.wrapping_add(get(cell)) };
+        }
+        for (&(_, site, standing), &n) in trans.follow.exits.iter().zip(&executed) {
+            if n != 0 {
+                counts.executed.push((site, standing, n));
             }
         }
         for site in &trans.sites {

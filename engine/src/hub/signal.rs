@@ -96,6 +96,11 @@ impl Hub<'_> {
         let block = *p.space.borrow().trans.block(b.block);
         if let Some(told) = block.told {
             let counted = if b.bumped { usize::from(block.n) } else { 0 };
+            // What led there has been counted with it, if it has.
+            let carried = p.space.borrow().trans.carried.get(&b.block).filter(|_| !b.bumped).cloned();
+            for (block, executed) in carried.unwrap_or_default().parts {
+                self.tell_correction(tid, block, 0, executed.into());
+            }
             return self.correct_told(tid, told, counted, b, regs);
         }
         let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());

@@ -76,6 +76,7 @@ impl Space {
             live: if self.volatile(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,
             level: outcome.to.level,
+            recursive: outcome.from.function == outcome.to.function,
             cells: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
             route: 0,

@@ -252,7 +252,7 @@ impl Recorder {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 let here = p.here(standing(id), catalogue, functions);
                 t.calls.executed(catalogue, here, hot.cell, n, &p.costs[hot.cell as usize * width..][..width]);
-                t.blocks += n;
+                t.blocks = t.blocks.wrapping_add(n);
             }
             for &(addr, id, n) in &counts.repeated {
                 let cell = p.single_cell(catalogue, addr, width);

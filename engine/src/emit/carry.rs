@@ -1,0 +1,255 @@
+//! Ways between blocks of a batch that need no counter where calls are followed: what has been executed of a block is carried
+//! on to the next one, and counted together with that where it is left.
+//!
+//! A block carries what has been executed on one way that leads to it from an earlier block. Whoever enters it otherwise takes
+//! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code.
+//! Invariants: how often such a way is taken follows from the counters of the blocks behind it; where a block is left in the
+//! middle before it has been counted, what it carries has not been counted either ([`TransTab::carried`]), so both are told;
+//! the translations of both blocks die together, because they are on one page.
+//!
+//! [`TransTab::carried`]: crate::transtab::TransTab::carried
+
+use super::{Emitter, Goal};
+use crate::decode::{Class, Insn};
+use crate::trace::SiteKind;
+use crate::transtab::{BlockId, Carried, NO_CELL};
+
+/// The most ways one after the other.
+const MOST: usize = 6;
+
+/// What is carried to a block.
+#[derive(Clone, Debug)]
+struct Carry {
+    /// The place of the block that it comes from, in the order of emission.
+    from: usize,
+    /// How many of that block's instructions have been executed.
+    executed: usize,
+    /// Instructions that are carried altogether.
+    total: u32,
+    /// The places of the blocks that the ways lead to, this one last.
+    ways: Vec<usize>,
+}
+
+/// A block to which something is carried.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carrier {
+    /// Of this batch, by its place.
+    Here(usize),
+    /// One that was there.
+    Known(BlockId),
+}
+
+/// Which exit a way is.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    /// The way to a place.
+    To(usize),
+    /// Its number.
+    Known(u32),
+}
+
+/// What is known of that while a batch is emitted.
+#[derive(Debug, Default)]
+pub(super) struct Carries {
+    /// By place.
+    to: Vec<Option<Carry>>,
+    /// By number of a block in the batch: its place.
+    places: Vec<usize>,
+    /// By place: the exit that the way to it is, once that has been emitted.
+    exits: Vec<Option<u32>>,
+    /// By place: the page of its block.
+    pages: Vec<u64>,
+    /// Counters that count exits, too; or count what is taken off.
+    counters: Vec<(u32, Exit, bool)>,
+    /// The place of the block at hand.
+    pub(super) here: usize,
+    first: u32,
+}
+
+impl Emitter<'_> {
+    /// Settles what is carried where.
+    pub(super) fn plan_carries(&mut self, order: &[usize]) {
+        self.carries = Carries::default();
+        if !self.teller.followed() || !self.teller.steady || self.tracer.settings.simulates() {
+            return;
+        }
+        let batch = self.batch;
+        let mut places = vec![0; batch.blocks.len()];
+        for (k, &i) in order.iter().enumerate() {
+            places[i] = k;
+        }
+        // The best way to each: how good it is, from where, after how many instructions.
+        let mut best: Vec<Option<(u8, usize, usize)>> = vec![None; order.len()];
+        for (k, &i) in order.iter().enumerate() {
+            let from = &batch.blocks[i];
+            let insns = batch.insns_of(from);
+            let mut offer = |target: u64, executed: usize, good: u8| {
+                let Some(j) = batch.find(target) else { return };
+                let to = &batch.blocks[j];
+                // Who is stepping can tell an instruction that leads to itself from a way in by its address only.
+                let first = &batch.insns[to.first];
+                let itself = to.n == 1 && matches!(first.class, Class::Jmp | Class::Jcc | Class::Loop);
+                if itself && first.target() == to.pc {
+                    return;
+                }
+                if places[j] > k
+                    && !to.return_site
+                    && to.pc >> 12 == from.pc >> 12
+                    && best[places[j]].is_none_or(|b| b.0 < good)
+                {
+                    best[places[j]] = Some((good, k, executed));
+                }
+            };
+            for (n, insn) in insns.iter().enumerate() {
+                if insn.class == Class::Jcc && self.recorded(insn).is_none() {
+                    offer(insn.target(), n + 1, 1);
+                }
+            }
+            let Some(last) = insns.last() else { continue };
+            let onward = || !(self.crosses)(last.pc(), last.next());
+            match last.class {
+                Class::Jcc if onward() => offer(last.next(), insns.len(), 2),
+                Class::Jmp if self.recorded(last).is_none() => offer(last.target(), insns.len(), 3),
+                c if !c.ends_block() && onward() => offer(last.next(), insns.len(), 3),
+                _ => {}
+            }
+        }
+        let mut to: Vec<Option<Carry>> = Vec::with_capacity(order.len());
+        for (t, best) in best.into_iter().enumerate() {
+            // Nothing may run into it that has been counted.
+            let alone = t > 0 && {
+                let class = batch.insns_of(&batch.blocks[order[t - 1]]).last().map(|l| l.class);
+                class.is_some_and(|c| c.ends_block() && c.goes_on() && c != Class::Jcc)
+            };
+            let carry = best.filter(|_| !alone).and_then(|(_, from, executed)| {
+                let (mut total, mut ways) = match &to[from] {
+                    Some(before) => (before.total, before.ways.clone()),
+                    None => (0, Vec::new()),
+                };
+                let insns = &batch.insns_of(&batch.blocks[order[from]])[..executed];
+                total += insns.iter().filter(|i| i.class != Class::RepCompare).count() as u32;
+                ways.push(t);
+                (ways.len() <= MOST).then_some(Carry { from, executed, total, ways })
+            });
+            to.push(carry);
+        }
+        let exits = vec![None; order.len()];
+        let pages = order.iter().map(|&i| batch.blocks[i].pc >> 12).collect();
+        let first = self.trans.next_block().0;
+        self.carries = Carries { to, places, exits, pages, counters: Vec::new(), here: 0, first };
+    }
+
+    /// The place of the block of this batch at `target`, if something is carried to it.
+    fn place_of_carrier(&self, target: u64) -> Option<usize> {
+        if self.carries.to.is_empty() {
+            return None;
+        }
+        let t = self.carries.places[self.batch.find(target)?];
+        self.carries.to[t].as_ref().map(|_| t)
+    }
+
+    /// The block at `target`, if something is carried to it, so that ways from the block at hand lead past its way in.
+    pub(super) fn carrier(&self, target: u64) -> Option<Carrier> {
+        let page = *self.carries.pages.get(self.carries.here)?;
+        if self.batch.find(target).is_some() {
+            return self.place_of_carrier(target).map(Carrier::Here);
+        }
+        if page != target >> 12 {
+            return None;
+        }
+        let id = self.trans.lookup(target, self.standing).filter(|id| self.trans.carried.contains_key(id))?;
+        let distance = self.trans.block(id).cache.wrapping_sub(self.out.code.base).cast_signed();
+        (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
+    }
+
+    /// Where a way from the block at hand to that block leads.
+    pub(super) fn past_way_in(&self, target: u64) -> Option<Goal> {
+        let block = match self.carrier(target)? {
+            Carrier::Here(t) => BlockId(self.carries.first + t as u32),
+            Carrier::Known(id) => id,
+        };
+        Some(Goal { block, free: false, past_way_in: true })
+    }
+
+    /// Whether what has been executed of the block at hand, after so many instructions, is carried to `target`.
+    fn carries_to(&self, target: u64, executed: usize) -> Option<usize> {
+        let t = self.place_of_carrier(target)?;
+        let carry = self.carries.to[t].as_ref()?;
+        (carry.from == self.carries.here && carry.executed == executed).then_some(t)
+    }
+
+    /// The same behind its last instruction.
+    pub(super) fn carries_end(&self, insns: &[Insn]) -> bool {
+        let Some(last) = insns.last() else { return false };
+        let to = if last.class == Class::Jmp { last.target() } else { last.next() };
+        self.carries_to(to, insns.len()).is_some()
+    }
+
+    /// If the way to `target` behind the instruction at hand is carried, takes note of what it is told by, and says so.
+    pub(super) fn carry_on(&mut self, insn: &Insn, target: u64) -> bool {
+        let Some(t) = self.carries_to(target, self.teller.done) else { return false };
+        let (site, _) = self.exit_of(insn, None);
+        let exits = &mut self.trans.follow.exits;
+        self.carries.exits[t] = Some(exits.len() as u32);
+        exits.push((NO_CELL, site, self.standing));
+        true
+    }
+
+    /// What the exit that `cell` counts counts beside what has been executed of the block at hand: what is carried to that,
+    /// less what is carried to the block that it leads to. Returns the instructions.
+    pub(super) fn counts_carried(&mut self, cell: u32, to: Option<Carrier>) -> u32 {
+        let Carries { to: all, counters, here, .. } = &mut self.carries;
+        let mut total = 0u32;
+        for (carrier, off) in [(Some(Carrier::Here(*here)), false), (to, true)] {
+            let carried = match carrier {
+                Some(Carrier::Here(place)) => {
+                    let Some(carry) = all.get(place).and_then(Option::as_ref) else { continue };
+                    counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), off)));
+                    carry.total
+                }
+                Some(Carrier::Known(id)) => {
+                    let Some(known) = self.trans.carried.get(&id) else { continue };
+                    counters.extend(known.exits.iter().map(|&exit| (cell, Exit::Known(exit), off)));
+                    known.total
+                }
+                None => continue,
+            };
+            total = if off { total.wrapping_sub(carried) } else { total.wrapping_add(carried) };
+        }
+        total
+    }
+
+    /// The ways in to blocks to which something is carried; what counts is known.
+    pub(super) fn place_ways_in(&mut self) {
+        for t in 0..self.carries.to.len() {
+            let Some(carry) = self.carries.to[t].clone() else { continue };
+            let id = BlockId(self.carries.first + t as u32);
+            let b = *self.trans.block(id);
+            let entry = self.out.code.here();
+            let cell = self.trans.new_cell();
+            self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), true)));
+            let free = self.dead_at(b.pc);
+            self.bump_exit(cell, [0u32.wrapping_sub(carry.total), 0, 0, 0, 0], b.live_in, free);
+            let pos = self.out.code.jmp();
+            let to = Some(Goal { block: id, free: false, past_way_in: true });
+            self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
+            self.trans.set_entry(id, entry);
+            let exits: Vec<u32> = carry.ways.iter().filter_map(|&way| self.carries.exits[way]).collect();
+            debug_assert!(exits.len() == carry.ways.len(), "the way to each of them has been emitted");
+            let part = |(&exit, &way): (&u32, &usize)| {
+                let (_, site, _) = self.trans.follow.exits[exit as usize];
+                let SiteKind::Block { block } = self.trans.trace_sites[site as usize].kind else { return None };
+                Some((block, self.carries.to[way].as_ref()?.executed as u16))
+            };
+            let parts = exits.iter().zip(&carry.ways).filter_map(part).collect();
+            self.trans.carried.insert(id, Carried { total: carry.total, parts, exits });
+        }
+        for (cell, exit, off) in std::mem::take(&mut self.carries.counters) {
+            let exit = match exit {
+                Exit::To(way) => self.carries.exits[way],
+                Exit::Known(exit) => Some(exit),
+            };
+            self.trans.follow.carried.extend(exit.map(|exit| (cell, exit, off)));
+        }
+    }
+}
