@@ -31,6 +31,11 @@ fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
 
 /// The translation of `code`, whose first instruction is at `pc`.
 fn listing(code: &[u8], pc: u64, cache: u64) -> String {
+    listing_after(code, pc, cache, &[])
+}
+
+/// The same where blocks, with these starts and ends from `pc` on, have been executed so often.
+fn listing_after(code: &[u8], pc: u64, cache: u64, executed: &[(u64, u64, u64)]) -> String {
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
@@ -38,13 +43,16 @@ fn listing(code: &[u8], pc: u64, cache: u64) -> String {
         window
     });
     let mut batch = Batch::default();
+    let mut trans = TransTab::default();
+    for &(begin, end, n) in executed {
+        trans.heat.note(pc + begin, pc + end, n);
+    }
     batch.discover(
         pc,
         true,
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
         &Untranslated(GUEST..GUEST + 0x1000),
     );
-    let mut trans = TransTab::default();
     let e = Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc) {
@@ -97,6 +105,19 @@ fn check_text(name: &str, got: &str) {
 fn a_loop_bumps_where_flags_are_dead() {
     // xor eax,eax; 1: add ecx,eax; dec ecx; jnz 1b; ret
     check("loop", &[0x31, 0xc0, 0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3]);
+}
+
+/// test eax,eax; jz 1f; xor ecx,ecx; ret; 1: xor edx,edx; ret
+const BRANCH: [u8; 10] = [0x85, 0xc0, 0x74, 0x03, 0x31, 0xc9, 0xc3, 0x31, 0xd2, 0xc3];
+
+#[test]
+fn a_branch_that_is_hardly_taken_is_counted_where_it_is() {
+    check_text("hardly_taken", &listing_after(&BRANCH, GUEST, CACHE, &[(0, 4, 1000), (4, 7, 990), (7, 10, 10)]));
+}
+
+#[test]
+fn what_a_branch_nearly_always_leads_to_stands_behind_it() {
+    check_text("nearly_always_taken", &listing_after(&BRANCH, GUEST, CACHE, &[(0, 4, 1000), (4, 7, 10), (7, 10, 990)]));
 }
 
 #[test]
