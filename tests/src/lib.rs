@@ -18,6 +18,7 @@ pub mod profile;
 pub mod random;
 pub mod run;
 pub mod selfcount;
+pub mod shared;
 pub mod simulation;
 pub mod step;
 pub mod tools;

@@ -1,7 +1,7 @@
 //! Real commands, natively and under grind: the same output, the same end, and readable profiles.
 //!
-//! One line a command: its name, a shell script that prepares the folder natively (twice, so that both runs find the same),
-//! and the command itself; `traced` ones also profile what they execute. What a case leaves in its folder is its own to
+//! One line a command: its name, a shell script that prepares the folder natively (and is kept, so that both runs find the
+//! same, at the same place), and the command itself; `traced` ones also profile what they execute. What a case leaves in its folder is its own to
 //! show: if it matters, the command prints it.
 
 use std::time::Duration;
@@ -128,37 +128,38 @@ fn check(name: &str, traced: bool, setup: &str, words: &[&str]) {
     if !tools::have(&needed.collect::<Vec<_>>()) {
         return;
     }
-    let [native_dir, grind_dir] = [(); 2].map(|()| {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        // Both runs see the same path, since programs print it and hash it.
-        let work = dir.path().join("work");
-        std::fs::create_dir(&work).expect("a folder");
-        let prepared = Job::new(["bash", "-ec", setup], &work).native();
-        assert!(prepared.status.success(), "{name}: cannot be prepared\n{}", prepared.show());
-        dir
-    });
-    let job = |dir: &tempfile::TempDir| dir.path().join("work");
-    let (a, b) = (job(&native_dir), job(&grind_dir));
-    let run = |dir| Job { trace_children: traced, limit: Duration::from_secs(240), ..Job::new(words.to_vec(), dir) };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    // Both runs are at the same place, since programs print it and hash it.
+    let (work, kept) = (dir.path().join("work"), dir.path().join("kept"));
+    std::fs::create_dir(&work).expect("a folder");
     let start = std::time::Instant::now();
-    let native = run(&a).native();
+    let native_only = |words: &[&str]| {
+        let done = Job::new(words.to_vec(), &work).native();
+        assert!(done.status.success(), "{name}: cannot be prepared\n{}", done.show());
+    };
+    if setup.is_empty() {
+        std::fs::create_dir(&kept).expect("a folder");
+    } else {
+        native_only(&["bash", "-ec", setup]);
+        // With owners, modes and times.
+        native_only(&["cp", "-a", ".", &kept.display().to_string()]);
+    }
+    let job = Job { trace_children: traced, limit: Duration::from_secs(240), ..Job::new(words.to_vec(), &work) };
+    let prepared = start.elapsed();
+    let native = job.native();
     let middle = start.elapsed();
-    let tested = run(&b).grind();
+    // Who has been killed a moment ago may still be there.
+    std::fs::rename(&work, dir.path().join("done")).expect("the folder of the native run");
+    std::fs::rename(&kept, &work).expect("the folder that was kept");
+    let tested = job.grind();
     // Shown with --nocapture: what the suite's time goes into.
     eprintln!(
-        "{name}: {:.2} s native, {:.2} s under grind",
-        middle.as_secs_f64(),
+        "{name}: {:.2} s preparing, {:.2} s native, {:.2} s under grind",
+        prepared.as_secs_f64(),
+        (middle - prepared).as_secs_f64(),
         (start.elapsed() - middle).as_secs_f64()
     );
-    let mask = |bytes: &[u8], dir: &std::path::Path| {
-        String::from_utf8_lossy(bytes).replace(&*dir.to_string_lossy(), "DIR").into_bytes()
-    };
-    let masked = |mut o: grind_tests::run::Outcome, dir| {
-        o.stdout = mask(&o.stdout, dir);
-        o.stderr = mask(&o.stderr, dir);
-        o
-    };
-    assert_same(name, &masked(native, &a), &masked(tested.outcome.clone(), &b), &tested.log);
+    assert_same(name, &native, &tested.outcome, &tested.log);
     if tools::under_test().iter().any(|w| w == "--tool=callgrind") {
         return tested.check_calls();
     }

@@ -2,36 +2,56 @@
 //! readable profile; when instructions are counted, with simulations, and when calls are followed, since each of these
 //! translates in its own way. Calls are followed by emitted code, or told.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grind_tests::build::Source;
 use grind_tests::compare::assert_same;
-use grind_tests::run::Job;
+use grind_tests::run::{Job, Outcome};
+use grind_tests::shared::Shared;
 use grind_tests::{disturb, tools};
+
+/// A program, and what it did natively.
+struct Program {
+    path: PathBuf,
+    native: Outcome,
+}
+
+static PROGRAMS: Shared<Program> = Shared::new();
+
+/// An empty folder to run the program in: at the same place each time, since programs know where they are.
+fn work(program: &Path) -> PathBuf {
+    let work = program.with_file_name("work");
+    let _ = std::fs::remove_dir_all(&work);
+    std::fs::create_dir(&work).expect("a new folder");
+    work
+}
 
 fn check(name: &str, options: &[&str]) {
     let source = Source::open("semantics", name);
     if !source.runs_here() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let program = source.build(dir.path(), false);
-    let work = dir.path().join("work");
-    std::fs::create_dir(&work).expect("a folder");
     // Being interrupted all the time takes its time.
     let limit = Duration::from_secs(if disturb::wanted() { 180 } else { 60 });
-    let job = Job { limit, ..Job::new([program.display().to_string()], &work) };
-    let native = job.native();
-    assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
+    let make = |dir: &Path| {
+        let path = source.build(dir, false);
+        let native = Job { limit, ..Job::new([path.display().to_string()], &work(&path)) }.native();
+        assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
+        Program { path, native }
+    };
     let profiler: Vec<String> =
         tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
-    let tested = job.profiled(&profiler);
-    assert_same(name, &native, &tested.outcome, &tested.log);
-    if options.contains(&CALLS[0]) {
-        tested.check_calls();
-    } else {
-        tested.profiles();
-    }
+    PROGRAMS.with(name, make, |program| {
+        let work = work(&program.path);
+        let tested = Job { limit, ..Job::new([program.path.display().to_string()], &work) }.profiled(&profiler);
+        assert_same(name, &program.native, &tested.outcome, &tested.log);
+        if options.contains(&CALLS[0]) {
+            tested.check_calls();
+        } else {
+            tested.profiles();
+        }
+    });
 }
 
 const SIMULATION: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
