@@ -163,7 +163,9 @@ impl Hub<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => break,
                 Spot::Boundary(_) | Spot::Between => {}
             }
-            if calls(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+            // Nor are our own stops for it to get at.
+            let stops = space.borrow().stub_at(regs.rip).is_some() || space.borrow().cache_byte(regs.rip) == Some(0xcc);
+            if stops || calls(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 break;
             }
             masked = true;
