@@ -30,6 +30,9 @@ pub struct Settings {
     pub count_at_start: bool,
     /// Bytes of translated code from which on all translations are thrown away and made anew.
     pub code_limit: u64,
+    /// Steps of counters from which on hot code is translated anew, by what has been learnt of where it goes, if that pays;
+    /// 0 for never. Only where nothing but instructions is counted.
+    pub hot_after: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
     /// Whether the guest's requests to change the context of the statistics are served.

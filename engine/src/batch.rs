@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
+use crate::heat::{Bias, Heat};
 
 /// The most blocks translated at a stop.
 pub(crate) const BUDGET: usize = 64;
@@ -107,6 +108,10 @@ pub(crate) trait Known {
     fn fixed_word(&self, _at: u64, _user: &Insn) -> Option<u64> {
         None
     }
+    /// What has been executed before, if anything is known of that.
+    fn heat(&self) -> Option<&Heat> {
+        None
+    }
     /// Whether code at `pc` may be translated before the guest gets there.
     fn may_look_ahead(&self, pc: u64) -> bool;
 }
@@ -155,8 +160,15 @@ impl Index {
 
 /// How likely it is that a block goes on to its next instruction, and to its branch's target, once it is run: shares seen
 /// in a compiler, two interpreters and a database.
-fn likelihoods(last: &Insn) -> (u32, u32) {
+fn likelihoods(last: &Insn, heat: Option<&Heat>) -> (u32, u32) {
     let percent = |p: u32| CERTAIN / 100 * p;
+    if let Some(bias) = heat.filter(|_| last.class == Class::Jcc).and_then(|heat| heat.bias(last)) {
+        return match bias {
+            Bias::Next => (CERTAIN, percent(2)),
+            Bias::Target => (percent(2), CERTAIN),
+            Bias::Neither => (CERTAIN, CERTAIN),
+        };
+    }
     match last.class {
         Class::Jcc if last.target() <= last.pc() => (percent(85), percent(60)),
         Class::Jcc => match last.ins.condition_code() {
@@ -182,6 +194,8 @@ impl Batch {
         let expected = self.left.contains(&pc);
         self.left.clear();
         self.ahead.clear();
+        // What has been executed before is known better.
+        let expected = expected && known.heat().is_none();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
         let mut candidate = |pc, likely, return_site| {
@@ -246,14 +260,14 @@ impl Batch {
             for i in first..first + n - 1 {
                 let insn = self.insns[i];
                 if insn.class == Class::Jcc {
-                    let (on, taken) = likelihoods(&insn);
+                    let (on, taken) = likelihoods(&insn, known.heat());
                     if known.stays(insn.pc(), insn.target()) {
                         self.queue.push(candidate(insn.target(), scale(likely, taken), false));
                     }
                     likely = scale(likely, on);
                 }
             }
-            let (on, taken) = likelihoods(&last);
+            let (on, taken) = likelihoods(&last, known.heat());
             let scaled = |share: u32| scale(likely, share);
             let calls = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
             if class.goes_on() && (calls || known.stays(last.pc(), last.next())) {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::api::InstructionCount;
 use crate::hash::Map;
-use crate::process::{Corrections, instruction_counts};
+use crate::process::{Corrections, block_counts, instruction_counts};
 use crate::slots::SlotId;
 use crate::transtab::TransTab;
 
@@ -58,6 +58,11 @@ impl Book {
         let mut counts = instruction_counts(trans, &self.sums(), &self.corrections);
         counts.extend_from_slice(&self.earlier);
         counts
+    }
+
+    /// How often each block was executed, but for parts of blocks.
+    pub(crate) fn block_counts(&self, trans: &TransTab) -> Vec<u64> {
+        block_counts(trans, &self.sums(), &self.corrections)
     }
 
     /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.

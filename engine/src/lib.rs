@@ -12,6 +12,7 @@ mod emit;
 mod events;
 mod feed;
 mod hash;
+mod heat;
 mod hub;
 mod image;
 mod launch;
@@ -22,6 +23,7 @@ mod recreate;
 mod shared_memory;
 mod slots;
 mod space;
+mod tick;
 mod tracee;
 mod transtab;
 

@@ -146,16 +146,9 @@ pub(crate) struct Process {
     pub(crate) reported: bool,
 }
 
-/// The executions of every instruction, from sums of cells.
-pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
-    let mut out = Vec::new();
+/// How often each block was executed, but for parts of blocks: from sums of cells.
+pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<u64> {
     let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
-    let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();
-    for (&key, &n) in &fix.head {
-        heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
-    }
-    // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
-    let mut executed = Vec::new();
     let cell = |cell: u32| get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0));
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
     let mut flows = trans.flows.iter().peekable();
@@ -174,10 +167,23 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
             }
         }
         wholes.push(whole);
-        if whole != 0 || heads.contains_key(&id) {
-            executed.push((b.pc, id, whole));
-        }
     }
+    wholes
+}
+
+/// The executions of every instruction, from sums of cells.
+pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
+    let mut out = Vec::new();
+    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
+    let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();
+    for (&key, &n) in &fix.head {
+        heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
+    }
+    let cell = |cell: u32| get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0));
+    let wholes = block_counts(trans, sum, fix);
+    // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
+    let begun = (0..).zip(&wholes).zip(&trans.blocks).filter(|((id, whole), _)| **whole != 0 || heads.contains_key(id));
+    let mut executed: Vec<(u64, u32, u64)> = begun.map(|((id, whole), b)| (b.pc, id, *whole)).collect();
     executed.sort_unstable();
     out.reserve(executed.iter().map(|(_, id, _)| usize::from(trans.block(BlockId(*id)).n)).sum());
     for (_, id, whole) in executed {

@@ -7,7 +7,7 @@ mod fixed;
 mod follow;
 mod link;
 mod map;
-mod renew;
+pub(crate) mod renew;
 
 use fixed::Fixed;
 
@@ -27,6 +27,7 @@ use crate::emit::request::{self, Requests};
 use crate::emit::{Emitter, stack, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
+use crate::heat::Heat;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Memory};
@@ -170,6 +171,10 @@ impl Known for Outside<'_> {
         fixed.borrow_mut().target(memory, at, (user.pc(), user.next()))
     }
 
+    fn heat(&self) -> Option<&Heat> {
+        (!self.trans.heat.is_empty()).then_some(&self.trans.heat)
+    }
+
     fn may_look_ahead(&self, pc: u64) -> bool {
         if !self.chunk.reaches(pc) {
             return false;
@@ -231,6 +236,8 @@ pub(crate) struct Space {
     pub(crate) users: u32,
     /// Bytes of code from which on all is to be thrown away.
     pub(crate) code_limit: u64,
+    /// Steps of counters from which on it pays to translate all anew.
+    pub(crate) heat_due: u64,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -299,6 +306,7 @@ impl Space {
             contexts: false,
             users: 1,
             code_limit: u64::MAX,
+            heat_due: 0,
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
             fixed: RefCell::default(),
@@ -373,6 +381,7 @@ impl Space {
             contexts: self.contexts,
             users: 1,
             code_limit: self.code_limit,
+            heat_due: self.heat_due,
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
             fixed: self.fixed.clone(),

@@ -10,6 +10,7 @@ use crate::arena;
 use crate::distances::Distances;
 use crate::follow::{self, StandingId};
 use crate::hash::Map;
+use crate::heat::Heat;
 use crate::trace::{self, SiteKind};
 
 /// Number of a block.
@@ -322,6 +323,8 @@ pub(crate) struct TransTab {
     ways_out: Map<u64, BlockId>,
     /// Where conditional branches lead, by module.
     pub(crate) distances: Map<u32, Distances>,
+    /// What had been executed when translations were thrown away.
+    pub(crate) heat: Heat,
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
@@ -404,6 +407,8 @@ impl TransTab {
         for run in &old.runs {
             self.add_chunk(run.start);
         }
+        self.distances = old.distances;
+        self.heat = old.heat;
         self.known_sites = Some(old.known_sites.unwrap_or_else(|| {
             // Those that belong to others are never looked for: they are just some that are the same.
             old.trace_sites.iter().zip(0..).map(|(&site, number)| (site, number)).collect()

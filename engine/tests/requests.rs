@@ -53,11 +53,12 @@ fn waits() -> u64 {
     line.trim().parse().unwrap()
 }
 
-fn counts(program: &Path, beside: Beside, code_limit: u64) -> (Vec<Counts>, u64) {
+fn counts(program: &Path, beside: Beside, code_limit: u64, hot_after: u64) -> (Vec<Counts>, u64) {
     let settings = Settings {
         cpu: CpuModel::Baseline,
         count_at_start: true,
         code_limit,
+        hot_after,
         trace: TraceSettings::default(),
         contexts: false,
         beside,
@@ -140,10 +141,10 @@ fn main() {
     std::fs::write(&file, program()).unwrap();
     let built = Command::new("gcc").args(["-O1", "-static", "-o"]).arg(&path).arg(&file).status().unwrap();
     assert!(built.success(), "the program does not compile");
-    for code_limit in [u64::MAX, 256 << 10] {
-        let (expected, stops) = counts(&path, Beside::Never, code_limit);
+    for (code_limit, hot_after) in [(u64::MAX, 0), (256 << 10, 0), (u64::MAX, 2000)] {
+        let (expected, stops) = counts(&path, Beside::Never, code_limit, 0);
         assert_eq!(expected.len(), 2, "a parent and a child");
-        let (found, fewer) = counts(&path, Beside::Always, code_limit);
+        let (found, fewer) = counts(&path, Beside::Always, code_limit, hot_after);
         for (expected, found) in expected.iter().zip(&found) {
             let differ = expected.iter().filter(|(addr, n)| found.get(addr) != Some(n));
             let first: Vec<_> = differ.take(5).map(|(addr, n)| (format!("{addr:#x}"), *n, found.get(addr))).collect();
@@ -153,7 +154,7 @@ fn main() {
             expected.iter().zip(&found).map(|(e, f)| (e.values().sum::<u64>(), f.values().sum::<u64>())).unzip();
         assert_eq!(counted, again);
         // Unless it had no other processor to do it on.
-        if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) && code_limit == u64::MAX {
+        if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) && code_limit == u64::MAX && hot_after == 0 {
             assert!(fewer < stops * 3 / 4, "{stops} stops, {fewer} of them where none should be needed");
         }
     }

@@ -50,6 +50,7 @@ _grind_options='--tool=cachegrind
 --cpu=host
 --cpu=haswell
 --code-limit=
+--hot-after=
 --time-stamp=yes
 --time-stamp=no
 --log-fd=

@@ -9,6 +9,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
+use crate::heat::Bias;
 use crate::transtab::{BlockId, Flow, NO_CELL, Unless};
 
 /// Where a block's execution is counted.
@@ -150,8 +151,16 @@ impl Emitter<'_> {
 
     /// Whether a conditional branch is probably taken so seldom that it is cheaper to count that than where it falls through.
     fn seldom(&self, last: &Insn) -> bool {
+        if let Some(bias) = self.trans.heat.bias(last) {
+            return bias == Bias::Next;
+        }
         let of_module = || self.trans.distances.get(&(self.module_of)(last.pc())).is_some_and(Distances::laid_out);
         distances::is_far(last.next(), last.target()) || last.target() > last.next() && of_module()
+    }
+
+    /// Whether a conditional branch is known to go to its target, which should stand behind it then.
+    pub(super) fn turned(&self, last: &Insn) -> bool {
+        self.with_flows && last.class == Class::Jcc && self.trans.heat.bias(last) == Some(Bias::Target)
     }
 
     /// Settles it for all blocks, in the order of their emission.
@@ -184,7 +193,10 @@ impl Emitter<'_> {
             let b = &blocks[i];
             let last = &self.batch.insns[b.first + b.n - 1];
             let here = self.loops.iter().find_map(|l| l.place(k).map(|(n, copy)| (l, n, copy)));
-            let inverted = here.is_some_and(|(l, n, copy)| n + 1 == l.len && copy + 1 < l.copies);
+            let repeated = here.is_some_and(|(l, n, copy)| n + 1 == l.len && copy + 1 < l.copies);
+            let behind = order.get(k + 1).map(|&j| &blocks[j]).filter(|b| !b.return_site && b.pc == last.target());
+            let turned = here.is_none() && behind.is_some() && self.turned(last);
+            let inverted = repeated || turned;
             // Which of its copies a branch leads to: the one that it runs into, else the one in the same copy of a loop.
             let find = |target: u64| {
                 let j = self.batch.find(target)?;
@@ -203,7 +215,8 @@ impl Emitter<'_> {
                 Class::Jcc
                     if find(next) == Some(k + 1)
                         && fine(k + 1)
-                        && (inverted || self.seldom(last) && !heads[k + 1] && !blocks[order[k + 1]].return_site) =>
+                        && (repeated
+                            || (turned || self.seldom(last)) && !heads[k + 1] && !blocks[order[k + 1]].return_site) =>
                 {
                     // Loops are repeated more often than they are left.
                     let cell = self.trans.new_cell();

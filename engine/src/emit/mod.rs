@@ -299,7 +299,10 @@ impl<'a> Emitter<'a> {
                 order.push(i);
                 let b = &self.batch.blocks[i];
                 let last = &self.batch.insns[b.first + b.n - 1];
-                at = if last.class.goes_on() {
+                let target = self.turned(last).then(|| self.batch.find(last.target())).flatten();
+                at = if let Some(target) = target.filter(|&i| !seen[i]) {
+                    Some(target)
+                } else if last.class.goes_on() {
                     self.batch.find(last.next())
                 } else if last.class == Class::Jmp {
                     self.batch.find(last.target())

@@ -32,10 +32,18 @@ fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
 
 /// The translation of `code`, whose first instruction is at `pc`.
 fn listing(code: &[u8], pc: u64, cache: u64) -> String {
-    listing_with(code, pc, cache, |emitter| emitter)
+    listing_with(code, pc, cache, &[], |emitter| emitter)
 }
 
-fn listing_with(code: &[u8], pc: u64, cache: u64, with: impl Fn(Emitter<'_>) -> Emitter<'_>) -> String {
+/// The same of an emitter that is set up otherwise, where blocks, with these starts and ends from `pc` on, have been executed
+/// so often.
+fn listing_with(
+    code: &[u8],
+    pc: u64,
+    cache: u64,
+    executed: &[(u64, u64, u64)],
+    with: impl Fn(Emitter<'_>) -> Emitter<'_>,
+) -> String {
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
@@ -43,13 +51,16 @@ fn listing_with(code: &[u8], pc: u64, cache: u64, with: impl Fn(Emitter<'_>) -> 
         window
     });
     let mut batch = Batch::default();
+    let mut trans = TransTab::default();
+    for &(begin, end, n) in executed {
+        trans.heat.note(pc + begin, pc + end, n);
+    }
     batch.discover(
         pc,
         true,
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
         &Untranslated(GUEST..GUEST + 0x1000),
     );
-    let mut trans = TransTab::default();
     let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0)).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc) {
@@ -110,6 +121,24 @@ fn a_loop_bumps_where_flags_are_dead() {
     check("loop", &[0x31, 0xc0, 0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3]);
 }
 
+/// test eax,eax; jnz 1f; xor ecx,ecx; ret; 1: xor edx,edx; ret
+const BRANCH: [u8; 10] = [0x85, 0xc0, 0x75, 0x03, 0x31, 0xc9, 0xc3, 0x31, 0xd2, 0xc3];
+
+/// Its translation after a thousand executions, of which so many went each way.
+fn branch(next: u64, target: u64) -> String {
+    listing_with(&BRANCH, GUEST, CACHE, &[(0, 4, 1000), (4, 7, next), (7, 10, target)], |emitter| emitter)
+}
+
+#[test]
+fn a_branch_that_is_hardly_taken_is_counted_where_it_is() {
+    check_text("hardly_taken", &branch(990, 10));
+}
+
+#[test]
+fn what_a_branch_nearly_always_leads_to_stands_behind_it() {
+    check_text("nearly_always_taken", &branch(10, 990));
+}
+
 #[test]
 fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
     // cmp edi,1; ja 2f; 1: add eax,8; ret; 2: lea edi,[rdi-1]; jmp 1b: what is counted is where it returns, and the jump, which
@@ -117,8 +146,9 @@ fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
     let code = [0x83, 0xff, 0x01, 0x77, 0x04, 0x83, 0xc0, 0x08, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf7];
     let calls = Some(CallTrace { followed: true, jumps: false });
     let settings = TraceSettings { calls, ..TraceSettings::default() };
-    let got =
-        listing_with(&code, GUEST, CACHE, |e| e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true));
+    let got = listing_with(&code, GUEST, CACHE, &[], |e| {
+        e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true)
+    });
     check_text("carried", &got);
 }
 

@@ -13,6 +13,7 @@ mod calltime;
 mod clientreq;
 mod contexts;
 mod follow;
+mod heat;
 mod in_place;
 mod int80;
 mod life;
@@ -69,6 +70,7 @@ pub(crate) struct Hub<'s> {
     renewals: Vec<renew::Renewal>,
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
+    looks: heat::Looks,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<i32, ask::Uncollected>,
     /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
@@ -119,6 +121,7 @@ pub(crate) fn run(
         traps: Map::default(),
         renewals: Vec::new(),
         full: None,
+        looks: heat::Looks::begin(),
         uncollected: Map::default(),
         again: Map::default(),
         was_again: None,
@@ -168,8 +171,9 @@ impl Hub<'_> {
                 Wait::Interrupted => self.serve_wishes(),
             }
             if let Some(pid) = self.full.take() {
-                self.begin_renewal(pid);
+                self.begin_renewal(pid, false);
             }
+            self.look_for_heat();
             if !self.renewals.is_empty() {
                 self.settle_renewals();
             }

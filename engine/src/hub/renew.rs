@@ -14,7 +14,13 @@ use super::Hub;
 use super::signal::{ASYNCHRONOUS, FAULTS};
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{self, How, Regs, Stopped};
+use crate::tracee::{self, How, Regs, Stop, Stopped};
+
+/// So many instructions of translated code at most are executed to get to the next block.
+const STEPS: usize = 200;
+
+/// The instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// An address space whose translations are to be thrown away.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub(super) struct Renewal {
     mm: Rc<()>,
     /// The threads that wait for it.
     waiting: HashMap<i32, Stopped>,
+    /// In order to translate what is executed often better.
+    for_speed: bool,
 }
 
 /// How the kernel is going to let a thread make its system call once more.
@@ -51,21 +59,22 @@ pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
 
 impl Hub<'_> {
     /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
-    pub(super) fn begin_renewal(&mut self, pid: i32) {
-        let Some(p) = self.processes.get(&pid) else { return };
+    pub(super) fn begin_renewal(&mut self, pid: i32, for_speed: bool) -> bool {
+        let Some(p) = self.processes.get(&pid) else { return false };
         let mm = p.mm.clone();
         if self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
-            return;
+            return false;
         }
         let threads = self.threads_of(&mm);
         // What was not collected is known by counters that would be gone.
         if threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
-            return;
+            return false;
         }
         for tid in threads {
             tracee::interrupt(tid);
         }
-        self.renewals.push(Renewal { mm, waiting: HashMap::new() });
+        self.renewals.push(Renewal { mm, waiting: HashMap::new(), for_speed });
+        true
     }
 
     /// Nobody has stopped for a while: those who are still waited for are told once more. (They are in places where the kernel
@@ -115,6 +124,15 @@ impl Hub<'_> {
             return;
         }
         let Ok(regs) = t.regs() else { return };
+        let for_speed =
+            self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
+        let (t, regs) = match state {
+            State::Cache if for_speed => match self.run_to_block(t, regs) {
+                Some(at_block) => at_block,
+                None => return,
+            },
+            _ => (t, regs),
+        };
         let t = match state {
             State::Guest | State::Call { .. } => Some(t),
             State::OtherCall => self.leave_int80(t, true),
@@ -130,6 +148,50 @@ impl Hub<'_> {
         if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
             r.waiting.insert(tid, thread);
         }
+    }
+
+    /// Lets `t` go on to the next block, if it gets there soon: whatever it goes on from begins a block from now on, and
+    /// blocks of hot code had better not be cut where it happened to be.
+    fn run_to_block(&mut self, mut t: Stopped, mut regs: Regs) -> Option<(Stopped, Regs)> {
+        let Ok(mask) = t.sigmask() else { return Some((t, regs)) };
+        let (space, _) = self.space_and_state(t.tid())?;
+        let calls = |at: u64| [space.borrow().cache_byte(at), space.borrow().cache_byte(at + 1)] == SYSCALL.map(Some);
+        let mut masked = false;
+        for _ in 0..STEPS {
+            match recreate::spot(&space.borrow(), regs.rip) {
+                Spot::Boundary(b) if b.executed == 0 || b.after_call => break,
+                Spot::Stub(_) | Spot::Elsewhere => break,
+                Spot::Boundary(_) | Spot::Between => {}
+            }
+            // Nor are our own stops for it to get at.
+            let stops = space.borrow().stub_at(regs.rip).is_some() || space.borrow().cache_byte(regs.rip) == Some(0xcc);
+            if stops || calls(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                break;
+            }
+            masked = true;
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(libc::SIGTRAP))) => {
+                    regs = next.regs().ok()?;
+                    t = next;
+                }
+                // The instruction faults, and will again.
+                Ok((next, Stop::Signal(_))) => {
+                    regs = next.regs().ok()?;
+                    t = next;
+                    break;
+                }
+                Ok((next, stop)) => {
+                    let _ = next.set_sigmask(mask);
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+        if masked {
+            t.set_sigmask(mask).ok()?;
+        }
+        Some((t, regs))
     }
 
     /// Makes the registers of a thread in translated code the guest's, rip included.
@@ -205,6 +267,11 @@ impl Hub<'_> {
         }
         for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
+            if r.for_speed {
+                let mut space = space.borrow_mut();
+                let counts = sum.sum().block_counts(&space.trans);
+                space.learn_heat(&counts);
+            }
             if let Some(p) = self.processes.get_mut(&pid) {
                 p.books = sum.without_cells(&space.borrow().trans);
             }
@@ -218,6 +285,11 @@ impl Hub<'_> {
             }
         }
         space.borrow_mut().renew();
+        if r.for_speed
+            && let Some(p) = self.process_of(tid)
+        {
+            space.borrow_mut().translate_hot(&p.memory);
+        }
         if space.borrow().trans.follow.given_up {
             space.borrow_mut().tell_calls();
         }

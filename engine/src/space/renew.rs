@@ -9,13 +9,18 @@ use super::Space;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::walk;
-use crate::transtab::Way;
+use crate::follow::StandingId;
+use crate::tracee::Memory;
+use crate::transtab::{StubKind, Way};
 
 /// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
 
 /// Where the first chunk has the stubs behind empty entries.
 pub(super) const EMPTY_ENTRIES: [(Way, u64); 2] = [(Way::Jump, 16), (Way::Return, 24)];
+
+/// A block that has been executed so often is one of hot code.
+pub(crate) const HOT: u64 = 16;
 
 impl Space {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away.
@@ -44,6 +49,32 @@ impl Space {
             self.place_requests(i);
         }
         self.empty_tables();
+    }
+
+    /// Takes note of how often blocks have been executed, before they are thrown away.
+    pub(crate) fn learn_heat(&mut self, counts: &[u64]) {
+        let mut heat = std::mem::take(&mut self.trans.heat);
+        heat.learn(&self.trans, counts);
+        self.trans.heat = heat;
+    }
+
+    /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory` is that of the only address space.
+    pub(crate) fn translate_hot(&mut self, memory: &Memory) {
+        for pc in self.trans.heat.hot(HOT) {
+            if self.is_full() || self.trans.cells() > arena::MAX_CELLS / 2 {
+                break;
+            }
+            if !self.trans.begins(pc, StandingId::NONE) && self.is_ordinary(pc) {
+                self.translate(pc, StandingId::NONE, memory);
+            }
+        }
+        for i in 0..self.trans.stubs.len() {
+            if let StubKind::Exit { target, site, standing } = self.trans.stubs[i].kind
+                && let Some(id) = self.trans.lookup(target, standing)
+            {
+                self.link(site, id);
+            }
+        }
     }
 
     /// From now on calls are told. There are no translations.

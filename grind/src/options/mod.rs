@@ -70,6 +70,9 @@ pub type Environment = fn(&OsStr) -> Option<OsString>;
 /// Mebibytes of translated code that are kept unless the user says otherwise.
 const DEFAULT_CODE_LIMIT: u64 = 512;
 
+/// Steps of counters, as in the table.
+const DEFAULT_HOT_AFTER: u64 = 80_000_000;
+
 /// All settings.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -87,6 +90,8 @@ pub struct Options {
     pub cpu: CpuModel,
     /// Bytes of translated code that are kept.
     pub code_limit: u64,
+    /// Steps of counters from which on hot code is translated anew; 0 for never.
+    pub hot_after: u64,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -150,6 +155,7 @@ impl Options {
             child_silent_after_fork: false,
             cpu: CpuModel::default(),
             code_limit: DEFAULT_CODE_LIMIT << 20,
+            hot_after: DEFAULT_HOT_AFTER,
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,

@@ -192,6 +192,19 @@ pub static OPTIONS: &[Opt] = &[
          what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
     ),
     opt(
+        &["--hot-after"],
+        Kind::Int { min: 0, max: 1 << 40 },
+        Role::Core(|o, v| {
+            if let Value::Int(steps) = v {
+                o.hot_after = steps as u64;
+            }
+            Ok(())
+        }),
+        "80000000",
+        "translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have \
+         been counted and it is expected to pay; 0 for never (counts are not affected)",
+    ),
+    opt(
         &["--time-stamp"],
         Kind::Bool,
         Role::Core(|o, v| {

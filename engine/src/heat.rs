@@ -1,0 +1,128 @@
+//! How often code has been executed, as far as it had been when its translations were thrown away: which way conditional
+//! branches go, and what is worth translating together. It must never decide what is counted, only where: counts do not
+//! depend on it, time does.
+
+use std::cmp::Reverse;
+
+use crate::decode::Insn;
+use crate::hash::Map;
+use crate::transtab::TransTab;
+
+/// Where a conditional branch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bias {
+    /// On to the next instruction, nearly always.
+    Next,
+    /// To its target, nearly always.
+    Target,
+    /// Now here, now there.
+    Neither,
+}
+
+/// Executions that say something.
+const ENOUGH: u64 = 64;
+
+/// One in so many is seldom.
+const SELDOM: u64 = 16;
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heat {
+    /// Executions of blocks, by where they begin.
+    begin: Map<u64, u64>,
+    /// The same, by the address behind them.
+    end: Map<u64, u64>,
+}
+
+impl Heat {
+    /// Takes note of what has been executed: `counts` are those of the table's blocks.
+    pub(crate) fn learn(&mut self, trans: &TransTab, counts: &[u64]) {
+        for (b, &n) in trans.blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
+            self.note(b.pc, b.pc + u64::from(b.guest_len), n);
+        }
+    }
+
+    /// A block has been executed `n` times.
+    pub(crate) fn note(&mut self, begin: u64, end: u64, n: u64) {
+        for sum in [self.begin.entry(begin).or_default(), self.end.entry(end).or_default()] {
+            *sum = sum.saturating_add(n);
+        }
+    }
+
+    /// Whether nothing is known of any code.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.begin.is_empty()
+    }
+
+    /// Where blocks begin that have been executed at least `least` times, the hottest first.
+    pub(crate) fn hot(&self, least: u64) -> Vec<u64> {
+        let hot = self.begin.iter().filter(|(_, n)| **n >= least);
+        let mut hot: Vec<(Reverse<u64>, u64)> = hot.map(|(pc, n)| (Reverse(*n), *pc)).collect();
+        hot.sort_unstable();
+        hot.into_iter().map(|(_, pc)| pc).collect()
+    }
+
+    /// Where a conditional branch goes, if it has been executed often enough to tell.
+    pub(crate) fn bias(&self, branch: &Insn) -> Option<Bias> {
+        let all = self.end.get(&branch.next()).copied().filter(|n| *n >= ENOUGH)?;
+        let at = |pc: u64| self.begin.get(&pc).copied().unwrap_or(0);
+        let (next, target) = (at(branch.next()), at(branch.target()));
+        let few = all / SELDOM;
+        // Others may lead there, too: what is executed seldom is not gone to often, but not the other way round. A target
+        // that is executed as often as all there is, is where both ways meet again.
+        Some(if target <= few || (next..=next + few).contains(&all) && target + few >= all {
+            Bias::Next
+        } else if next <= few {
+            Bias::Target
+        } else {
+            Bias::Neither
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::batch::testing::Untranslated;
+    use crate::code_reader::CodeCache;
+    use crate::tracee::Memory;
+
+    const AT: u64 = 0x40_0000;
+
+    /// Of a branch over five bytes that has been executed a thousand times.
+    fn bias(next: u64, target: u64) -> Option<Bias> {
+        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        // jnz 1f; nop; ...; 1: ret
+        let mut cache = CodeCache::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
+        let mut batch = Batch::default();
+        let mut reader = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
+        batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000));
+        let branch = *batch.insns_of(&batch.blocks[0]).last()?;
+        assert_eq!((branch.next(), branch.target()), (AT + 2, AT + 7));
+        let mut heat = Heat::default();
+        assert_eq!(heat.bias(&branch), None);
+        heat.note(AT, AT + 2, 10);
+        assert_eq!(heat.bias(&branch), None, "too few");
+        heat.note(AT, AT + 2, 990);
+        heat.note(AT + 2, AT + 7, next);
+        heat.note(AT + 7, AT + 8, target);
+        heat.bias(&branch)
+    }
+
+    #[test]
+    fn what_is_seldom_executed_is_seldom_gone_to() {
+        assert_eq!(bias(990, 10), Some(Bias::Next));
+        assert_eq!(bias(10, 990), Some(Bias::Target));
+        assert_eq!(bias(500, 500), Some(Bias::Neither));
+    }
+
+    #[test]
+    fn where_others_lead_to_tells_nothing() {
+        assert_eq!(bias(1000, 500), Some(Bias::Neither), "half of those that are next come from elsewhere");
+        assert_eq!(bias(5000, 600), Some(Bias::Neither));
+        assert_eq!(bias(980, 1000), Some(Bias::Next), "the ways meet at the target");
+        assert_eq!(bias(980, 5000), Some(Bias::Next), "others lead there, too");
+        assert_eq!(bias(400, 1000), Some(Bias::Neither));
+    }
+}

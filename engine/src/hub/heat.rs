@@ -1,0 +1,98 @@
+//! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
+//! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`hub::renew`), and those
+//! of hot code are laid out, and counted, by what was learnt. Only where nothing but instructions is counted, and the code is
+//! one address space's alone. Counts are the same either way.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::Hub;
+use crate::space::renew::HOT;
+use crate::tick::Ticks;
+
+/// Time until the first look.
+const FIRST: Duration = Duration::from_millis(80);
+
+/// The longest time between two.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Steps for each hot counter, from which on it pays: to translate such a block again takes one or two microseconds, and what
+/// that saves, in as much time again as the steps have taken, is about a quarter of a nanosecond each.
+const PAYS: u64 = 12_000;
+
+/// With fewer steps than this asked for, it is not asked what pays, and looked at whenever something has stopped: for tests.
+const AT_ONCE: u64 = 1 << 20;
+
+/// So many times as much as at the last time must have been counted before it is worthwhile again: a program may do something
+/// else by then.
+const AGAIN: u64 = 6;
+
+/// With more threads than this, nobody is interrupted for it.
+const THREADS: usize = 64;
+
+/// When the next look is due.
+#[derive(Debug)]
+pub(super) struct Looks {
+    due: Instant,
+    pause: Duration,
+    ticks: Option<Ticks>,
+}
+
+impl Looks {
+    /// From now on.
+    pub(super) fn begin() -> Self {
+        let mut ticks = Ticks::new();
+        if let Some(ticks) = &mut ticks {
+            ticks.set(FIRST);
+        }
+        Self { due: Instant::now() + FIRST, pause: FIRST, ticks }
+    }
+
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        if now < self.due {
+            return false;
+        }
+        self.due = now + self.pause;
+        if let Some(ticks) = &mut self.ticks {
+            ticks.set(self.pause);
+        }
+        self.pause = (self.pause + self.pause / 8).min(LONGEST);
+        true
+    }
+}
+
+impl Hub<'_> {
+    /// If it is time for that, begins anew where enough is known.
+    pub(super) fn look_for_heat(&mut self) {
+        let after = self.settings.hot_after;
+        let at_once = after < AT_ONCE;
+        if after == 0 || self.settings.trace.any() || !self.looks.is_due() && !at_once {
+            return;
+        }
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            let Some(p) = self.processes.get(&pid) else { continue };
+            let space = p.space.clone();
+            if !p.counting
+                || p.books.many()
+                || p.threads.len() > THREADS
+                || Rc::strong_count(&p.mm) > 1
+                || space.borrow().users > 1
+            {
+                continue;
+            }
+            let cells = space.borrow().trans.cells();
+            let mut counted = Vec::new();
+            for th in p.threads.iter().filter_map(|tid| self.threads.get(tid)).filter(|th| !th.folded) {
+                p.pool.borrow().add_cells(th.slot, cells, &mut counted);
+            }
+            let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
+            let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+            let due = if at_once { after } else { space.borrow().heat_due.max(after).max(hot * PAYS) };
+            if sum >= due && self.begin_renewal(pid, true) {
+                space.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
+            }
+        }
+    }
+}
