@@ -24,7 +24,8 @@ impl<T: Copy> Large<T> {
             return Self { all: vec![fill; len], start: 0 };
         }
         // Elements need not divide a page: the first one that begins in it is as good.
-        let mut all: Vec<T> = Vec::with_capacity(len + PAGE / size);
+        // And there is room for half a page more than is needed, wherever it is.
+        let mut all: Vec<T> = Vec::with_capacity(len + (PAGE + PAGE / 2) / size + 1);
         let begin = all.as_ptr().addr();
         let page = begin.next_multiple_of(PAGE);
         let start = ((page - begin).div_ceil(size)).min(PAGE / size);

@@ -154,6 +154,33 @@ mod with_eviction {
     }
 }
 
+/// Threads are stopped wherever they are, again and again, and brought to the end of a block, before all is translated anew.
+mod while_code_is_made_anew {
+    fn check(name: &str) {
+        super::check(name, &["--hot-after=20000"]);
+    }
+
+    #[test]
+    fn signal_many_threads_timer() {
+        check("signal_many_threads_timer");
+    }
+
+    #[test]
+    fn thread_directed_signals() {
+        check("thread_directed_signals");
+    }
+
+    #[test]
+    fn signal_alarm_in_system_calls() {
+        check("signal_alarm_in_system_calls");
+    }
+
+    #[test]
+    fn process_fork_tree() {
+        check("process_fork_tree");
+    }
+}
+
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.
 #[test]
 fn process_that_ptraces_its_child_is_told_why_not() {
