@@ -422,6 +422,7 @@ mod tests {
 
     /// This very test program: its own functions, their symbols and lines.
     #[test]
+    #[inline(never)]
     fn a_real_object_is_described() {
         let me = std::env::current_exe().unwrap();
         let bytes = std::fs::read(&me).unwrap();
