@@ -50,6 +50,8 @@ static int less(const void *a, const void *b) { return *(const int *)a - *(const
 static void handler(int signal) { (void)signal; sink += deep(10); }
 // Whoever joins a thread waits or not, as it happens to come; who reads from a pipe just reads.
 static int ends[2];
+// Stacks of their own: whether a thread that has ended has left its own to the next one by then is up to chance.
+static char stacks[3][256 << 10] __attribute__((aligned(4096)));
 static void *thread(void *n) {
     long result = deep((long)n) + even(100);
     if (write(ends[1], &result, sizeof result) != sizeof result) abort();
@@ -73,6 +75,7 @@ int main(void) {
         pthread_attr_t detached;
         pthread_attr_init(&detached);
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstack(&detached, stacks[i], sizeof stacks[i]);
         if (pipe(ends) || pthread_create(&t, &detached, thread, (void *)(i * 100))) return 1;
         if (read(ends[0], &result, sizeof result) != sizeof result) return 2;
         usleep(50000);

@@ -63,8 +63,7 @@ impl Hub<'_> {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let space = space.borrow();
         let call = regs.rip.wrapping_sub(SYSCALL_LEN);
-        let there = (space.cache_byte(call), space.cache_byte(call + 1)) == (Some(0x0f), Some(0x05));
-        if !there || !matches!(recreate::spot(&space, regs.rip), Spot::Boundary(b) if b.after_call) {
+        if !space.calls_at(call) || !matches!(recreate::spot(&space, regs.rip), Spot::Boundary(b) if b.after_call) {
             return;
         }
         regs.rip = call;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Hub;
+use crate::api::Settings;
 use crate::space::renew::HOT;
 use crate::tick::Ticks;
 
@@ -33,27 +34,31 @@ const THREADS: usize = 64;
 /// When the next look is due.
 #[derive(Debug)]
 pub(super) struct Looks {
-    due: Instant,
+    /// `None`: never.
+    due: Option<Instant>,
     pause: Duration,
     ticks: Option<Ticks>,
 }
 
 impl Looks {
-    /// From now on.
-    pub(super) fn begin() -> Self {
+    /// From now on, where it may ever pay.
+    pub(super) fn begin(settings: &Settings) -> Self {
+        if settings.hot_after == 0 || settings.trace.any() {
+            return Self { due: None, pause: FIRST, ticks: None };
+        }
         let mut ticks = Ticks::new();
         if let Some(ticks) = &mut ticks {
             ticks.set(FIRST);
         }
-        Self { due: Instant::now() + FIRST, pause: FIRST, ticks }
+        Self { due: Some(Instant::now() + FIRST), pause: FIRST, ticks }
     }
 
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
-        if now < self.due {
+        if self.due.is_none_or(|due| now < due) {
             return false;
         }
-        self.due = now + self.pause;
+        self.due = Some(now + self.pause);
         if let Some(ticks) = &mut self.ticks {
             ticks.set(self.pause);
         }
@@ -67,7 +72,7 @@ impl Hub<'_> {
     pub(super) fn look_for_heat(&mut self) {
         let after = self.settings.hot_after;
         let at_once = after < AT_ONCE;
-        if after == 0 || self.settings.trace.any() || !self.looks.is_due() && !at_once {
+        if self.looks.due.is_none() || !at_once && !self.looks.is_due() {
             return;
         }
         let pids: Vec<i32> = self.processes.keys().copied().collect();

@@ -121,7 +121,7 @@ pub(crate) fn run(
         traps: Map::default(),
         renewals: Vec::new(),
         full: None,
-        looks: heat::Looks::begin(),
+        looks: heat::Looks::begin(settings),
         uncollected: Map::default(),
         again: Map::default(),
         was_again: None,

@@ -19,9 +19,6 @@ use crate::tracee::{self, How, Regs, Stop, Stopped};
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;
 
-/// The instruction.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
-
 /// An address space whose translations are to be thrown away.
 #[derive(Debug)]
 pub(super) struct Renewal {
@@ -155,7 +152,6 @@ impl Hub<'_> {
     fn run_to_block(&mut self, mut t: Stopped, mut regs: Regs) -> Option<(Stopped, Regs)> {
         let Ok(mask) = t.sigmask() else { return Some((t, regs)) };
         let (space, _) = self.space_and_state(t.tid())?;
-        let calls = |at: u64| [space.borrow().cache_byte(at), space.borrow().cache_byte(at + 1)] == SYSCALL.map(Some);
         let mut masked = false;
         for _ in 0..STEPS {
             match recreate::spot(&space.borrow(), regs.rip) {
@@ -165,7 +161,7 @@ impl Hub<'_> {
             }
             // Nor are our own stops for it to get at.
             let stops = space.borrow().stub_at(regs.rip).is_some() || space.borrow().cache_byte(regs.rip) == Some(0xcc);
-            if stops || calls(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+            if stops || space.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 break;
             }
             masked = true;

@@ -60,6 +60,11 @@ impl Space {
         self.host(a).map(|(c, at)| c.host.u8(at))
     }
 
+    /// Whether a system call is made at a cache address.
+    pub(crate) fn calls_at(&self, a: u64) -> bool {
+        (self.cache_byte(a), self.cache_byte(a + 1)) == (Some(0x0f), Some(0x05))
+    }
+
     /// Reads translated code; what lies outside the cache is left as it is.
     pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
         if let Some((c, at)) = self.host(a)

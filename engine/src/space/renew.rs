@@ -58,7 +58,8 @@ impl Space {
         self.trans.heat = heat;
     }
 
-    /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory` is that of the only address space.
+    /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory`
+    /// is that of the only address space.
     pub(crate) fn translate_hot(&mut self, memory: &Memory) {
         for pc in self.trans.heat.hot(HOT) {
             if self.is_full() || self.trans.cells() > arena::MAX_CELLS / 2 {

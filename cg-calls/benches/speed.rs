@@ -1,6 +1,7 @@
-//! How many events a second the model takes. Run with `cargo test --release -p cg-calls --test speed -- --ignored --nocapture`.
+//! How many events a second the model takes. Run with `cargo bench -p cg-calls --bench speed`.
 
-#[allow(unreachable_pub, reason = "shared by several tests")]
+#[allow(unreachable_pub, reason = "shared with several tests")]
+#[path = "../tests/common/mod.rs"]
 mod common;
 
 use cg_calls::{Calls, Config};
@@ -35,8 +36,6 @@ impl Fib {
     }
 }
 
-#[test]
-#[ignore = "measures speed and asserts nothing; the command is at the top of this file"]
 fn recursion() {
     for (costs, contexts) in [(1, false), (1, true), (9, false), (9, true)] {
         let mut program = Program::default();
@@ -56,8 +55,6 @@ fn recursion() {
 }
 
 /// Calls of 3,000 functions from 9,000 sites, through PLT stubs, by random walk.
-#[test]
-#[ignore = "measures speed and asserts nothing; the command is at the top of this file"]
 fn wide() {
     for contexts in [false, true] {
         let mut program = Program::default();
@@ -123,8 +120,6 @@ fn wide() {
 }
 
 /// Blocks of recursive functions: six for each call, two levels of recursion.
-#[test]
-#[ignore = "measures speed and asserts nothing; the command is at the top of this file"]
 fn blocks() {
     let mut program = Program::default();
     program.set(1, |f| f.separate_recs = 2);
@@ -148,4 +143,10 @@ fn blocks() {
     let seconds = seconds() - start;
     println!("blocks and calls: {:.1} M events/s", events as f64 / seconds / 1e6);
     assert_eq!(calls.take(&[20_000_000]).cells.iter().map(|c| c.executions).sum::<u64>(), 12_000_000);
+}
+
+fn main() {
+    recursion();
+    wide();
+    blocks();
 }
