@@ -3,12 +3,14 @@
 //! puts code in its place and joins it. Processes that forked share a space until one of them changes its executable
 //! mappings. Code once written stays where it is, since other threads may be running it.
 
+pub(crate) mod dead;
 mod fixed;
 mod follow;
 mod link;
 mod map;
 pub(crate) mod renew;
 
+use dead::DeadStops;
 use fixed::Fixed;
 
 pub(crate) use follow::Chain;
@@ -242,6 +244,7 @@ pub(crate) struct Space {
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
     once_writable: BTreeSet<u64>,
+    dead_stops: DeadStops,
     /// Words that cannot change without a stop.
     fixed: RefCell<Fixed>,
     /// Pages that blocks of the last translation lie on.
@@ -307,6 +310,7 @@ impl Space {
             users: 1,
             code_limit: u64::MAX,
             heat_due: 0,
+            dead_stops: DeadStops::default(),
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
             fixed: RefCell::default(),
@@ -382,6 +386,7 @@ impl Space {
             users: 1,
             code_limit: self.code_limit,
             heat_due: self.heat_due,
+            dead_stops: self.dead_stops.clone(),
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
             fixed: self.fixed.clone(),
@@ -509,7 +514,7 @@ impl Space {
             let to_place = place(to);
             to_place != place(from) || to_place > 0 && list[to_place - 1] == to
         };
-        let any_volatile = ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty();
+        let any_volatile = self.any_volatile();
         let outside = Outside {
             standing,
             followed: settings.followed(),
@@ -552,6 +557,7 @@ impl Space {
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let flows = !self.volatile(pc) && !self.trace.settings.any();
+            self.trans.begin_batch();
             let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)

@@ -302,6 +302,8 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TransTab {
     pub(crate) blocks: Vec<Block>,
+    /// The first of each group of blocks that were emitted together.
+    batches: Vec<BlockId>,
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
@@ -424,6 +426,19 @@ impl TransTab {
     /// The number that the next block gets.
     pub(crate) fn next_block(&self) -> BlockId {
         BlockId(self.blocks.len() as u32)
+    }
+
+    /// What is added from now on is emitted together.
+    pub(crate) fn begin_batch(&mut self) {
+        self.batches.push(self.next_block());
+    }
+
+    /// The blocks that were emitted together with `id`, itself among them.
+    pub(crate) fn batch_of(&self, id: BlockId) -> Vec<BlockId> {
+        let next = self.batches.partition_point(|first| *first <= id);
+        let first = next.checked_sub(1).map_or(0, |i| self.batches[i].0);
+        let end = self.batches.get(next).map_or(self.next_block().0, |b| b.0);
+        (first..end).map(BlockId).collect()
     }
 
     /// Adds a block; only the first of several with the same address is found by it.

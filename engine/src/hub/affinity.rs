@@ -22,8 +22,12 @@ pub(super) enum Pin {
 impl Pin {
     /// How many processors grind may run on, when it is not kept on one.
     pub(super) fn processors(&self) -> usize {
-        let Self::Together { grind, .. } = self else { return 1 };
-        (0..CpuSet::count()).filter(|&cpu| grind.is_set(cpu).unwrap_or(false)).count()
+        let now = sched_getaffinity(Pid::from_raw(0)).ok();
+        let grind = match self {
+            Self::Together { grind, .. } => Some(&**grind),
+            Self::Free | Self::Never => now.as_ref(),
+        };
+        grind.map_or(1, |set| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count())
     }
 }
 

@@ -1,5 +1,6 @@
-//! Translating without stops: while a program's only thread asks for new code again and again, grind is on another processor
+//! Translating without stops: while a thread asks for new code again and again, grind is on another processor
 //! and looks at its requests (`emit::request`) all the time, so that neither of them has to be stopped and woken for each.
+//! What others ask for meanwhile is a stop.
 //! Between such times, and where there is no other processor, or others want it, requests are stops as they always were.
 //!
 //! A stop costs some 9 us, of both sides and on one processor, and its answer takes the program's caches from it; a request
@@ -46,6 +47,8 @@ pub(super) struct Attention {
     /// Stops in a row that could have been requests, and the time of the last one.
     stops: u32,
     last: Option<Instant>,
+    /// Whose the last one was.
+    asker: i32,
     /// Grind is on another processor than the program.
     aside: bool,
     /// Not before this.
@@ -71,12 +74,13 @@ impl Attention {
 
 impl Hub<'_> {
     /// A request had to stop.
-    pub(super) fn not_attended(&mut self) {
+    pub(super) fn not_attended(&mut self, tid: i32) {
         let now = Instant::now();
         let a = &mut self.attention;
         let in_a_row = a.last.is_some_and(|last| now - last < SOON);
         a.stops = if in_a_row { a.stops + 1 } else { 1 };
         a.last = Some(now);
+        a.asker = tid;
     }
 
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
@@ -131,13 +135,15 @@ impl Hub<'_> {
             (_, true) => return None,
             (_, false) => match self.step_aside() {
                 Some(tid) => tid,
+                // Several threads: the kernel has found another processor for the one that goes on.
+                None if self.threads.len() > 1 && self.pin.processors() > 1 => self.attention.asker,
                 None => {
                     self.attention.not_before = Some(Instant::now() + PAUSE);
                     return None;
                 }
             },
         };
-        self.attention.aside = true;
+        self.attention.aside = matches!(self.pin, super::affinity::Pin::Together { .. });
         let (space, state) = self.space_and_state(tid)?;
         if state != State::Cache || self.settings.trace.any() {
             return None;

@@ -21,6 +21,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// that saves, in as much time again as the steps have taken, is about a quarter of a nanosecond each.
 const PAYS: u64 = 12_000;
 
+/// The same where code changes: whoever makes code while the program runs has laid it out by what it has seen, and may soon
+/// throw it away.
+const PAYS_LATER: u64 = 8 * PAYS;
+
 /// With fewer steps than this asked for, it is not asked what pays, and looked at whenever something has stopped: for tests.
 const AT_ONCE: u64 = 1 << 20;
 
@@ -94,7 +98,8 @@ impl Hub<'_> {
             }
             let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-            let due = if at_once { after } else { space.borrow().heat_due.max(after).max(hot * PAYS) };
+            let pays = hot * if space.borrow().any_volatile() { PAYS_LATER } else { PAYS };
+            let due = if at_once { after } else { space.borrow().heat_due.max(after).max(pays) };
             if sum >= due && self.begin_renewal(pid, true) {
                 space.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
             }

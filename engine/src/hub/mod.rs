@@ -12,6 +12,7 @@ mod attend;
 mod calltime;
 mod clientreq;
 mod contexts;
+mod dead;
 mod follow;
 mod heat;
 mod in_place;
@@ -43,7 +44,6 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::maps;
 use crate::process::{Process, State, Thread};
-use crate::recreate::Boundary;
 use crate::space::Space;
 use crate::trace::Sink;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
@@ -302,7 +302,7 @@ impl Hub<'_> {
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
         let kind = match kind {
             StubKind::Asked => {
-                self.not_attended();
+                self.not_attended(t.tid());
                 match self.asked_for(t.tid()) {
                     Some(kind) => kind,
                     None => return,
@@ -366,37 +366,6 @@ impl Hub<'_> {
             Way::Return => {
                 self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
             }
-        }
-    }
-
-    /// The thread got to a block whose guest code has changed or gone.
-    /// `at` is where it would have entered it.
-    fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let (pc, standing) = {
-            let s = space.borrow();
-            let b = s.trans.block(dead);
-            (b.pc, b.standing)
-        };
-        // Where it came from may have counted it already.
-        let place = space.borrow().trans.place(at);
-        if let (Some(p), Ok(regs)) = (place, t.regs()) {
-            let b =
-                Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
-            self.correct(t.tid(), &b, &regs);
-        }
-        let (t, id) = self.translation(t, pc, standing);
-        let Some(t) = t else { return };
-        let Some(id) = id else { return self.run_off(t, pc) };
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
-            && space.borrow().users == 1;
-        if alone && at == space.borrow().trans.block(dead).entry {
-            space.borrow_mut().forward(dead, id);
-        }
-        let body = space.borrow().trans.block(id).entry;
-        if t.set_rip(body).is_ok() {
-            let _ = t.resume(How::Continue, 0);
         }
     }
 

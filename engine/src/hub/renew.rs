@@ -12,6 +12,7 @@ use nix::libc;
 
 use super::Hub;
 use super::signal::{ASYNCHRONOUS, FAULTS};
+use super::trapflag;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{self, How, Regs, Stop, Stopped};
@@ -159,8 +160,11 @@ impl Hub<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => break,
                 Spot::Boundary(_) | Spot::Between => {}
             }
-            // Nor are our own stops for it to get at.
-            let stops = space.borrow().stub_at(regs.rip).is_some() || space.borrow().cache_byte(regs.rip) == Some(0xcc);
+            // Nor are our own stops for it to get at; and the guest must neither miss a trap of its own nor see our trap flag.
+            let stops = space.borrow().stub_at(regs.rip).is_some()
+                || space.borrow().cache_byte(regs.rip) == Some(0xcc)
+                || trapflag::traps(&regs)
+                || space.borrow().pushes_flags_at(regs.rip);
             if stops || space.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 break;
             }

@@ -6,7 +6,7 @@ use nix::libc;
 use super::Hub;
 use crate::process::State;
 use crate::recreate::{self, Spot};
-use crate::tracee::{How, Stopped};
+use crate::tracee::{How, Regs, Stopped};
 
 /// The trap flag in RFLAGS.
 const TF: u64 = 1 << 8;
@@ -20,6 +20,11 @@ pub(super) fn set_trap_flag(t: &Stopped) -> bool {
         regs.eflags |= TF;
         t.set_regs(&regs).is_ok()
     })
+}
+
+/// Whether the program has set it. (A step of the engine's own does not show here.)
+pub(super) fn traps(regs: &Regs) -> bool {
+    regs.eflags & TF != 0
 }
 
 impl Hub<'_> {

@@ -65,6 +65,12 @@ impl Space {
         (self.cache_byte(a), self.cache_byte(a + 1)) == (Some(0x0f), Some(0x05))
     }
 
+    /// Whether flags are pushed at a cache address, as they are or half of them.
+    pub(crate) fn pushes_flags_at(&self, a: u64) -> bool {
+        let first = self.cache_byte(a);
+        first == Some(0x9c) || first == Some(0x66) && self.cache_byte(a + 1) == Some(0x9c)
+    }
+
     /// Reads translated code; what lies outside the cache is left as it is.
     pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
         if let Some((c, at)) = self.host(a)

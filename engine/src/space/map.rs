@@ -50,6 +50,11 @@ impl Space {
         self.ranges.iter().any(|r| start < r.end && r.start < end)
     }
 
+    /// Whether there is any code that may change without a system call.
+    pub(crate) fn any_volatile(&self) -> bool {
+        self.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty()
+    }
+
     /// Whether code at `pc` may change without a system call.
     pub(crate) fn volatile(&self, pc: u64) -> bool {
         self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))

@@ -6,6 +6,7 @@
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
 use super::Space;
+use super::dead::DeadStops;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::walk;
@@ -41,6 +42,7 @@ impl Space {
         self.chains.clear();
         self.landings.clear();
         self.incoming.clear();
+        self.dead_stops = DeadStops::default();
         self.fresh.clear();
         self.fixed.get_mut().forget_users();
         self.code.clear();

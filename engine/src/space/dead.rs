@@ -1,0 +1,64 @@
+//! Ways to dead blocks that nobody can take back: what was emitted together with a block runs on into it, or branches to it
+//! without a field that could be changed. While no other thread can be in between, the dead block is made a jump; else whoever
+//! comes this way stops at its first byte, every time (some 30 us: a loop a thousand times slower). So where that happens
+//! again and again, what was emitted together dies together, and is translated anew as it is now; and if even that has not helped
+//! for long, all is thrown away. Invariant: nothing here changes what is executed, or counted.
+
+use super::Space;
+use crate::hash::Map;
+use crate::transtab::BlockId;
+
+/// So many stops at one block are worth translating anew what was emitted with it.
+const TOGETHER: u32 = 8;
+
+/// Stops at blocks where that has not helped, beside one for every eighth block: throwing everything away costs about as much.
+const LONG: u64 = 2_000;
+
+/// Stops at dead blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeadStops {
+    blocks: Map<BlockId, u32>,
+    /// Those that nothing has helped against.
+    idle: u64,
+}
+
+/// What has been, or has to be, done against them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    None,
+    /// What was emitted together with the block is dead, too, now.
+    Batch,
+    /// Everything should be thrown away.
+    All,
+}
+
+impl Space {
+    /// A thread has got to this dead block, and others may do so.
+    pub(crate) fn got_to_dead(&mut self, dead: BlockId) -> Remedy {
+        let stops = self.dead_stops.blocks.entry(dead).or_default();
+        *stops += 1;
+        let stops = *stops;
+        if stops == TOGETHER {
+            self.kill_batch(dead);
+            return Remedy::Batch;
+        }
+        if stops > 2 * TOGETHER {
+            self.dead_stops.idle += 1;
+            if self.dead_stops.idle >= LONG + self.trans.blocks.len() as u64 / 8 {
+                self.dead_stops = DeadStops::default();
+                return Remedy::All;
+            }
+        }
+        Remedy::None
+    }
+
+    /// Kills what was emitted together with a block.
+    fn kill_batch(&mut self, of: BlockId) {
+        for id in self.trans.batch_of(of) {
+            let b = *self.trans.block(id);
+            if !b.dead {
+                self.kill_range(b.pc, b.pc + u64::from(b.guest_len).max(1));
+            }
+        }
+    }
+}
