@@ -122,6 +122,13 @@ impl Hub<'_> {
             return;
         }
         let Ok(regs) = t.regs() else { return };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let between = matches!(recreate::spot(&space.borrow(), regs.rip), Spot::Between);
+        if state == State::Cache && between && trapflag::traps(&regs) {
+            // The trap of its last instruction comes with the next boundary: the guest's, not that of a step of ours.
+            let _ = t.finish(How::Continue);
+            return;
+        }
         let for_speed =
             self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
         let (t, regs) = match state {
