@@ -2,6 +2,8 @@
 //! slots of the same file, so neither threads nor forks need a system call in the guest to get one. A slot is handed out
 //! zeroed; whoever gives it back has read it.
 
+mod mapped;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -17,6 +19,7 @@ use crate::hash::Map;
 use crate::level1::Words;
 use crate::shared_memory::{SharedMemory, read_words};
 use crate::trace::FirstLevel;
+use mapped::Mapped;
 
 /// Number of a slot in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,8 +37,7 @@ pub(crate) struct SlotPool {
     count: u32,
     /// Trace buffers of slots, as grind sees them, once they have been needed.
     traces: HashMap<u32, Arc<SharedMemory>>,
-    /// Headers of slots, as grind sees them, once they have been needed.
-    headers: HashMap<u32, Rc<SharedMemory>>,
+    mapped: Mapped,
     /// Slots that have been given large pages.
     large: Vec<u32>,
     /// Given back, but somebody still reads their trace buffers.
@@ -102,7 +104,7 @@ impl SlotPool {
             next: 0,
             count,
             traces: HashMap::new(),
-            headers: HashMap::new(),
+            mapped: Mapped::default(),
             large: Vec::new(),
             lingering: Vec::new(),
         }
@@ -219,27 +221,17 @@ impl SlotPool {
 
     /// Reads a scratch word by its offset.
     pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
-        let mut b = [0; 8];
-        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(offset);
-        // A hole reads as zeros, which is what it means.
-        let _ = self.file.read_exact_at(&mut b, at);
-        u64::from_le_bytes(b)
+        self.word(id, offset.into())
     }
 
     /// Writes a scratch word.
     pub(crate) fn set_scratch(&self, id: SlotId, word: Scratch, v: u64) -> io::Result<()> {
-        self.file.write_all_at(&v.to_le_bytes(), u64::from(id.0) * arena::SLOT_SIZE + word as u64)
+        self.set_words(id, word as u64, &[v])
     }
 
     /// The scratch words of a slot, where the guest has them.
-    pub(crate) fn header(&mut self, id: SlotId) -> Option<Rc<SharedMemory>> {
-        if let Some(header) = self.headers.get(&id.0) {
-            return Some(header.clone());
-        }
-        let slot = u64::from(id.0) * arena::SLOT_SIZE;
-        let header = Rc::new(SharedMemory::map(&self.file, slot, arena::SLOT_HEADER as usize).ok()?);
-        self.headers.insert(id.0, header.clone());
-        Some(header)
+    pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
+        self.mapped.part(&self.file, id.0, 0, arena::SLOT_HEADER as usize).map(|(memory, _)| memory)
     }
 
     /// Copies the scratch words of a thread: it goes on with another slot.
@@ -251,14 +243,23 @@ impl SlotPool {
 
     /// Reads a word at any offset of a slot.
     pub(crate) fn word(&self, id: SlotId, offset: u64) -> u64 {
-        let mut b = [0; 8];
-        let _ = self.file.read_exact_at(&mut b, u64::from(id.0) * arena::SLOT_SIZE + offset);
-        u64::from_le_bytes(b)
+        let mut word = [0];
+        self.read_words_at(id, offset, &mut word);
+        word[0]
     }
 
     /// Writes words from any offset of a slot on.
     pub(crate) fn set_words(&self, id: SlotId, offset: u64, words: &[u64]) -> io::Result<()> {
+        let mapped = self.mapped.part(&self.file, id.0, offset, words.len() * 8);
+        if let (Some((memory, at)), [word]) = (&mapped, words) {
+            memory.store_u64(*at, *word);
+            return Ok(());
+        }
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        if let Some((memory, at)) = mapped {
+            memory.write(at, &bytes);
+            return Ok(());
+        }
         self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
     }
 
@@ -400,7 +401,12 @@ impl SlotPool {
     }
 
     fn read_words_at(&self, id: SlotId, offset: u64, words: &mut [u64]) {
+        if let Some((memory, at)) = self.mapped.part(&self.file, id.0, offset, words.len() * 8) {
+            words.iter_mut().enumerate().for_each(|(i, word)| *word = memory.load_u64(at + 8 * i));
+            return;
+        }
         let mut bytes = vec![0; words.len() * 8];
+        // A hole reads as zeros, which is what it means.
         let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * arena::SLOT_SIZE + offset);
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);

@@ -356,7 +356,7 @@ impl Space {
     fn place_requests(&mut self, chunk: usize) {
         let c = &mut self.chunks[chunk];
         c.requests = None;
-        if self.trace.settings.any() {
+        if !self.trace.settings.may_ask() {
             return;
         }
         let (code, requests) = request::emit_requests(c.guest + c.used, &mut self.trans);
@@ -399,7 +399,7 @@ impl Space {
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
-        if settings.any() {
+        if !settings.may_ask() {
             self.chunks.iter_mut().for_each(|c| c.requests = None);
             self.empty_tables();
         }

@@ -48,6 +48,11 @@ impl TraceSettings {
         self.calls.is_some_and(|c| c.followed)
     }
 
+    /// Whether emitted code may ask for code without a stop: nothing hangs on the stop but the translation.
+    pub(crate) fn may_ask(&self) -> bool {
+        !self.any() || self.followed() && !self.simulates() && !self.system_calls
+    }
+
     /// Whether there are records of what caches or predictors miss.
     pub(crate) fn simulates(&self) -> bool {
         self.fetches.is_some() || self.data() || self.branches

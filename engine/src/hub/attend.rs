@@ -104,6 +104,10 @@ impl Hub<'_> {
 
     /// Answers requests for as long as they come often; returns what has stopped meanwhile. `None`: they do not.
     pub(super) fn attend(&mut self) -> Option<Wait> {
+        // Calls that nothing is known of yet are stops, and more of them, which are faster on one processor.
+        if self.settings.trace.any() && matches!(self.pin, super::affinity::Pin::Together { .. }) {
+            return None;
+        }
         if !self.attention.aside {
             let now = Instant::now();
             let a = &mut self.attention;
@@ -143,9 +147,10 @@ impl Hub<'_> {
                 }
             },
         };
-        self.attention.aside = matches!(self.pin, super::affinity::Pin::Together { .. });
+        let together = matches!(self.pin, super::affinity::Pin::Together { .. });
+        self.attention.aside = together;
         let (space, state) = self.space_and_state(tid)?;
-        if state != State::Cache || self.settings.trace.any() {
+        if state != State::Cache || !space.borrow().trace.settings.may_ask() {
             return None;
         }
         let header = self.header(tid)?;

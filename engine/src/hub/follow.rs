@@ -139,12 +139,15 @@ impl Hub<'_> {
         let began = Instant::now();
         let Ok(mut regs) = t.regs() else { return };
         let Followed { target, standing, outcome } = self.follow_on(tid, kind, &mut regs);
-        if t.set_regs(&regs).is_err() {
-            return;
-        }
+        // It keeps the registers that it has stopped with until it goes on.
         let (t, id) = self.translation(t, target, standing);
         let Some(t) = t else { return };
-        let Some(id) = id else { return self.run_off(t, target) };
+        let Some(id) = id else {
+            if t.set_regs(&regs).is_ok() {
+                self.run_off(t, target);
+            }
+            return;
+        };
         let Some((space, _)) = self.space_and_state(tid) else { return };
         if !matches!((kind, outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
             && !space.borrow().trans.follow.leads(root, target))
@@ -160,8 +163,8 @@ impl Hub<'_> {
             _ => Some(t),
         };
         let Some(t) = t else { return };
-        let entry = space.borrow().trans.block(id).entry;
-        if t.set_rip(entry).is_ok() {
+        regs.rip = space.borrow().trans.block(id).entry;
+        if t.set_regs(&regs).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
     }
