@@ -169,8 +169,8 @@ pub struct Book {
     pub standings: Vec<Standing>,
     /// By number.
     pub routes: Vec<Route>,
-    standing_ids: std::collections::HashMap<Standing, StandingId>,
-    route_ids: std::collections::HashMap<Route, u32>,
+    standing_ids: Map<Standing, StandingId>,
+    route_ids: Map<Route, u32>,
     /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
     pub(crate) returns: Vec<u64>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
@@ -206,8 +206,8 @@ impl Default for Book {
         Self {
             standings: vec![nobody],
             routes: Vec::new(),
-            standing_ids: std::collections::HashMap::new(),
-            route_ids: std::collections::HashMap::new(),
+            standing_ids: Map::default(),
+            route_ids: Map::default(),
             returns: Vec::new(),
             by_return: Map::default(),
             cells: Vec::new(),
