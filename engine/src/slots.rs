@@ -558,6 +558,34 @@ mod tests {
         SlotPool::new(file, arena::SLOTS_HINT, 2)
     }
 
+    #[test]
+    fn words_are_the_same_through_mappings_and_the_file() {
+        let n = mapped::MOST as u32 + 3;
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(u64::from(n) * arena::SLOT_SIZE).expect("room for slots");
+        let pool = SlotPool::new(file, arena::SLOTS_HINT, n);
+        let at = |id: u32, offset: u64| u64::from(id) * arena::SLOT_SIZE + offset;
+        for id in 0..n {
+            pool.set_scratch(SlotId(id), Scratch::Request, (id + 7).into()).expect("a word");
+        }
+        for id in 0..n {
+            let mut word = [0; 8];
+            pool.file.read_exact_at(&mut word, at(id, Scratch::Request as u64)).expect("a word");
+            assert_eq!(u64::from_le_bytes(word), u64::from(id + 7));
+            pool.file.write_all_at(&3u64.to_le_bytes(), at(id, Scratch::Answer as u64)).expect("room");
+            assert_eq!(pool.scratch(SlotId(id), Scratch::Answer), 3);
+        }
+        assert!(pool.header(SlotId(0)).is_some() && pool.header(SlotId(n - 1)).is_none());
+        // Frames, in a pool of which no mapping has been made, and in this one, which has no more.
+        for pool in [&self::pool(), &pool] {
+            pool.set_words(SlotId(1), arena::FRAMES + 8, &[4, 5, 6]).expect("words");
+            let mut bytes = [0; 24];
+            pool.file.read_exact_at(&mut bytes, at(1, arena::FRAMES + 8)).expect("words");
+            assert_eq!(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect::<Vec<_>>(), [4, 5, 6]);
+            assert_eq!(pool.word(SlotId(1), arena::FRAMES + 16), 5);
+        }
+    }
+
     /// Records words as the guest does; what is taken of them.
     fn record(pool: &mut SlotPool, id: SlotId, words: &[u32]) -> Segment {
         pool.append_trace(id, words);

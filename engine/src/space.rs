@@ -400,8 +400,7 @@ impl Space {
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
         if !settings.may_ask() {
-            self.chunks.iter_mut().for_each(|c| c.requests = None);
-            self.empty_tables();
+            self.ask_by_stops();
         }
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };

@@ -434,11 +434,11 @@ impl TransTab {
     }
 
     /// The blocks that were emitted together with `id`, itself among them.
-    pub(crate) fn batch_of(&self, id: BlockId) -> Vec<BlockId> {
+    pub(crate) fn batch_of(&self, id: BlockId) -> impl Iterator<Item = BlockId> + use<> {
         let next = self.batches.partition_point(|first| *first <= id);
         let first = next.checked_sub(1).map_or(0, |i| self.batches[i].0);
         let end = self.batches.get(next).map_or(self.next_block().0, |b| b.0);
-        (first..end).map(BlockId).collect()
+        (first..end).map(BlockId)
     }
 
     /// Adds a block; only the first of several with the same address is found by it.

@@ -23,7 +23,7 @@ static void *thread(void *p) { compute(); return p; }
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
-    alarm(50);
+    alarm(500);
     if (!strcmp(how, "threads")) {
         pthread_t t;
         pthread_create(&t, 0, thread, 0);
@@ -240,12 +240,7 @@ fn a_sleeper_has_never_less_than_nothing() {
                 }
             });
         }
-        // The program lives for 50 seconds, and a slow machine takes its time.
-        let start = Instant::now();
-        for round in 0..30 {
-            if round > 3 && start.elapsed() > Duration::from_secs(8) {
-                break;
-            }
+        for _ in 0..30 {
             run.ask(pid, &Request::Instrumentation(false));
             run.ask(pid, &Request::Zero);
             run.ask(pid, &Request::Instrumentation(true));

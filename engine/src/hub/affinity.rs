@@ -20,14 +20,17 @@ pub(super) enum Pin {
 }
 
 impl Pin {
+    pub(super) fn is_together(&self) -> bool {
+        matches!(self, Self::Together { .. })
+    }
+
     /// How many processors grind may run on, when it is not kept on one.
     pub(super) fn processors(&self) -> usize {
-        let now = sched_getaffinity(Pid::from_raw(0)).ok();
-        let grind = match self {
-            Self::Together { grind, .. } => Some(&**grind),
-            Self::Free | Self::Never => now.as_ref(),
-        };
-        grind.map_or(1, |set| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count())
+        let count = |set: &CpuSet| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count();
+        match self {
+            Self::Together { grind, .. } => count(grind),
+            Self::Free | Self::Never => sched_getaffinity(Pid::from_raw(0)).map_or(1, |set| count(&set)),
+        }
     }
 }
 

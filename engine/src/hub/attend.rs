@@ -85,16 +85,17 @@ impl Hub<'_> {
 
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
     pub(super) fn asked_for(&mut self, tid: i32) -> Option<StubKind> {
-        let header = self.header(tid)?;
-        header.store_u64(Scratch::Answer as usize, 0);
+        let slot = self.threads.get(&tid)?.slot;
+        let _ = self.process_of(tid)?.pool.borrow().set_scratch(slot, Scratch::Answer, 0);
+        let number = self.scratch(tid, Scratch::Request) as u32;
         let (space, _) = self.space_and_state(tid)?;
         let space = space.borrow();
-        space.trans.stubs.get(header.load_u64(Scratch::Request as usize) as u32 as usize).map(|s| s.kind)
+        space.trans.stubs.get(number as usize).map(|s| s.kind)
     }
 
     fn header(&self, tid: i32) -> Option<Rc<SharedMemory>> {
         let slot = self.threads.get(&tid)?.slot;
-        self.process_of(tid)?.pool.borrow_mut().header(slot)
+        self.process_of(tid)?.pool.borrow().header(slot)
     }
 
     /// Grind may run anywhere again.
@@ -105,7 +106,7 @@ impl Hub<'_> {
     /// Answers requests for as long as they come often; returns what has stopped meanwhile. `None`: they do not.
     pub(super) fn attend(&mut self) -> Option<Wait> {
         // Calls that nothing is known of yet are stops, and more of them, which are faster on one processor.
-        if self.settings.trace.any() && matches!(self.pin, super::affinity::Pin::Together { .. }) {
+        if self.settings.trace.any() && self.pin.is_together() {
             return None;
         }
         if !self.attention.aside {
@@ -147,8 +148,7 @@ impl Hub<'_> {
                 }
             },
         };
-        let together = matches!(self.pin, super::affinity::Pin::Together { .. });
-        self.attention.aside = together;
+        self.attention.aside = self.pin.is_together();
         let (space, state) = self.space_and_state(tid)?;
         if state != State::Cache || !space.borrow().trace.settings.may_ask() {
             return None;

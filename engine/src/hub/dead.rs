@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use super::Hub;
 use crate::recreate::Boundary;
-use crate::space::dead::Remedy;
 use crate::tracee::{How, Stopped};
 use crate::transtab::BlockId;
 
@@ -33,9 +32,9 @@ impl Hub<'_> {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
             && space.borrow().users == 1;
-        if alone && at == space.borrow().trans.block(dead).entry {
-            space.borrow_mut().forward(dead, id);
-        } else if space.borrow_mut().got_to_dead(dead) == Remedy::All {
+        let at_entry = at == space.borrow().trans.block(dead).entry;
+        let forwarded = alone && at_entry && space.borrow_mut().forward(dead, id);
+        if !forwarded && space.borrow_mut().got_to_dead(dead) {
             // Once this thread goes on.
             self.full = self.threads.get(&t.tid()).map(|th| th.pid);
         }

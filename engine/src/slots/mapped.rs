@@ -11,7 +11,7 @@ use crate::hash::Map;
 use crate::shared_memory::SharedMemory;
 
 /// Parts that are mapped at most, since a process may only have some ten thousands of mappings.
-const MOST: usize = 1 << 12;
+pub(super) const MOST: usize = 1 << 12;
 
 /// Where parts of a slot that are used much begin, and how many bytes they have.
 const PARTS: [(u64, u64); 2] =

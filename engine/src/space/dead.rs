@@ -22,34 +22,21 @@ pub(crate) struct DeadStops {
     idle: u64,
 }
 
-/// What has been, or has to be, done against them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
-    None,
-    /// What was emitted together with the block is dead, too, now.
-    Batch,
-    /// Everything should be thrown away.
-    All,
-}
-
 impl Space {
-    /// A thread has got to this dead block, and others may do so.
-    pub(crate) fn got_to_dead(&mut self, dead: BlockId) -> Remedy {
+    /// A thread has stopped at this dead block, and others may do so. Whether everything should be thrown away.
+    pub(crate) fn got_to_dead(&mut self, dead: BlockId) -> bool {
         let stops = self.dead_stops.blocks.entry(dead).or_default();
         *stops += 1;
         let stops = *stops;
         if stops == TOGETHER {
             self.kill_batch(dead);
-            return Remedy::Batch;
         }
-        if stops > 2 * TOGETHER {
-            self.dead_stops.idle += 1;
-            if self.dead_stops.idle >= LONG + self.trans.blocks.len() as u64 / 8 {
-                self.dead_stops = DeadStops::default();
-                return Remedy::All;
-            }
+        self.dead_stops.idle += u64::from(stops > 2 * TOGETHER);
+        let long = self.dead_stops.idle >= LONG + self.trans.blocks.len() as u64 / 8;
+        if long {
+            self.dead_stops = DeadStops::default();
         }
-        Remedy::None
+        long
     }
 
     /// Kills what was emitted together with a block.

@@ -2,6 +2,8 @@
 //! it and are taken back. Other threads may be running all of it meanwhile, so every change of code that has been there is
 //! one indivisible store.
 
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
 use super::{Chunk, Space, Tail};
 use crate::arena;
 use crate::emit::{self, Emitted};
@@ -65,10 +67,12 @@ impl Space {
         (self.cache_byte(a), self.cache_byte(a + 1)) == (Some(0x0f), Some(0x05))
     }
 
-    /// Whether flags are pushed at a cache address, as they are or half of them.
+    /// Whether flags are pushed at a cache address.
     pub(crate) fn pushes_flags_at(&self, a: u64) -> bool {
-        let first = self.cache_byte(a);
-        first == Some(0x9c) || first == Some(0x66) && self.cache_byte(a + 1) == Some(0x9c)
+        let mut code = [0; 15];
+        self.read_cache(a, &mut code);
+        let ins = Decoder::with_ip(64, &code, a, DecoderOptions::NONE).decode();
+        matches!(ins.mnemonic(), Mnemonic::Pushf | Mnemonic::Pushfq)
     }
 
     /// Reads translated code; what lies outside the cache is left as it is.
@@ -174,16 +178,17 @@ impl Space {
         killed.len()
     }
 
-    /// Lets what enters a dead block from elsewhere lead to its successor. Only while no thread can be inside the dead block's first
-    /// bytes.
-    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) {
+    /// Lets what enters a dead block from elsewhere lead to its successor, if there is room for a jump and it gets there. Only
+    /// while no thread can be inside the dead block's first bytes.
+    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) -> bool {
         let from = *self.trans.block(dead);
         let to = self.trans.block(to).entry;
         let rel = to.wrapping_sub(from.entry + 5) as i64;
-        let (Ok(rel), true) = (i32::try_from(rel), from.len >= 5) else { return };
-        if let Some((c, at)) = self.host(from.entry) {
-            c.host.write(at + 1, &rel.to_le_bytes());
-            c.host.store_u8(at, 0xe9);
-        }
+        let (Ok(rel), true, Some((c, at))) = (i32::try_from(rel), from.len >= 5, self.host(from.entry)) else {
+            return false;
+        };
+        c.host.write(at + 1, &rel.to_le_bytes());
+        c.host.store_u8(at, 0xe9);
+        true
     }
 }

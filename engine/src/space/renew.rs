@@ -85,6 +85,7 @@ impl Space {
         if let Some(calls) = &mut self.trace.settings.calls {
             calls.followed = false;
         }
+        self.ask_by_stops();
         // Threads know where the walks are: those that tell no frames are shorter, and take their places.
         let (settings, walks) = (self.trace.settings, self.trace.walks);
         let Some(chunk) = self.chunks.first_mut() else { return };
@@ -99,6 +100,12 @@ impl Space {
         if let Some(cache) = settings.fetches {
             emit(walks[1], &|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), false));
         }
+    }
+
+    /// From now on nobody asks for code but by a stop.
+    pub(super) fn ask_by_stops(&mut self) {
+        self.chunks.iter_mut().for_each(|c| c.requests = None);
+        self.empty_tables();
     }
 
     /// Lets every indirect branch stop.
