@@ -69,6 +69,20 @@ impl LastLevel {
         Self { cache: Lru::new(geometries.ll) }
     }
 
+    /// The addresses, in this process, of what accesses look at. Nothing of it has been touched as long as there were none.
+    #[must_use]
+    pub fn addresses(&self) -> std::ops::Range<usize> {
+        let lines = self.cache.lines().as_ptr_range();
+        lines.start.addr()..lines.end.addr()
+    }
+
+    /// The address, in this process, of what an access at `addr` looks at first.
+    #[inline]
+    #[must_use]
+    pub fn address(&self, addr: u64) -> usize {
+        self.cache.address(addr)
+    }
+
     /// An access of `size` bytes at `addr` that is known to have missed its first level.
     #[inline]
     pub fn access(&mut self, addr: u64, size: u32) -> Served {

@@ -44,6 +44,13 @@ impl Lru {
         self.line_bits
     }
 
+    /// Where the lines are known, the most recently used one first, among which `addr` is looked for.
+    #[inline]
+    pub(crate) fn address(&self, addr: u64) -> usize {
+        let set = (addr >> self.line_bits & self.set_mask) as usize;
+        self.lines.get(set * self.assoc).map_or(0, |line| std::ptr::from_ref(line).addr())
+    }
+
     /// Accesses `size` bytes at `addr`, at least one. Returns whether any of their lines had to be loaded.
     ///
     /// An access to two lines makes both the most recently used of their sets, in order.

@@ -6,11 +6,17 @@
 //! translation, since it keeps those that do run apart (cache lines, pages, branch targets), nearly as much as the stop
 //! that it might have saved.
 
+mod registers;
+
 use std::collections::BinaryHeap;
+
+use iced_x86::InstructionInfoFactory;
 
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 use crate::heat::{Bias, Heat};
+
+pub(crate) use registers::Registers;
 
 /// The most blocks translated at a stop.
 pub(crate) const BUDGET: usize = 64;
@@ -59,6 +65,9 @@ pub(crate) struct Batch {
     left: Vec<u64>,
     /// Code that is not translated here: which flags are live there.
     ahead: Vec<(u64, u8)>,
+    /// By instruction, if somebody wants to know.
+    registers: Vec<Registers>,
+    info: InstructionInfoFactory,
 }
 
 impl Default for Batch {
@@ -71,6 +80,8 @@ impl Default for Batch {
             least: LEAST,
             left: Vec::new(),
             ahead: Vec::new(),
+            registers: Vec::new(),
+            info: InstructionInfoFactory::new(),
         }
     }
 }
@@ -102,6 +113,18 @@ pub(crate) trait Known {
     }
     /// Whether flags are looked for where blocks lead: calls are followed, and no code changes without a system call.
     fn looks_for_flags(&self) -> bool {
+        false
+    }
+    /// Whether anybody asks for [`Batch::registers_of`].
+    fn wants_registers(&self) -> bool {
+        false
+    }
+    /// Registers that are overwritten before they are read from the start of a block that has been translated already.
+    fn dead_in(&self, _pc: u64) -> Option<u16> {
+        None
+    }
+    /// Whether a block may rely on what others do with registers.
+    fn relies_on_others(&self) -> bool {
         false
     }
     /// The word at `at`, if it cannot change as long as what is translated of the instruction `user` lives.
@@ -290,6 +313,9 @@ impl Batch {
             self.look_ahead(masked, reader, known);
         }
         self.settle_flags(known);
+        if known.wants_registers() {
+            self.settle_registers(known);
+        }
     }
 
     /// Where calls are followed, the ends of blocks are counted, and there flags are dead only if they are at the target.
@@ -409,6 +435,10 @@ pub(crate) mod testing {
 
         fn none_before(&self, pc: u64) -> u64 {
             pc + 1
+        }
+
+        fn wants_registers(&self) -> bool {
+            true
         }
 
         fn may_look_ahead(&self, pc: u64) -> bool {

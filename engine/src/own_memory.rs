@@ -16,6 +16,15 @@ pub fn prefer_large_pages(addresses: Range<usize>) {
     unsafe { libc::madvise(start, addresses.len(), libc::MADV_HUGEPAGE) };
 }
 
+/// The same for what lies among these addresses.
+pub fn prefer_large_pages_within(addresses: Range<usize>) {
+    const PAGE: usize = 2 << 20;
+    let within = addresses.start.next_multiple_of(PAGE)..addresses.end / PAGE * PAGE;
+    if !within.is_empty() {
+        prefer_large_pages(within);
+    }
+}
+
 /// What is at this address will be needed soon.
 #[inline(always)]
 pub fn prefetch(address: usize) {
@@ -33,6 +42,10 @@ mod tests {
         let begin = table.as_ptr().addr().next_multiple_of(2 << 20);
         prefer_large_pages(begin..begin + (2 << 20));
         prefer_large_pages(0..2 << 20);
+        let table = vec![7u8; 5 << 20];
+        let all = table.as_ptr_range();
+        prefer_large_pages_within(all.start.addr()..all.end.addr());
+        prefer_large_pages_within(begin + 1..begin + 2);
         (0..table.len()).step_by(64).for_each(|at| prefetch(table.as_ptr().addr() + at));
         prefetch(0);
         assert!(table.iter().all(|b| *b == 7));

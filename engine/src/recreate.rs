@@ -100,7 +100,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
 fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 3]> {
     let b = space.trans.block(block);
     let at = rip - b.cache;
-    (b.held[0] != NO_REG && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
+    (b.held != [NO_REG; 3] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
 }
 
 /// A general register by its hardware number.

@@ -119,6 +119,8 @@ struct Outside<'a> {
     followed: bool,
     /// No code changes without a system call.
     steady: bool,
+    /// What is emitted besides the guest's instructions needs many registers.
+    registers: bool,
     crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
@@ -166,6 +168,18 @@ impl Known for Outside<'_> {
 
     fn looks_for_flags(&self) -> bool {
         self.followed && self.steady
+    }
+
+    fn wants_registers(&self) -> bool {
+        self.registers
+    }
+
+    fn dead_in(&self, pc: u64) -> Option<u16> {
+        self.trans.lookup(pc, self.standing).map(|id| self.trans.block(id).dead_in)
+    }
+
+    fn relies_on_others(&self) -> bool {
+        self.steady
     }
 
     fn fixed_word(&self, at: u64, user: &Insn) -> Option<u64> {
@@ -518,6 +532,7 @@ impl Space {
             standing,
             followed: settings.followed(),
             steady: !any_volatile,
+            registers: settings.any(),
             crosses: &crosses,
             trans: &self.trans,
             ranges: &self.ranges,

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel};
 use grind_engine::addr::GuestAddr;
+use grind_engine::own_memory;
 use grind_engine::trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target};
 
 use crate::contexts::Reuse;
@@ -56,6 +57,9 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, found);
     }
 }
+
+/// How many records the look ahead is in front: what is asked for takes as long to come as these are dealt with.
+const AHEAD: usize = 12;
 
 /// What the hot loop needs of a site.
 #[derive(Clone, Copy, Debug)]
@@ -144,11 +148,15 @@ impl Sink for Simulator {
     }
 
     fn image(&mut self, pid: i32, space: SpaceId) {
+        let last_level = self.geometries.as_ref().map(LastLevel::new);
+        if let Some(last_level) = &last_level {
+            own_memory::prefer_large_pages_within(last_level.addresses());
+        }
         self.processes.insert(
             pid,
             Process {
                 space,
-                last_level: self.geometries.as_ref().map(LastLevel::new),
+                last_level,
                 tallies: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
@@ -183,15 +191,17 @@ impl Sink for Simulator {
         if words.first().is_some_and(|site| *site != CONTEXT_SITE) {
             p.seen.insert(tid);
         }
-        let mut last_level =
-            |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
+        let mut ahead = (0..AHEAD).fold(words, |ahead, _| look_ahead(p, sites, ahead));
         while let Some((&site, operands)) = rest.split_first() {
+            ahead = look_ahead(p, sites, ahead);
             if site == CONTEXT_SITE {
                 p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.seen)));
                 return contexts::records(p, sites, tid, rest);
             }
             let Some(hot) = sites.hot.get(site as usize) else { return };
             let tally = &mut p.tallies[site as usize].0;
+            let mut last_level =
+                |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
             match hot.kind {
                 HotKind::Fetch => {
                     rest = operands;
@@ -252,6 +262,33 @@ impl Sink for Simulator {
             contexts.add_to(&sites.all, &mut found);
         }
         self.findings.put(pid, found);
+    }
+}
+
+/// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
+/// caches. Returns the records behind it.
+#[inline(always)]
+fn look_ahead<'a>(p: &Process, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
+    let Some((&site, operands)) = records.split_first() else { return records };
+    let Some(hot) = sites.hot.get(site as usize) else { return &[] };
+    own_memory::prefetch(std::ptr::from_ref(&p.tallies[site as usize]).addr());
+    let line = |addr| {
+        if let Some(last_level) = &p.last_level {
+            own_memory::prefetch(last_level.address(addr));
+        }
+    };
+    match (hot.kind, operands) {
+        (HotKind::Fetch, _) => {
+            line(hot.addr);
+            operands
+        }
+        (HotKind::Access, [low, high, after @ ..]) => {
+            line(word(*low, *high));
+            after
+        }
+        (HotKind::Access, _) => &[],
+        (HotKind::Branch, _) => operands,
+        (HotKind::Rare, _) => records.get(sites.all[site as usize].kind.words()..).unwrap_or_default(),
     }
 }
 

@@ -72,7 +72,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 let last = if settings.calls.is_some() { all } else { all - 1 };
                 assert!((xor..=last).contains(&bump), "{name}, {end}: bumped at {bump}, not behind {xor}");
             }
-            if b.held[0] != NO_REG {
+            if b.held != [NO_REG; 3] {
                 // Up to the last check.
                 assert!(u64::from(b.held_to) > all / 2, "{name}, {end}: held to {} of {all}", b.held_to);
             }

@@ -155,10 +155,11 @@ impl Emitter<'_> {
     }
 
     /// A register whose value is not needed at `pc`.
-    pub(super) fn dead_at(&mut self, pc: u64) -> Option<Gpr> {
+    pub(super) fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten()?;
-        self.dead_register(batch.insns_of(&batch.blocks[block]))
+        let dead = batch.registers_of(&batch.blocks[block]).first()?.dead;
+        (dead != 0).then_some(Gpr(dead.trailing_zeros() as u8))
     }
 
     /// How the transfer of an instruction is recorded, if leaving by it is told at all.

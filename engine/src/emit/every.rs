@@ -14,9 +14,10 @@
 use iced_x86::Register;
 
 use super::Emitter;
-use super::plan::{Key, Known, Plan, Registers, is_special, uses};
+use super::plan::{Key, Known, Plan, available, is_special};
 use crate::arena::Scratch;
 use crate::asm::Gpr;
+use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, EveryAccess, SiteKind};
@@ -54,12 +55,8 @@ impl Stretch {
 }
 
 /// The stretches of a block, the first one last, and its registers; and how many registers to hold throughout.
-pub(super) fn plan(
-    insns: &[Insn],
-    every: EveryAccess,
-    info: &mut iced_x86::InstructionInfoFactory,
-) -> (Vec<Stretch>, Plan) {
-    let mut plan = Plan::default();
+pub(super) fn plan(insns: &[Insn], registers: &[Registers], every: EveryAccess) -> (Vec<Stretch>, Plan) {
+    let mut plan = Plan { registers: registers.to_vec(), ..Plan::default() };
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut known = Known::default();
     let mut start = known;
@@ -69,11 +66,7 @@ pub(super) fn plan(
     // What the last group's accesses have in common, with its lowest and highest displacement.
     let mut open: Option<(Key, i64, i64)> = None;
     let mut list = Vec::new();
-    let mut written = Vec::with_capacity(insns.len());
     for (i, insn) in insns.iter().enumerate() {
-        let (registers, writes) = uses(insn, info);
-        plan.registers.push(registers);
-        written.push(writes);
         let bits = every.code_line.trailing_zeros();
         let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
         list.clear();
@@ -97,12 +90,9 @@ pub(super) fn plan(
             add(stretch, &start, &known, &mut open, i, access, every);
         }
         cut = apart || last != first || insn.class != Class::Plain && insn.class != Class::GsMemory;
-        known.after(insn, writes);
+        known.after(insn, registers[i].written);
     }
-    plan.find_dead(insns, &written);
-    plan.hold = hold(&stretches, &plan.registers);
-    plan.free = !plan.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
-    plan.hold = plan.hold.min(plan.free.count_ones() as usize);
+    plan.hold_best(2, |registers, held, unneeded| cost(&stretches, registers, held, unneeded));
     stretches.reverse();
     (stretches, plan)
 }
@@ -139,14 +129,12 @@ fn add(
     *open = key.map(|(key, at)| (key, at, at + i64::from(size)));
 }
 
-/// How many registers it pays to hold through a block, of the two that a stretch needs: a save and a restore each.
-fn hold(stretches: &[Stretch], registers: &[Registers]) -> usize {
-    let cost = |held: u32| {
-        let needs = |s: &Stretch| if s.groups.is_empty() { 1 } else { 2u32 };
-        let spills = |s: &Stretch| 2 * needs(s).saturating_sub(held + registers[s.first].dead.count_ones());
-        2 * held + stretches.iter().map(spills).sum::<u32>()
-    };
-    (0..=2).min_by_key(|&held| cost(held)).unwrap_or(0) as usize
+/// What it costs to hold registers through a block, of the two that a stretch needs: a save and a restore each, unless nobody
+/// needs them.
+fn cost(stretches: &[Stretch], registers: &[Registers], held: &[Gpr], unneeded: usize) -> usize {
+    let needs = |s: &Stretch| if s.groups.is_empty() { 1 } else { 2 };
+    let spills = |s: &Stretch| 2 * usize::saturating_sub(needs(s), available(&registers[s.first], held));
+    2 * (held.len() - unneeded) + stretches.iter().map(spills).sum::<usize>()
 }
 
 impl Emitter<'_> {

@@ -5,7 +5,7 @@
 //!
 //! Invariants: what has no check in front is entered, without one, from the same line only; a check too many changes nothing.
 
-use super::plan::{NO_LINE, Plan};
+use super::plan::Plan;
 use super::{Emitter, Fixup};
 use crate::decode::{Class, Insn};
 use crate::trace::FirstLevel;
@@ -87,10 +87,10 @@ impl Emitter<'_> {
             if !self.fronts[k].unchecked {
                 continue;
             }
-            let insns = self.batch.insns_of(&self.batch.blocks[i]);
+            let block = &self.batch.blocks[i];
+            let (insns, registers) = (self.batch.insns_of(block), self.batch.registers_of(block));
             let entry = self.out.code.here();
-            let plan = Plan::of(&insns[..1], NO_LINE, self.tracer.settings(), &mut self.info);
-            self.check_line(&insns[0], plan);
+            self.check_line(&insns[0], Plan::entry(&registers[0]));
             let pos = self.out.code.jmp();
             self.within_line.push(pos);
             self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to: None });

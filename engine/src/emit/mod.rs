@@ -28,12 +28,12 @@ pub(crate) mod stack;
 mod tests;
 pub(crate) mod walk;
 
-use iced_x86::{Encoder, InstructionInfoFactory, OpAccess};
+use iced_x86::{Encoder, InstructionInfoFactory};
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::batch::{Batch, Found};
-use crate::decode::{self, Class, Insn, OSZAP, STATUS};
+use crate::batch::{Batch, Found, Registers};
+use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::StandingId;
 use crate::trace::TraceSettings;
 use flow::Goal;
@@ -363,7 +363,7 @@ impl<'a> Emitter<'a> {
             }
             if checked {
                 if i == 0 {
-                    self.begin_traced_block(insns, unchecked);
+                    self.begin_traced_block(insns, self.batch.registers_of(b), unchecked);
                 }
                 self.check(insns, i);
                 if insn.class.ends_block() {
@@ -419,7 +419,7 @@ impl<'a> Emitter<'a> {
         }
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
-        let dead_in = if self.teller.followed() { self.dead_registers(insns, |dead| dead.count_ones() > 3) } else { 0 };
+        let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
         self.trans.add_block(Block {
             pc: b.pc,
             standing: self.standing,
@@ -472,40 +472,23 @@ impl<'a> Emitter<'a> {
 
     /// A register that is written before it is read, seen from the first instruction.
     fn dead_register(&mut self, insns: &[Insn]) -> Option<Gpr> {
-        let first = |dead: u16| dead != 0;
-        let dead = self.dead_registers(insns, first);
-        (dead != 0).then_some(Gpr(dead.trailing_zeros() as u8))
-    }
-
-    /// Registers that are written before they are read, a bit each, seen from the first instruction; until there are `enough`.
-    fn dead_registers(&mut self, insns: &[Insn], enough: impl Fn(u16) -> bool) -> u16 {
         let mut read = 1u16 << Gpr::RSP.0;
-        let mut all = 0u16;
         for insn in insns {
             if !matches!(insn.class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call) {
-                return all;
+                return None;
             }
-            let used = self.info.info(&insn.ins).used_registers();
-            let mut written = 0u16;
-            for u in used {
-                let reg = u.register();
-                if !reg.is_gpr() {
-                    continue;
-                }
-                let bit = 1u16 << reg.full_register().number();
-                match u.access() {
-                    OpAccess::Write if reg.size() >= 4 && !decode::may_do_nothing(&insn.ins) => written |= bit,
-                    OpAccess::None | OpAccess::NoMemAccess => {}
-                    _ => read |= bit,
-                }
+            let r = Registers::of(insn, &mut self.info);
+            let dead = r.overwritten & !read;
+            if dead != 0 {
+                return Some(Gpr(dead.trailing_zeros() as u8));
             }
-            all |= written & !read;
-            if enough(all) || insn.class == Class::Jcc {
+            read |= r.used & !r.overwritten;
+            if insn.class == Class::Jcc {
                 // Where it is taken, what is written behind it may be needed.
-                return all;
+                return None;
             }
         }
-        all
+        None
     }
 
     fn point(&mut self, point: Point) {

@@ -5,10 +5,11 @@
 //! are then settled before the first one's instruction; nothing else uses the caches in between, so nothing else can tell.
 //! Only where an instruction faults does a group count uses that were never made.
 
-use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{Code, Mnemonic, OpKind, Register};
 
 use crate::asm::Gpr;
-use crate::decode::{self, Class, Insn, STATUS};
+use crate::batch::Registers;
+use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Place, When};
 use crate::trace::TraceSettings;
 
@@ -44,15 +45,6 @@ pub(super) struct Group {
     pub(super) members: Vec<Member>,
 }
 
-/// Registers that may be changed before an instruction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Registers {
-    /// The instruction uses them.
-    pub(super) used: u16,
-    /// Their values will be overwritten before anything reads them.
-    pub(super) dead: u16,
-}
-
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
@@ -61,9 +53,11 @@ pub(super) struct Plan {
     pub(super) segments: Vec<(usize, u32)>,
     /// By instruction.
     pub(super) registers: Vec<Registers>,
-    /// How many registers are to be held through the whole block, and which are free for it.
-    pub(super) hold: usize,
-    pub(super) free: u16,
+    /// The registers that are to be held through the whole block: none of its instructions touches them. Those that nobody
+    /// needs come first.
+    pub(super) hold: Vec<Gpr>,
+    /// How many of them nobody needs.
+    pub(super) unneeded: usize,
 }
 
 /// What an address is made of, but for the displacement.
@@ -173,27 +167,19 @@ pub(super) fn is_special(list: &[Access]) -> bool {
 
 impl Plan {
     /// Plans a block that is entered from code line `line`.
-    pub(super) fn of(
-        insns: &[Insn],
-        mut line: u64,
-        settings: &TraceSettings,
-        info: &mut InstructionInfoFactory,
-    ) -> Self {
-        let mut plan = Self::default();
+    pub(super) fn of(insns: &[Insn], registers: &[Registers], mut line: u64, settings: &TraceSettings) -> Self {
+        let mut plan = Self { registers: registers.to_vec(), ..Self::default() };
         let mut known = Known::default();
         let mut segment = (0, 0);
         let checked = line == NO_LINE;
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
-        let mut written = Vec::with_capacity(insns.len());
         let mut states = Vec::with_capacity(insns.len());
         // From here on nothing has been checked.
         let mut quiet = 0;
         for (i, insn) in insns.iter().enumerate() {
-            let (registers, writes) = uses(insn, info);
-            plan.registers.push(registers);
-            written.push(writes);
+            let writes = registers[i].written;
             states.push(known);
             if let Some(cache) = settings.fetches {
                 let bits = cache.line.trailing_zeros();
@@ -262,7 +248,6 @@ impl Plan {
             known.after(insn, writes);
         }
         plan.segments.push(segment);
-        plan.find_dead(insns, &written);
         plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
         // The next ones are the last in their lists.
         plan.segments.reverse();
@@ -270,25 +255,15 @@ impl Plan {
         plan
     }
 
-    /// From the end, where every register may be read.
-    pub(super) fn find_dead(&mut self, insns: &[Insn], overwritten: &[u16]) {
-        let mut dead = 0;
-        for (i, r) in self.registers.iter_mut().enumerate().rev() {
-            // `used` has those that are only overwritten, too.
-            let reads = r.used & !(overwritten[i] & r.dead);
-            let followed = matches!(insns[i].class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call)
-                && !goes_on_behind(insns, i);
-            dead = if followed { (dead | r.dead) & !reads } else { 0 };
-            r.dead = dead;
-        }
+    /// What the check before a block's first instruction has to know.
+    pub(super) fn entry(registers: &Registers) -> Self {
+        Self { registers: vec![*registers], ..Self::default() }
     }
 
-    /// Whether it pays to keep registers for the checks from the block's start to its end: a save and a restore each.
-    /// `fetched`: the first instruction's line is checked.
+    /// Which registers it pays to keep for the checks from the block's start to its end: a save and a restore each, unless
+    /// nobody needs them. `fetched`: the first instruction's line is checked.
     fn choose_hold(&mut self, insns: &[Insn], fetched: bool, settings: &TraceSettings) {
-        let used = self.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
-        self.free = !used;
-        let mut needs = vec![0u32; insns.len()];
+        let mut needs = vec![0usize; insns.len()];
         for group in &self.groups {
             needs[group.at] = 2;
         }
@@ -298,44 +273,31 @@ impl Plan {
         if settings.branches && insns.last().is_some_and(|l| l.class == Class::Jcc) {
             needs[insns.len() - 1] = 3;
         }
-        let cost = |hold: u32| {
-            let spills: u32 = needs
-                .iter()
-                .zip(&self.registers)
-                .map(|(&need, r)| 2 * need.saturating_sub(hold + (r.dead & used).count_ones()))
-                .sum();
+        let groups = self.groups.len();
+        self.hold_best(3, |registers, held, unneeded| {
+            let spills = |(&need, r)| 2 * usize::saturating_sub(need, available(r, held));
             // The third one holds the clock, which each check then need not load.
-            let loads = if hold == 3 { 0 } else { self.groups.len() as u32 };
-            2 * hold + spills + loads
-        };
-        let most = self.free.count_ones().min(3);
-        self.hold = (0..=most).min_by_key(|&h| cost(h)).unwrap_or(0) as usize;
+            let loads = if held.len() == 3 { 0 } else { groups };
+            2 * (held.len() - unneeded) + needs.iter().zip(registers).map(spills).sum::<usize>() + loads
+        });
+    }
+
+    /// Holds as many registers, at most so many, as cost least: `cost` is told those that would be held, and how many of them
+    /// nobody needs.
+    pub(super) fn hold_best(&mut self, most: usize, cost: impl Fn(&[Registers], &[Gpr], usize) -> usize) {
+        let used = self.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
+        let unneeded = self.registers.first().map_or(0, |r| r.dead) & !used;
+        let chosen = |set: u16| (0..16u8).filter(move |r| set >> r & 1 != 0).map(Gpr);
+        let mut free: Vec<Gpr> = chosen(unneeded).chain(chosen(!used & !unneeded)).take(most).collect();
+        let unneeded = unneeded.count_ones() as usize;
+        let n = (0..=free.len()).min_by_key(|&n| cost(&self.registers, &free[..n], n.min(unneeded))).unwrap_or(0);
+        free.truncate(n);
+        (self.hold, self.unneeded) = (free, n.min(unneeded));
     }
 }
 
-/// General registers that an instruction uses; those of them that it overwrites without reading them (as `dead`); and, apart
-/// from that, all that it writes.
-pub(super) fn uses(insn: &Insn, info: &mut InstructionInfoFactory) -> (Registers, u16) {
-    let (mut read, mut whole, mut written) = (0u16, 0u16, 0u16);
-    for u in info.info(&insn.ins).used_registers() {
-        let r = u.register();
-        if !r.is_gpr() {
-            continue;
-        }
-        let bit = 1u16 << r.full_register().number();
-        match u.access() {
-            OpAccess::None | OpAccess::NoMemAccess => {}
-            OpAccess::Write if r.size() >= 4 && !decode::may_do_nothing(&insn.ins) => {
-                whole |= bit;
-                written |= bit;
-            }
-            OpAccess::Read | OpAccess::CondRead => read |= bit,
-            _ => {
-                read |= bit;
-                written |= bit;
-            }
-        }
-    }
-    let dead = whole & !read & !(1 << Gpr::RSP.0);
-    (Registers { used: read | written, dead }, written)
+/// How many registers there are for a check before an instruction, if these are held.
+pub(super) fn available(registers: &Registers, held: &[Gpr]) -> usize {
+    let held_here = held.iter().fold(0u16, |all, r| all | 1 << r.0);
+    held.len() + (registers.dead & !held_here).count_ones() as usize
 }

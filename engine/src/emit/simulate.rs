@@ -22,6 +22,7 @@ use super::walk::access_words;
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
+use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
@@ -49,8 +50,9 @@ pub(super) struct Tracer {
     pub(super) plan: Plan,
     /// If every access is recorded: what of the block is still to come, the next one last.
     pub(super) stretches: Vec<Stretch>,
-    /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock.
-    held: Vec<Gpr>,
+    /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock. And
+    /// whether the guest's values of them are saved, because they are needed.
+    held: Vec<(Gpr, bool)>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
@@ -75,10 +77,6 @@ impl Tracer {
         self.settings.fetches.is_some() || self.settings.data() || self.settings.branches
     }
 
-    pub(super) fn settings(&self) -> &TraceSettings {
-        &self.settings
-    }
-
     /// The code cache, if fetches are simulated.
     pub(super) fn fetches(&self) -> Option<FirstLevel> {
         self.settings.fetches
@@ -86,10 +84,10 @@ impl Tracer {
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
     pub(super) fn held(&self, start: usize) -> ([u8; 3], u32, u32) {
-        if self.held.is_empty() {
+        if self.held.iter().all(|(_, saved)| !saved) {
             return ([NO_REG; 3], 0, 0);
         }
-        let regs = std::array::from_fn(|n| self.held.get(n).map_or(NO_REG, |r| r.0));
+        let regs = std::array::from_fn(|n| self.held.get(n).filter(|h| h.1).map_or(NO_REG, |h| h.0.0));
         (regs, (self.held_from - start) as u32, (self.held_to - start) as u32)
     }
 
@@ -108,7 +106,7 @@ fn exchanges_memory(ins: &iced_x86::Instruction) -> bool {
 impl Emitter<'_> {
     /// Plans the block's checks, and takes registers for them if that pays. `unchecked`: it is known to be entered from the
     /// line of its first instruction.
-    pub(super) fn begin_traced_block(&mut self, insns: &[Insn], unchecked: bool) {
+    pub(super) fn begin_traced_block(&mut self, insns: &[Insn], registers: &[Registers], unchecked: bool) {
         self.tracer.line = match self.tracer.settings.fetches {
             Some(f) if unchecked => lines_of(&insns[0], f).0,
             _ => NO_LINE,
@@ -116,41 +114,42 @@ impl Emitter<'_> {
         self.tracer.held.clear();
         let plan = match self.tracer.settings.every {
             Some(e) => {
-                let (stretches, plan) = every::plan(insns, e, &mut self.info);
+                let (stretches, plan) = every::plan(insns, registers, e);
                 self.tracer.stretches = stretches;
                 plan
             }
-            None => Plan::of(insns, self.tracer.line, &self.tracer.settings, &mut self.info),
+            None => Plan::of(insns, registers, self.tracer.line, &self.tracer.settings),
         };
-        let mut free: Vec<Gpr> = (0..16u8).filter(|r| plan.free >> r & 1 != 0).map(Gpr).take(plan.hold).collect();
-        if free.len() == 3 && free[2] == Gpr::RCX {
+        let mut held: Vec<_> = plan.hold.iter().enumerate().map(|(n, &r)| (r, n >= plan.unneeded)).collect();
+        if held.len() == 3 && held[2].0 == Gpr::RCX {
             // Where flags are live, a line is looked up through rcx.
-            free.swap(0, 2);
+            held.swap(0, 2);
         }
         self.tracer.plan = plan;
-        for (&r, word) in free.iter().zip(HELD) {
+        for (&(r, _), word) in held.iter().zip(HELD).filter(|((_, saved), _)| *saved) {
             self.out.code.spill(word, r);
         }
-        self.tracer.held = free;
+        self.tracer.held = held;
         self.tracer.held_from = self.out.code.pos();
         self.tracer.held_to = usize::MAX;
     }
 
     /// The registers that are held at present.
-    fn holding(&self) -> &[Gpr] {
-        if self.tracer.held_to == usize::MAX { &self.tracer.held } else { &[] }
+    fn holding(&self) -> impl Iterator<Item = Gpr> + use<'_> {
+        let held = if self.tracer.held_to == usize::MAX { &self.tracer.held[..] } else { &[] };
+        held.iter().map(|h| h.0)
     }
 
     /// The register that holds the clock, if one does.
     fn clock(&self) -> Option<Gpr> {
-        self.holding().get(2).copied()
+        self.holding().nth(2)
     }
 
     /// Gives the block's own registers back.
     pub(super) fn end_held(&mut self) {
         if self.tracer.held_to == usize::MAX {
             self.tracer.held_to = self.out.code.pos();
-            for (&r, word) in self.tracer.held.iter().zip(HELD) {
+            for (&(r, _), word) in self.tracer.held.iter().zip(HELD).filter(|((_, saved), _)| *saved) {
                 self.out.code.reload(r, word);
             }
         }
@@ -301,8 +300,8 @@ impl Emitter<'_> {
             return leave;
         }
         // Without touching flags.
-        let free = self.holding().iter().take(2).any(|&r| r == Gpr::RCX)
-            || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
+        let free =
+            self.holding().take(2).any(|r| r == Gpr::RCX) || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
         let c = &mut self.out.code;
         if !free {
             c.spill(Scratch::T3, Gpr::RCX);
@@ -346,7 +345,7 @@ impl Emitter<'_> {
         let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
         let uses = self.tracer.settings.keeps_uses();
         if live && !uses && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
-            let rcx_held = self.holding().iter().take(2).any(|&r| r == Gpr::RCX);
+            let rcx_held = self.holding().take(2).any(|r| r == Gpr::RCX);
             let given = rcx_held || rcx_dead;
             but.push(Gpr::RCX);
             let taken = self.take_among(insn, registers.dead, 2, &but);
@@ -548,7 +547,7 @@ impl Emitter<'_> {
 
     pub(super) fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
         let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
-        let held: Vec<Gpr> = self.holding().to_vec();
+        let held: Vec<Gpr> = self.holding().collect();
         let given = held.iter().copied().take(2);
         let dead = (0..16).map(Gpr).filter(|r| dead >> r.0 & 1 != 0 && !held.contains(r));
         let mut have = 0;

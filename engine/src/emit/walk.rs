@@ -99,18 +99,19 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // rdx: a way of the set
     let found = if cache.ways <= UNROLLED { search_unrolled(c, cache) } else { search(c, cache) };
     // Missed: the table forgets the line that has to go.
-    c.mov_imm(RSI, 1);
     c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
     c.entry(R9, R8, bits);
-    c.mov_reg(R12, R8);
-    c.gs_entry(0x03, R12, R9, arena::DATA_TAGS);
-    let unknown = c.jcc_away(NE);
+    c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
+    c.gs_entry(0x8b, R12, R9, arena::DATA_TAGS);
+    // Without a branch: whether it knows of that line cannot be guessed.
+    c.mov_reg(RSI, R8);
     c.not(R8);
     c.and_imm(R8, cache.line as i32);
     c.negate(R8);
+    c.op_reg(0x01, RSI, R12);
+    c.cmov(NE, R8, R12);
     c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
-    c.patch_here(unknown);
-    c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
+    c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);
     }
