@@ -12,6 +12,7 @@ impl Gpr {
     pub(crate) const RCX: Self = Self(1);
     pub(crate) const RDX: Self = Self(2);
     pub(crate) const RSP: Self = Self(4);
+    pub(crate) const RBP: Self = Self(5);
 
     fn low(self) -> u8 {
         self.0 & 7

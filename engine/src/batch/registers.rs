@@ -14,6 +14,10 @@ use crate::decode::{self, Class, Insn};
 /// Everything may be read.
 const ALL: u16 = u16::MAX;
 
+/// The stack pointer, and the frame pointer: whoever finds out about callers, in the handler of a signal, may need it where no
+/// instruction does any more.
+const KEPT: u16 = 1 << Gpr::RSP.0 | 1 << Gpr::RBP.0;
+
 /// General registers and one instruction, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Registers {
@@ -21,9 +25,9 @@ pub(crate) struct Registers {
     pub(crate) used: u16,
     /// It changes them in some way.
     pub(crate) written: u16,
-    /// It overwrites them, whatever they were. Never the stack pointer.
+    /// It overwrites them, whatever they were. Never the stack pointer, nor the frame pointer.
     pub(crate) overwritten: u16,
-    /// Their values will be overwritten before anything reads them, from this instruction on. Never the stack pointer.
+    /// Their values will be overwritten before anything reads them, from this instruction on. Never those two.
     pub(crate) dead: u16,
 }
 
@@ -51,7 +55,7 @@ impl Registers {
                 }
             }
         }
-        Self { used: read | written, written, overwritten: overwritten & !read & !(1 << Gpr::RSP.0), dead: 0 }
+        Self { used: read | written, written, overwritten: overwritten & !read & !KEPT, dead: 0 }
     }
 }
 
@@ -62,7 +66,7 @@ impl Batch {
         registers.clear();
         registers.extend(insns.iter().map(|insn| Registers::of(insn, info)));
         // From "nothing is read" upwards, until that agrees with itself: only then is it true.
-        self.registers.iter_mut().for_each(|r| r.dead = !(1 << Gpr::RSP.0));
+        self.registers.iter_mut().for_each(|r| r.dead = !KEPT);
         let mut changed = true;
         while changed {
             changed = false;
@@ -76,7 +80,7 @@ impl Batch {
                     }
                     let r = &mut self.registers[k];
                     let plain = matches!(insn.class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call);
-                    live = if plain { live & !r.overwritten | r.used & !r.overwritten | 1 << Gpr::RSP.0 } else { ALL };
+                    live = if plain { live & !r.overwritten | r.used & !r.overwritten | KEPT } else { ALL };
                     changed |= r.dead != !live;
                     r.dead = !live;
                 }
@@ -200,6 +204,15 @@ mod tests {
     }
 
     #[test]
+    fn frames_can_be_found_up_to_their_end() {
+        // mov eax, 1; pop rbp; ret
+        let code = [0xb8, 1, 0, 0, 0, 0x5d, 0xc3];
+        let known = Surroundings { len: code.len() as u64, others: true, behind: 0 };
+        let batch = found(&code, &known);
+        assert_eq!((dead_at(&batch, 0), dead_at(&batch, 5)), (RAX, 0));
+    }
+
+    #[test]
     fn what_is_known_of_earlier_batches_counts() {
         // mov eax, ebx; and on.
         let code = [0x89, 0xd8];
@@ -276,7 +289,7 @@ mod tests {
             let known = Surroundings { len: 2 * n, others: random(4) != 0, behind };
             let batch = found(&code, &known);
             for i in 0..batch.insns.len() {
-                for register in (0..16).map(|r| 1u16 << r).filter(|r| *r != 1 << Gpr::RSP.0) {
+                for register in (0..16).map(|r| 1u16 << r).filter(|r| *r & KEPT == 0) {
                     let says = batch.registers[i].dead & register != 0;
                     assert_eq!(says, !may_be_read(&batch, &known, i, register), "{i}, {register:x}: {code:x?}");
                     *(if says { &mut dead } else { &mut live }) += 1;
