@@ -1,13 +1,16 @@
 //! The way to the sink: a thread of its own, which a few full buffers may wait for, so that the guest runs on while they are
-//! analysed; or, where it has to be asked at stops, a sink at hand on the engine's thread. What is sent arrives in order.
+//! analysed; or, where it has to be asked at stops, a sink at hand. That is on the engine's thread, but for full buffers, for
+//! which it has a thread, too: whoever asks waits until those have been dealt with. What is sent arrives in order.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::api::{Ask, Module};
 use crate::arena;
-use crate::follow::Book;
+use crate::follow::{Book, News};
+use crate::hash::Map;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
 
@@ -30,6 +33,7 @@ enum Message {
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
     Segment(i32, i32, Segment),
+    Full(i32, i32, Option<(SpaceId, News)>, Segment, Waits),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
     Corrected(i32, i32, u32, usize, usize),
@@ -46,14 +50,58 @@ pub(crate) struct Feed {
     to: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     /// The sink itself, where it is asked at stops.
-    here: Option<RefCell<Here>>,
-    spaces: u32,
+    here: Option<Arc<Here>>,
+    spaces: Cell<u32>,
+    /// How much of each space's book the sink's thread has been told.
+    told: RefCell<Map<SpaceId, (usize, usize)>>,
 }
 
-/// A sink on the engine's own thread.
+/// A sink at hand.
 struct Here {
+    state: Mutex<State>,
+    /// Buffers that its thread has not dealt with yet.
+    waiting: Mutex<usize>,
+    none: Condvar,
+}
+
+struct State {
     sink: Box<dyn Sink>,
     buffer: Vec<u32>,
+    /// What its thread knows of the spaces' books.
+    books: Map<SpaceId, Book>,
+}
+
+impl Here {
+    /// The sink, when no buffers wait any more. (If it has panicked, that is passed on when the feed is dropped.)
+    fn state(&self) -> MutexGuard<'_, State> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while *waiting > 0 {
+            waiting = self.none.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(waiting);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A buffer waits for as long as this is there: dealt with or, if the sink has panicked, dropped.
+#[derive(Debug)]
+struct Waits(Arc<Here>);
+
+impl Waits {
+    fn begin(here: &Arc<Here>) -> Self {
+        *here.waiting.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(here.clone())
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.0.none.notify_all();
+        }
+    }
 }
 
 impl std::fmt::Debug for Here {
@@ -67,33 +115,52 @@ impl Feed {
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from))?;
-        Ok(Self { to: Some(to), thread: Some(thread), here: None, spaces: 0 })
+        Ok(Self::of(to, thread, None))
     }
 
     /// The sink stays here: it is asked at stops.
-    pub(crate) fn at_hand(sink: Box<dyn Sink>) -> Self {
-        let here = Here { sink, buffer: Vec::new() };
-        Self { to: None, thread: None, here: Some(RefCell::new(here)), spaces: 0 }
+    pub(crate) fn at_hand(sink: Box<dyn Sink>) -> std::io::Result<Self> {
+        let state = Mutex::new(State { sink, buffer: Vec::new(), books: Map::default() });
+        let here = Arc::new(Here { state, waiting: Mutex::new(0), none: Condvar::new() });
+        let (to, from) = sync_channel(QUEUE);
+        let served = here.clone();
+        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve_here(&served, &from))?;
+        Ok(Self::of(to, thread, Some(here)))
+    }
+
+    fn of(to: SyncSender<Message>, thread: JoinHandle<()>, here: Option<Arc<Here>>) -> Self {
+        Self { to: Some(to), thread: Some(thread), here, spaces: Cell::new(0), told: RefCell::default() }
     }
 
     /// Asks the sink that is at hand.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut dyn Sink) -> Option<T>) -> Option<T> {
-        question(&mut *self.here.as_ref()?.borrow_mut().sink)
+        question(&mut *self.here.as_ref()?.state().sink)
     }
 
     /// What a thread has recorded whose calls are followed: `read` puts it into the buffer.
     pub(crate) fn recorded(&self, pid: i32, tid: i32, book: &Book, read: impl FnOnce(&mut Vec<u32>)) {
         let Some(here) = &self.here else { return };
-        let Here { sink, buffer } = &mut *here.borrow_mut();
+        let State { sink, buffer, .. } = &mut *here.state();
         read(buffer);
         if !buffer.is_empty() {
             sink.recorded(pid, tid, book, buffer);
         }
     }
 
+    /// A full buffer of a thread, with the book of its space if its calls are followed: the sink deals with it while the thread
+    /// goes on.
+    pub(crate) fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
+        let (Some(here), Some(to)) = (&self.here, &self.to) else { return self.segment(pid, tid, segment) };
+        let news = followed.map(|(space, book)| {
+            let mut told = self.told.borrow_mut();
+            (space, book.news(told.entry(space).or_default()))
+        });
+        let _ = to.send(Message::Full(pid, tid, news, segment, Waits::begin(here)));
+    }
+
     fn send(&self, message: Message) {
         if let Some(here) = &self.here {
-            let Here { sink, buffer } = &mut *here.borrow_mut();
+            let State { sink, buffer, .. } = &mut *here.state();
             return deliver(&mut **sink, buffer, message);
         }
         if let Some(to) = &self.to {
@@ -102,9 +169,8 @@ impl Feed {
         }
     }
 
-    pub(crate) fn new_space(&mut self) -> SpaceId {
-        self.spaces += 1;
-        SpaceId(self.spaces - 1)
+    pub(crate) fn new_space(&self) -> SpaceId {
+        SpaceId(self.spaces.replace(self.spaces.get() + 1))
     }
 
     pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
@@ -204,6 +270,25 @@ fn serve(mut sink: Box<dyn Sink>, from: &Receiver<Message>) {
     }
 }
 
+/// Deals with full buffers for a sink at hand.
+fn serve_here(here: &Here, from: &Receiver<Message>) {
+    let mut buffer = Vec::new();
+    for message in from {
+        let Message::Full(pid, tid, followed, segment, _waits) = message else { continue };
+        let n = segment.read(&mut buffer);
+        drop(segment);
+        let State { sink, books, .. } = &mut *here.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match followed {
+            Some((space, news)) => {
+                let book = books.entry(space).or_insert_with(Book::empty);
+                book.learn(news);
+                sink.recorded(pid, tid, book, &buffer[..n]);
+            }
+            None => sink.records(pid, tid, &buffer[..n]),
+        }
+    }
+}
+
 fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
     match message {
         Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
@@ -220,6 +305,8 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
             drop(segment);
             sink.records(pid, tid, &buffer[..n]);
         }
+        // Only a sink at hand is told of that apart, on its thread.
+        Message::Full(..) => {}
         Message::Asked(pid, tid, ask, done) => {
             sink.asked(pid, tid, &ask);
             let _ = done.send(());
@@ -236,5 +323,87 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
             sink.process_ended(pid);
             let _ = done.send(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::{Route, RouteKind, Standing, StandingId};
+
+    /// Words, and how many standings and routes were known.
+    type Seen = (Vec<u32>, usize, usize);
+
+    /// Notes what it is told; buffers only when it is let.
+    struct Notes {
+        let_on: Receiver<()>,
+        seen: Sender<Seen>,
+    }
+
+    impl Sink for Notes {
+        fn sites(&mut self, _: SpaceId, _: &[Site], _: &[Special]) {}
+        fn space_copied(&mut self, _: SpaceId, _: SpaceId) {}
+        fn image(&mut self, _: i32, _: SpaceId) {}
+        fn moved(&mut self, _: i32, _: SpaceId) {}
+        fn forked(&mut self, _: i32, _: i32, _: i32) {}
+        fn records(&mut self, _: i32, _: i32, words: &[u32]) {
+            self.seen.send((words.to_vec(), 0, 0)).expect("somebody listens");
+        }
+        fn recorded(&mut self, _: i32, _: i32, book: &Book, words: &[u32]) {
+            self.let_on.recv().expect("told to go on");
+            self.seen.send((words.to_vec(), book.standings.len(), book.routes.len())).expect("somebody listens");
+        }
+        fn thread_ended(&mut self, _: i32, _: i32) {}
+        fn process_ended(&mut self, _: i32) {}
+    }
+
+    fn feed() -> (Feed, Sender<()>, Receiver<Seen>) {
+        let (go, let_on) = channel();
+        let (seen, look) = channel();
+        (Feed::at_hand(Box::new(Notes { let_on, seen })).expect("a thread"), go, look)
+    }
+
+    fn learn(book: &mut Book, target: u64) {
+        let to = book.standing(Standing { function: target as u32, level: 0, skip: None });
+        book.route(Route { kind: RouteKind::Call, site: 1, from: StandingId::NONE, target, to });
+    }
+
+    #[test]
+    fn full_buffers_are_dealt_with_in_order_while_nobody_asks() {
+        let (feed, go, look) = feed();
+        let mut book = Book::default();
+        let spaces = [feed.new_space(), feed.new_space()];
+        for n in 0..3 {
+            learn(&mut book, 100 + u64::from(n));
+            // Returns although nothing is dealt with yet.
+            feed.full(1, 1, Some((spaces[0], &book)), Segment::Copied(vec![n]));
+        }
+        assert!(look.try_recv().is_err());
+        learn(&mut book, 200);
+        (0..4).for_each(|_| go.send(()).expect("the sink is there"));
+        feed.recorded(1, 1, &book, |to| *to = vec![3]);
+        feed.records(1, 1, vec![4]);
+        assert_eq!(feed.ask(|_| Some(5)), Some(5));
+        // Another space knows nothing of that.
+        go.send(()).expect("the sink is there");
+        feed.full(1, 1, Some((spaces[1], &Book::default())), Segment::Copied(vec![6]));
+        // Nor is there a book where calls are told.
+        feed.full(1, 1, None, Segment::Copied(vec![7]));
+        drop(feed);
+        let seen: Vec<_> = look.iter().collect();
+        let expected = [(0, 2, 1), (1, 3, 2), (2, 4, 3), (3, 5, 4), (4, 0, 0), (6, 1, 0), (7, 0, 0)];
+        assert_eq!(seen, expected.map(|(word, standings, routes)| (vec![word], standings, routes)));
+    }
+
+    #[test]
+    fn a_sink_that_panics_with_a_buffer_keeps_nobody_waiting() {
+        let (feed, go, look) = feed();
+        drop((go, look));
+        for n in 0..QUEUE as u32 + 3 {
+            feed.full(1, 1, Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
+        }
+        assert_eq!(feed.ask(|_| Some(1)), Some(1));
+        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(feed)));
+        assert!(dropped.is_err(), "its panic is passed on");
     }
 }

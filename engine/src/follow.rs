@@ -222,7 +222,32 @@ impl Default for Book {
     }
 }
 
+/// Standings and routes that have come since somebody was told last.
+#[derive(Clone, Debug)]
+pub(crate) struct News {
+    standings: Vec<Standing>,
+    routes: Vec<Route>,
+}
+
 impl Book {
+    /// One that knows nothing but what it is told.
+    pub(crate) fn empty() -> Self {
+        Self { standings: Vec::new(), ..Self::default() }
+    }
+
+    /// What has come since `told`, so many standings and routes; they have been told then.
+    pub(crate) fn news(&self, told: &mut (usize, usize)) -> News {
+        let news = News { standings: self.standings[told.0..].to_vec(), routes: self.routes[told.1..].to_vec() };
+        *told = (self.standings.len(), self.routes.len());
+        news
+    }
+
+    /// Takes over what has come.
+    pub(crate) fn learn(&mut self, news: News) {
+        self.standings.extend(news.standings);
+        self.routes.extend(news.routes);
+    }
+
     /// The number of a standing.
     pub(crate) fn standing(&mut self, standing: Standing) -> StandingId {
         let next = StandingId(self.standings.len() as u32);

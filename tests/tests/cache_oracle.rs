@@ -1,5 +1,6 @@
 //! Cache and branch simulation, line by line: every event of every program of `cache/` under grind equals the reference's, in
-//! several geometries, but for those that a program's header names with the reason.
+//! several geometries, but for those that a program's header names with the reason. And they are the same where hot code is
+//! translated anew meanwhile, again and again.
 
 use grind_tests::build::Source;
 use grind_tests::compare::{assert_none, assert_same};
@@ -19,6 +20,10 @@ fn check(name: &str) {
     for geometry in simulation::geometries(&source) {
         let (outcome, got) = simulation::simulate(tools::under_test(), &job, &geometry);
         assert_same(name, &native, &outcome, "");
+        let anew = [tools::under_test(), &["--hot-after=2000".to_owned()]].concat();
+        let (outcome, got_anew) = simulation::simulate(&anew, &job, &geometry);
+        assert_same(name, &native, &outcome, "");
+        assert_none(&format!("{name} made anew with {geometry:?}"), &got.differences(&got_anew, &events));
         let (_, expected) = simulation::simulate(&simulation::reference(), &job, &geometry);
         assert_none(&format!("{name} with {geometry:?}"), &expected.differences(&got, &events));
     }

@@ -1,7 +1,7 @@
 //! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
 //! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`hub::renew`), and those
-//! of hot code are laid out, and counted, by what was learnt. Only where nothing but instructions is counted, and the code is
-//! one address space's alone. Counts are the same either way.
+//! of hot code are laid out, and counted, by what was learnt. Only where calls are not recorded, and the code is one address
+//! space's alone. Counts are the same either way, and so are the states of caches and predictors, which stay.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ pub(super) struct Looks {
 impl Looks {
     /// From now on, where it may ever pay.
     pub(super) fn begin(settings: &Settings) -> Self {
-        if settings.hot_after == 0 || settings.trace.any() {
+        if settings.hot_after == 0 || settings.trace.calls.is_some() {
             return Self { due: None, pause: FIRST, ticks: None };
         }
         let mut ticks = Ticks::new();

@@ -105,7 +105,7 @@ pub(crate) fn run(
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
     let feed = sink
-        .map(|sink| if settings.trace.followed() { Ok(Feed::at_hand(sink)) } else { Feed::new(sink) })
+        .map(|sink| if settings.trace.followed() { Feed::at_hand(sink) } else { Feed::new(sink) })
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;

@@ -77,7 +77,7 @@ impl Hub<'_> {
         let Some(base) = base_of_access(&p.space.borrow(), regs.rip) else { return false };
         let slot = th.slot;
         let pool = p.pool.clone();
-        self.drain(tid, slot);
+        self.drain_full(tid, slot);
         // It has been running for a while.
         pool.borrow_mut().enlarge(slot);
         *recreate::register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
@@ -87,6 +87,21 @@ impl Hub<'_> {
     /// Whether there are records of `tid`.
     fn records(&self, tid: i32) -> bool {
         self.feed.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
+    }
+
+    /// Hands over the full buffer of a thread on `slot`, which the sink need not have dealt with when the thread goes on: unlike
+    /// at a stop, nobody asks it anything.
+    fn drain_full(&self, tid: i32, slot: SlotId) {
+        let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        if counted_slot(th, p.counting) != Some(slot) {
+            p.pool.borrow().drop_trace(slot);
+        } else if let Some(segment) = p.pool.borrow_mut().take_trace(slot) {
+            announce(feed, &mut p.space.borrow_mut());
+            let space = p.space.borrow();
+            let followed = self.follows(tid).then_some((space.trace.id, &space.trans.follow));
+            feed.full(p.pid, tid, followed, segment);
+        }
     }
 
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.

@@ -108,6 +108,9 @@ impl Sink for Recorder {
         let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.thread(pid, &self.config);
+        if let Some(simulated) = &process.simulated {
+            simulated.prefer_large_pages();
+        }
         self.processes.insert(pid, process);
     }
 

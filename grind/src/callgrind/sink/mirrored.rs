@@ -7,13 +7,17 @@
 
 use cg_sim::writeback::Outcome;
 use grind_engine::follow::{self, Book, NO_ROUTE};
-use grind_engine::trace::{Done, SiteKind};
+use grind_engine::own_memory;
+use grind_engine::trace::{Done, Site, SiteKind};
 
 use super::super::code::Catalogue;
 use super::process::{Process, Thread, word};
-use super::simulated::{Simulated, What, repeated};
+use super::simulated::{Last, Simulated, What, repeated};
 use super::{Recorder, Space};
 use crate::callgrind::columns::Missed;
+
+/// How many records the look ahead is in front, as in [`crate::simulator`].
+const AHEAD: usize = 12;
 
 impl Recorder {
     /// Goes through what a thread has recorded.
@@ -21,12 +25,46 @@ impl Recorder {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             if let Some(mut simulated) = p.simulated.take() {
                 let mut rest = words;
+                let mut ahead = (0..AHEAD).fold(words, |ahead, _| simulated.look_ahead(&space.sites, ahead));
                 while let Some(after) = p.follow_miss(&mut simulated, t, catalogue, (space, book), rest) {
                     rest = after;
+                    ahead = simulated.look_ahead(&space.sites, ahead);
                 }
                 p.simulated = Some(simulated);
             }
         });
+    }
+}
+
+impl Simulated {
+    /// Asks for what the record at the start of `records` will need. Returns the records behind it.
+    #[inline]
+    fn look_ahead<'w>(&self, sites: &[Site], records: &'w [u32]) -> &'w [u32] {
+        let Some((&number, operands)) = records.split_first() else { return records };
+        if follow::depth_told(number).is_some() {
+            return operands.get(1..).unwrap_or_default();
+        }
+        let Some(known) = self.known.get(number as usize) else { return &[] };
+        let line = |addr| {
+            if let Last::Plain(level) = &self.last {
+                own_memory::prefetch(level.address(addr));
+            }
+        };
+        match (known.what, operands) {
+            (What::Branch, _) => operands,
+            (What::Fetch, _) => {
+                line(known.addr);
+                operands
+            }
+            (What::Access, [low, high, after @ ..]) => {
+                line(word(*low, *high));
+                after
+            }
+            _ => {
+                let words = sites.get(number as usize).map_or(1, |site| site.kind.words());
+                records.get(words..).unwrap_or_default()
+            }
+        }
     }
 }
 

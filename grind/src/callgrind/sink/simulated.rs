@@ -9,6 +9,7 @@
 use cg_calls::JumpKind;
 use cg_sim::writeback::{Outcome, WriteBackLastLevel};
 use cg_sim::{Geometries, LastLevel};
+use grind_engine::own_memory;
 use grind_engine::trace::{Done, Site, SiteKind, Target};
 
 use super::process::{Hot, Kind, NOTHING, Process, Thread, word};
@@ -104,6 +105,13 @@ impl Simulated {
     /// Instrumentation is switched off.
     pub(super) fn empty_caches(&mut self) {
         self.last = (*self.empty).clone();
+    }
+
+    /// Asks for large pages for the tables.
+    pub(super) fn prefer_large_pages(&self) {
+        if let Last::Plain(level) = &self.last {
+            own_memory::prefer_large_pages_within(level.addresses());
+        }
     }
 
     /// Learns of more sites.
