@@ -17,7 +17,7 @@ pub(crate) const SLOT_HEADER: u64 = 4096;
 pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 
 /// Where the state of caches and predictors begins in it.
-const SIMULATED: u64 = SLOT_SIZE - (16 << 20);
+const SIMULATED: u64 = SLOT_SIZE - (18 << 20);
 
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
@@ -28,7 +28,7 @@ pub(crate) const DATA_TAGS: u64 = SIMULATED;
 /// Likewise, the offset of its way in [`DATA_WAYS`].
 pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
 /// Entries of each of the two.
-pub(crate) const DATA_ENTRIES: u64 = 4096;
+pub(crate) const DATA_ENTRIES: u64 = 16384;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
 pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.

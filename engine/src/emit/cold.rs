@@ -23,6 +23,8 @@ pub(super) enum Cold {
     Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
     /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
     Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
+    /// A group of accesses of which the first or the last line is not known to the table. The registers and flags may be changed.
+    Walk { from: [usize; 2], back: usize, place: Place, offset: i64, regs: [Gpr; 2], words: Vec<u32> },
     /// A group of accesses that is not settled.
     Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
 }
@@ -65,6 +67,12 @@ impl Emitter<'_> {
                     c.tell_stack(free);
                     c.record_site(free, site);
                     c.jmp_back(back);
+                }
+                Cold::Walk { from, back, place, offset, regs: [a, b], words } => {
+                    from.into_iter().for_each(|field| c.patch_here(field));
+                    let back = c.base + back as u64;
+                    let field = self.walk(&place, offset, a, b, &words);
+                    self.out.code.patch_rel32(field, back);
                 }
                 Cold::Accesses { from, back, cache, group } => {
                     c.patch_here(from);
@@ -132,13 +140,19 @@ impl Emitter<'_> {
             settled.push(c.jmp_away());
             walk.into_iter().for_each(|field| c.patch_here(field));
         }
-        self.access_address(&place, offset, a, b);
+        settled.push(self.walk(&place, offset, a, b, &words));
+        settled
+    }
+
+    /// Walks accesses. Changes `a`, `b` and the flags; returns the field of the jump to where it goes on.
+    fn walk(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr, words: &[u32]) -> usize {
+        self.access_address(place, offset, a, b);
         let c = &mut self.out.code;
         c.store_gs(Scratch::WalkAddress as u32, a);
         c.call_walk(Scratch::AccessWalk);
-        settled.push(c.jmp_away());
-        c.words(&words);
-        settled
+        let field = c.jmp_away();
+        c.words(words);
+        field
     }
 }
 

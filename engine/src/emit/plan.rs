@@ -45,6 +45,17 @@ pub(super) struct Group {
     pub(super) members: Vec<Member>,
 }
 
+/// From so many bytes on, accesses in a row are likely to lie in two lines (a quarter of those of 24 bytes, most pushes of all
+/// registers), and whether they do is badly predicted.
+const WIDE: u16 = 17;
+
+impl Group {
+    /// Whether both its first and its last line had better be checked, be they the same or not.
+    pub(super) fn is_wide(&self) -> bool {
+        self.members.len() > 1 && self.span >= WIDE
+    }
+}
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {

@@ -459,6 +459,10 @@ impl Emitter<'_> {
             members.push((site, before, m.offset, m.size));
         }
         let place = group.members[0].access.place;
+        let words = access_words(&members);
+        if keeping_flags.is_none() && !self.tracer.settings.keeps_uses() && group.is_wide() {
+            return self.check_both_lines(group, f, [a, b], before, words);
+        }
         self.access_address(&place, group.from_first, a, b);
         let room = i32::from(f.line as u16 - group.span);
         let c = &mut self.out.code;
@@ -490,10 +494,29 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
         let back = c.pos();
-        let words = access_words(&members);
         let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
         let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
+    }
+
+    /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
+    fn check_both_lines(&mut self, group: &Group, f: FirstLevel, [a, b]: [Gpr; 2], before: u32, words: Vec<u32>) {
+        let place = group.members[0].access.place;
+        let mut from = [0; 2];
+        for (last, field) in from.iter_mut().enumerate() {
+            let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
+            self.access_address(&place, group.from_first + to_byte, a, b);
+            self.entry_of(a, b, f);
+            let c = &mut self.out.code;
+            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            c.cmp_imm(a, f.line as i32 - 1);
+            *field = c.jcc_away(ABOVE);
+            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            let time = self.time_in(a, before - last as u32);
+            self.out.code.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
+        }
+        let back = self.out.code.pos();
+        self.tracer.cold.push(Cold::Walk { from, back, place, offset: group.from_first, regs: [a, b], words });
     }
 
     /// Notes `n` accesses to `bytes`, counted from the offset in its line that is in `a`, of the line whose way is in `b`. Changes
