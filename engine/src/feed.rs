@@ -2,14 +2,14 @@
 //! analysed; or, where it has to be asked at stops, a sink at hand. That is on the engine's thread, but for full buffers, for
 //! which it has a thread, too: whoever asks waits until those have been dealt with. What is sent arrives in order.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::api::{Ask, Module};
 use crate::arena;
-use crate::follow::{Book, News};
+use crate::follow::{Book, Names};
 use crate::hash::Map;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
@@ -33,7 +33,7 @@ enum Message {
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
     Segment(i32, i32, Segment),
-    Full(i32, i32, Option<(SpaceId, News)>, Segment, Waits),
+    Full(i32, i32, Option<(SpaceId, Names)>, Segment, Waits),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
     Corrected(i32, i32, u32, usize, usize),
@@ -51,8 +51,8 @@ pub(crate) struct Feed {
     thread: Option<JoinHandle<()>>,
     /// The sink itself, where it is asked at stops.
     here: Option<Arc<Here>>,
-    spaces: Cell<u32>,
-    /// How much of each space's book the sink's thread has been told.
+    spaces: u32,
+    /// How many standings and routes of each space the sink's thread has been told.
     told: RefCell<Map<SpaceId, (usize, usize)>>,
 }
 
@@ -67,8 +67,8 @@ struct Here {
 struct State {
     sink: Box<dyn Sink>,
     buffer: Vec<u32>,
-    /// What its thread knows of the spaces' books.
-    books: Map<SpaceId, Book>,
+    /// What its thread has been told of each space.
+    names: Map<SpaceId, Names>,
 }
 
 impl Here {
@@ -120,7 +120,7 @@ impl Feed {
 
     /// The sink stays here: it is asked at stops.
     pub(crate) fn at_hand(sink: Box<dyn Sink>) -> std::io::Result<Self> {
-        let state = Mutex::new(State { sink, buffer: Vec::new(), books: Map::default() });
+        let state = Mutex::new(State { sink, buffer: Vec::new(), names: Map::default() });
         let here = Arc::new(Here { state, waiting: Mutex::new(0), none: Condvar::new() });
         let (to, from) = sync_channel(QUEUE);
         let served = here.clone();
@@ -129,7 +129,7 @@ impl Feed {
     }
 
     fn of(to: SyncSender<Message>, thread: JoinHandle<()>, here: Option<Arc<Here>>) -> Self {
-        Self { to: Some(to), thread: Some(thread), here, spaces: Cell::new(0), told: RefCell::default() }
+        Self { to: Some(to), thread: Some(thread), here, spaces: 0, told: RefCell::default() }
     }
 
     /// Asks the sink that is at hand.
@@ -143,7 +143,7 @@ impl Feed {
         let State { sink, buffer, .. } = &mut *here.state();
         read(buffer);
         if !buffer.is_empty() {
-            sink.recorded(pid, tid, book, buffer);
+            sink.recorded(pid, tid, &book.names, buffer);
         }
     }
 
@@ -152,8 +152,8 @@ impl Feed {
     pub(crate) fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
         let (Some(here), Some(to)) = (&self.here, &self.to) else { return self.segment(pid, tid, segment) };
         let news = followed.map(|(space, book)| {
-            let mut told = self.told.borrow_mut();
-            (space, book.news(told.entry(space).or_default()))
+            let told = self.told.borrow_mut().insert(space, book.names.len()).unwrap_or_default();
+            (space, book.names.since(told))
         });
         let _ = to.send(Message::Full(pid, tid, news, segment, Waits::begin(here)));
     }
@@ -169,8 +169,9 @@ impl Feed {
         }
     }
 
-    pub(crate) fn new_space(&self) -> SpaceId {
-        SpaceId(self.spaces.replace(self.spaces.get() + 1))
+    pub(crate) fn new_space(&mut self) -> SpaceId {
+        self.spaces += 1;
+        SpaceId(self.spaces - 1)
     }
 
     pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
@@ -277,12 +278,12 @@ fn serve_here(here: &Here, from: &Receiver<Message>) {
         let Message::Full(pid, tid, followed, segment, _waits) = message else { continue };
         let n = segment.read(&mut buffer);
         drop(segment);
-        let State { sink, books, .. } = &mut *here.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { sink, names, .. } = &mut *here.state.lock().unwrap_or_else(PoisonError::into_inner);
         match followed {
             Some((space, news)) => {
-                let book = books.entry(space).or_insert_with(Book::empty);
-                book.learn(news);
-                sink.recorded(pid, tid, book, &buffer[..n]);
+                let names = names.entry(space).or_default();
+                names.extend(news);
+                sink.recorded(pid, tid, names, &buffer[..n]);
             }
             None => sink.records(pid, tid, &buffer[..n]),
         }
@@ -349,9 +350,10 @@ mod tests {
         fn records(&mut self, _: i32, _: i32, words: &[u32]) {
             self.seen.send((words.to_vec(), 0, 0)).expect("somebody listens");
         }
-        fn recorded(&mut self, _: i32, _: i32, book: &Book, words: &[u32]) {
+        fn recorded(&mut self, _: i32, _: i32, names: &Names, words: &[u32]) {
             self.let_on.recv().expect("told to go on");
-            self.seen.send((words.to_vec(), book.standings.len(), book.routes.len())).expect("somebody listens");
+            let (standings, routes) = names.len();
+            self.seen.send((words.to_vec(), standings, routes)).expect("somebody listens");
         }
         fn thread_ended(&mut self, _: i32, _: i32) {}
         fn process_ended(&mut self, _: i32) {}
@@ -370,7 +372,7 @@ mod tests {
 
     #[test]
     fn full_buffers_are_dealt_with_in_order_while_nobody_asks() {
-        let (feed, go, look) = feed();
+        let (mut feed, go, look) = feed();
         let mut book = Book::default();
         let spaces = [feed.new_space(), feed.new_space()];
         for n in 0..3 {

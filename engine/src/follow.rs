@@ -162,13 +162,38 @@ pub struct Counts {
     pub routes: Vec<(u32, u64, Totals)>,
 }
 
-/// The standings and routes of a space.
-#[derive(Clone, Debug)]
-pub struct Book {
+/// What the numbers of standings and routes mean.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
     /// By number.
     pub standings: Vec<Standing>,
     /// By number.
     pub routes: Vec<Route>,
+}
+
+impl Names {
+    /// What has come behind so many standings and routes.
+    pub(crate) fn since(&self, (standings, routes): (usize, usize)) -> Self {
+        Self { standings: self.standings[standings..].to_vec(), routes: self.routes[routes..].to_vec() }
+    }
+
+    /// How many standings and routes there are.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.standings.len(), self.routes.len())
+    }
+
+    /// Adds what has come.
+    pub(crate) fn extend(&mut self, news: Self) {
+        self.standings.extend(news.standings);
+        self.routes.extend(news.routes);
+    }
+}
+
+/// The standings and routes of a space.
+#[derive(Clone, Debug)]
+pub struct Book {
+    /// What they are.
+    pub names: Names,
     standing_ids: Map<Standing, StandingId>,
     route_ids: Map<Route, u32>,
     /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
@@ -204,8 +229,7 @@ impl Default for Book {
         // Nobody's.
         let nobody = Standing { function: u32::MAX, level: 0, skip: None };
         Self {
-            standings: vec![nobody],
-            routes: Vec::new(),
+            names: Names { standings: vec![nobody], routes: Vec::new() },
             standing_ids: Map::default(),
             route_ids: Map::default(),
             returns: Vec::new(),
@@ -222,54 +246,29 @@ impl Default for Book {
     }
 }
 
-/// Standings and routes that have come since somebody was told last.
-#[derive(Clone, Debug)]
-pub(crate) struct News {
-    standings: Vec<Standing>,
-    routes: Vec<Route>,
-}
-
 impl Book {
-    /// One that knows nothing but what it is told.
-    pub(crate) fn empty() -> Self {
-        Self { standings: Vec::new(), ..Self::default() }
-    }
-
-    /// What has come since `told`, so many standings and routes; they have been told then.
-    pub(crate) fn news(&self, told: &mut (usize, usize)) -> News {
-        let news = News { standings: self.standings[told.0..].to_vec(), routes: self.routes[told.1..].to_vec() };
-        *told = (self.standings.len(), self.routes.len());
-        news
-    }
-
-    /// Takes over what has come.
-    pub(crate) fn learn(&mut self, news: News) {
-        self.standings.extend(news.standings);
-        self.routes.extend(news.routes);
-    }
-
     /// The number of a standing.
     pub(crate) fn standing(&mut self, standing: Standing) -> StandingId {
-        let next = StandingId(self.standings.len() as u32);
+        let next = StandingId(self.names.standings.len() as u32);
         let id = *self.standing_ids.entry(standing).or_insert(next);
         if id == next {
-            self.standings.push(standing);
+            self.names.standings.push(standing);
         }
         id
     }
 
     /// Whom a call from `from` returns to: of one through a stub, whoever called that.
     pub(crate) fn caller(&mut self, from: StandingId) -> StandingId {
-        let caller = Standing { skip: None, ..self.standings[from.0 as usize] };
+        let caller = Standing { skip: None, ..self.names.standings[from.0 as usize] };
         self.standing(caller)
     }
 
     /// The number of a route.
     pub(crate) fn route(&mut self, route: Route) -> u32 {
-        let next = self.routes.len() as u32;
+        let next = self.names.routes.len() as u32;
         let id = *self.route_ids.entry(route).or_insert(next);
         if id == next {
-            self.routes.push(route);
+            self.names.routes.push(route);
             self.returns.push(0);
         }
         id

@@ -13,7 +13,7 @@ use crate::arena;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
-use crate::follow::{Book, Calls, Counts, Outcome, Standing};
+use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -525,7 +525,7 @@ pub trait Sink: Send {
     }
     /// A thread whose calls are followed has recorded these words: what it missed, and the frames that came before it, as it had
     /// them.
-    fn recorded(&mut self, _pid: i32, _tid: i32, _book: &Book, _words: &[u32]) {}
+    fn recorded(&mut self, _pid: i32, _tid: i32, _names: &Names, _words: &[u32]) {}
     /// What a thread has executed and called since this was told last.
     fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
     /// A thread has ended, all its records have been handed over.

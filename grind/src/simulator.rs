@@ -59,7 +59,7 @@ impl Findings {
 }
 
 /// How many records the look ahead is in front: what is asked for takes as long to come as these are dealt with.
-const AHEAD: usize = 12;
+pub(crate) const AHEAD: usize = 12;
 
 /// What the hot loop needs of a site.
 #[derive(Clone, Copy, Debug)]

@@ -123,6 +123,7 @@ static void say(const char *text) { write(1, text, __builtin_strlen(text)); }
 int main(int argc, char **argv) {
     signal(SIGCONT, cont);
     if (argc > 1) signal(SIGINT, intr);
+    for (volatile int i = 0; i < 100000; i++);
     say("ready\n");
     while (!again);
     struct timespec t = {0, 200000000};
@@ -156,8 +157,8 @@ fn keys_of_a_terminal_stop_and_interrupt() {
         assert!(native.status.success(), "{}", native.show());
         assert_same("a terminal", &native, &tested, &fs::read_to_string(dir.path().join("log")).unwrap_or_default());
         let profile = fs::read(dir.path().join("profile")).expect("the profile");
-        // The loader's and the C library's start, some 100,000, at least: how long it waits in loops is up to the machine.
-        assert!(Profile::parse(&profile).expect("a whole profile").total() > 50_000);
+        // What it does before it waits, for which there may be no time at all.
+        assert!(Profile::parse(&profile).expect("a whole profile").total() > 400_000);
     }
 }
 

@@ -464,7 +464,6 @@ impl Emitter<'_> {
             return self.check_both_lines(group, f, [a, b], before, words);
         }
         self.access_address(&place, group.from_first, a, b);
-        let room = i32::from(f.line as u16 - group.span);
         let c = &mut self.out.code;
         let from = if let Some(t) = keeping_flags {
             debug_assert!(t == Gpr::RCX);
@@ -479,24 +478,34 @@ impl Emitter<'_> {
             c.patch_short(inside);
             from
         } else {
-            self.entry_of(a, b, f);
-            let c = &mut self.out.code;
-            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
-            c.cmp_imm(a, room);
-            c.jcc_away(ABOVE)
+            self.find_line(a, b, f, group.span)
         };
         self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
         if self.tracer.settings.keeps_uses() {
             let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
-        let time = self.time_in(a, before - 1);
-        let c = &mut self.out.code;
-        c.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
-        let back = c.pos();
+        self.use_way(a, b, before - 1);
+        let back = self.out.code.pos();
         let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
         let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
+    }
+
+    /// Turns address `a` into its offset in a line that the table knows, whose entry is in `b` then. Returns the field of a jump
+    /// that leaves if `span` bytes do not lie in such a line.
+    fn find_line(&mut self, a: Gpr, b: Gpr, f: FirstLevel, span: u16) -> usize {
+        self.entry_of(a, b, f);
+        let c = &mut self.out.code;
+        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+        c.cmp_imm(a, i32::from(f.line as u16 - span));
+        c.jcc_away(ABOVE)
+    }
+
+    /// The line in way `b` is used, so much before the clock. Changes `a`.
+    fn use_way(&mut self, a: Gpr, b: Gpr, before: u32) {
+        let time = self.time_in(a, before);
+        self.out.code.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
     }
 
     /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
@@ -506,14 +515,9 @@ impl Emitter<'_> {
         for (last, field) in from.iter_mut().enumerate() {
             let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
             self.access_address(&place, group.from_first + to_byte, a, b);
-            self.entry_of(a, b, f);
-            let c = &mut self.out.code;
-            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
-            c.cmp_imm(a, f.line as i32 - 1);
-            *field = c.jcc_away(ABOVE);
-            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
-            let time = self.time_in(a, before - last as u32);
-            self.out.code.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
+            *field = self.find_line(a, b, f, 1);
+            self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            self.use_way(a, b, before - last as u32);
         }
         let back = self.out.code.pos();
         self.tracer.cold.push(Cold::Walk { from, back, place, offset: group.from_first, regs: [a, b], words });

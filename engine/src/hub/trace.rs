@@ -77,7 +77,7 @@ impl Hub<'_> {
         let Some(base) = base_of_access(&p.space.borrow(), regs.rip) else { return false };
         let slot = th.slot;
         let pool = p.pool.clone();
-        self.drain_full(tid, slot);
+        self.hand_over(tid, slot, true);
         // It has been running for a while.
         pool.borrow_mut().enlarge(slot);
         *recreate::register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
@@ -89,37 +89,32 @@ impl Hub<'_> {
         self.feed.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
     }
 
-    /// Hands over the full buffer of a thread on `slot`, which the sink need not have dealt with when the thread goes on: unlike
-    /// at a stop, nobody asks it anything.
-    fn drain_full(&self, tid: i32, slot: SlotId) {
+    /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
+    pub(super) fn drain(&self, tid: i32, slot: SlotId) {
+        self.hand_over(tid, slot, false);
+    }
+
+    /// The same. `full`: nobody asks the sink anything, unlike at other stops, so it need not have dealt with that when the thread
+    /// goes on.
+    fn hand_over(&self, tid: i32, slot: SlotId, full: bool) {
         let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if counted_slot(th, p.counting) != Some(slot) {
-            p.pool.borrow().drop_trace(slot);
-        } else if let Some(segment) = p.pool.borrow_mut().take_trace(slot) {
-            announce(feed, &mut p.space.borrow_mut());
-            let space = p.space.borrow();
-            let followed = self.follows(tid).then_some((space.trace.id, &space.trans.follow));
-            feed.full(p.pid, tid, followed, segment);
+            return p.pool.borrow().drop_trace(slot);
         }
-    }
-
-    /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
-    pub(super) fn drain(&self, tid: i32, slot: SlotId) {
-        let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
-        let Some(th) = self.threads.get(&tid) else { return };
-        let Some(p) = self.processes.get(&th.pid) else { return };
-        if self.follows(tid) && counted_slot(th, p.counting) == Some(slot) {
+        let follows = self.follows(tid);
+        if follows && !full {
             announce(feed, &mut p.space.borrow_mut());
-            return feed.recorded(th.pid, tid, &p.space.borrow().trans.follow, |to| {
+            return feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
                 p.pool.borrow_mut().read_trace(slot, to);
             });
         }
-        if counted_slot(th, p.counting) != Some(slot) {
-            p.pool.borrow().drop_trace(slot);
-        } else if let Some(segment) = p.pool.borrow_mut().take_trace(slot) {
-            announce(feed, &mut p.space.borrow_mut());
-            feed.segment(th.pid, tid, segment);
+        let Some(segment) = p.pool.borrow_mut().take_trace(slot) else { return };
+        announce(feed, &mut p.space.borrow_mut());
+        let space = p.space.borrow();
+        match full {
+            true => feed.full(p.pid, tid, follows.then_some((space.trace.id, &space.trans.follow)), segment),
+            false => feed.segment(p.pid, tid, segment),
         }
     }
 

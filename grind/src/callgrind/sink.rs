@@ -343,8 +343,8 @@ impl Sink for Recorder {
         self.decide(pid, tid, told, target, sp)
     }
 
-    fn recorded(&mut self, pid: i32, tid: i32, book: &follow::Book, words: &[u32]) {
-        self.follow_misses(pid, tid, book, words);
+    fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {
+        self.follow_misses(pid, tid, names, words);
     }
 
     fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
-use grind_engine::follow::{self, Always, Book, Outcome, RouteKind, Standing, WINDOW};
+use grind_engine::follow::{self, Always, Book, Names, Outcome, RouteKind, Standing, WINDOW};
 
 use super::super::code::Catalogue;
 use super::process::{Kind, NOTHING, Process, Thread, lock};
@@ -120,11 +120,11 @@ impl Process {
     pub(super) fn again(
         &mut self,
         route: u32,
-        book: &Book,
+        names: &Names,
         catalogue: &mut Catalogue,
         functions: &Functions,
     ) -> Option<Again> {
-        let route = *book.routes.get(route as usize)?;
+        let route = *names.routes.get(route as usize)?;
         let made = match route.kind {
             RouteKind::Call => Made::Call,
             RouteKind::Jump => Made::Jump,
@@ -133,8 +133,8 @@ impl Process {
             RouteKind::Through => Made::Through,
         };
         let site = self.hot.get(route.site as usize)?.site;
-        let from = self.here(book.standings[route.from.0 as usize], catalogue, functions);
-        let to = self.here(book.standings[route.to.0 as usize], catalogue, functions);
+        let from = self.here(names.standings[route.from.0 as usize], catalogue, functions);
+        let to = self.here(names.standings[route.to.0 as usize], catalogue, functions);
         Some(Again { made, site, from, target: route.target, to })
     }
 }
@@ -171,7 +171,7 @@ impl Recorder {
                 event.into_iter().for_each(|event| now[event] = total);
             }
             live.catch_up(catalogue, (calls.kept, &frames), now, |catalogue, route| {
-                p.again(route, book, catalogue, functions)
+                p.again(route, &book.names, catalogue, functions)
             });
         });
     }
@@ -247,7 +247,7 @@ impl Recorder {
         let width = self.config.costs;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let functions = &space.functions;
-            let standing = |id: follow::StandingId| book.standings[id.0 as usize];
+            let standing = |id: follow::StandingId| book.names.standings[id.0 as usize];
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 let here = p.here(standing(id), catalogue, functions);
@@ -260,7 +260,7 @@ impl Recorder {
                 t.calls.executed_again(catalogue, here, cell, n);
             }
             for &(route, calls, inclusive) in &counts.routes {
-                let Some(again) = p.again(route, book, catalogue, functions) else { continue };
+                let Some(again) = p.again(route, &book.names, catalogue, functions) else { continue };
                 t.calls.called(catalogue, route, &again, calls, inclusive);
             }
         });

@@ -6,7 +6,7 @@
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
 use cg_sim::writeback::Outcome;
-use grind_engine::follow::{self, Book, NO_ROUTE};
+use grind_engine::follow::{self, NO_ROUTE, Names};
 use grind_engine::own_memory;
 use grind_engine::trace::{Done, Site, SiteKind};
 
@@ -15,18 +15,16 @@ use super::process::{Process, Thread, word};
 use super::simulated::{Last, Simulated, What, repeated};
 use super::{Recorder, Space};
 use crate::callgrind::columns::Missed;
-
-/// How many records the look ahead is in front, as in [`crate::simulator`].
-const AHEAD: usize = 12;
+use crate::simulator::AHEAD;
 
 impl Recorder {
     /// Goes through what a thread has recorded.
-    pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, book: &Book, words: &[u32]) {
+    pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             if let Some(mut simulated) = p.simulated.take() {
                 let mut rest = words;
                 let mut ahead = (0..AHEAD).fold(words, |ahead, _| simulated.look_ahead(&space.sites, ahead));
-                while let Some(after) = p.follow_miss(&mut simulated, t, catalogue, (space, book), rest) {
+                while let Some(after) = p.follow_miss(&mut simulated, t, catalogue, (space, names), rest) {
                     rest = after;
                     ahead = simulated.look_ahead(&space.sites, ahead);
                 }
@@ -76,7 +74,7 @@ impl Process {
         simulated: &mut Simulated,
         t: &mut Thread,
         catalogue: &mut Catalogue,
-        (space, book): (&Space, &Book),
+        (space, names): (&Space, &Names),
         words: &'w [u32],
     ) -> Option<&'w [u32]> {
         let (&number, operands) = words.split_first()?;
@@ -86,7 +84,7 @@ impl Process {
                 t.calls.told_depth(depth);
             } else {
                 t.calls.told_frame(catalogue, (depth, route), &t.now, |catalogue, route| {
-                    self.again(route, book, catalogue, &space.functions)
+                    self.again(route, names, catalogue, &space.functions)
                 });
             }
             return Some(rest);
