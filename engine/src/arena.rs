@@ -25,8 +25,11 @@ pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 /// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
 /// time comes first, so that one large page holds it.
 pub(crate) const DATA_TAGS: u64 = SIMULATED;
-/// Likewise, the offset of its way in [`DATA_WAYS`].
+/// Likewise, the offset of its way in [`DATA_WAYS`], in the lower half of a word.
 pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
+/// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
+/// none. If there are none, a line that it does not show is not in the cache.
+pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
 /// Entries of each of the two.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
@@ -35,10 +38,13 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
-/// The data cache, set by set: for each way the address of its line, and when that was used last.
+/// The data cache, set by set: for each way the address of its line, plus [`SHOWN`] if the line's entry shows it, and when that
+/// was used last.
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
+/// Added to the address of a line that its entry in [`DATA_TAGS`] shows.
+pub(crate) const SHOWN: i32 = 1;
 /// Lines that a first-level cache may have.
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way 8 times the number of its line.
@@ -102,8 +108,9 @@ pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 pub(crate) const CONTEXT_DEPTH: u64 = 512;
 /// Offset in a slot's header of words where the walks of the caches save registers.
 pub(crate) const SAVES: u32 = 256;
-/// Offset in a slot's header of the end of a stack that has room for one word: where the walks return to.
-pub(crate) const WALK_STACK: u64 = 1376;
+/// Offset in a slot's header of the end of a stack that has room for eight words: what the walks are told, and where they return
+/// to.
+pub(crate) const WALK_STACK: u64 = 1440;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];

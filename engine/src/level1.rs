@@ -22,6 +22,37 @@ pub(crate) struct Touched {
     pub(crate) loaded: bool,
 }
 
+/// The half of a word of [`arena::DATA_PLACES`] that is a place.
+const PLACE: u64 = u32::MAX as u64;
+
+/// [`arena::SHOWN`]
+const SHOWN: u64 = arena::SHOWN as u64;
+
+/// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
+pub(crate) fn prepare(words: &mut impl Words) {
+    words.set(arena::DATA_WAYS, SHOWN);
+    // More than there can ever be, so that it is looked for as long as one is left: nobody keeps count of these.
+    words.set(arena::DATA_PLACES, 1 << 62);
+}
+
+/// What is known of lines is forgotten, so that the next access to each is walked; lines used before now are old.
+pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
+    for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
+        let at = arena::DATA_WAYS + way * arena::DATA_WAY;
+        let line = words.get(at);
+        if line & SHOWN != 0 {
+            words.set(at, line & !SHOWN);
+            let entry = (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * 8;
+            words.set(arena::DATA_TAGS + entry, 0);
+            let at = arena::DATA_PLACES + entry;
+            words.set(at, words.get(at) + (1 << 32));
+        }
+    }
+    // The first entry: the address of a line that has another one.
+    words.set(arena::DATA_TAGS, u64::from(cache.line).wrapping_neg());
+    words.set(Scratch::ContextTime as u64, words.get(Scratch::Clock as u64) + 1);
+}
+
 /// See the module's description.
 pub(crate) struct Walker<W> {
     pub(crate) words: W,
@@ -70,7 +101,7 @@ impl<W: Words> Walker<W> {
     fn place(&mut self, line: u64, time: u64, both: bool) -> (u64, bool) {
         let entry = self.entry(line);
         if self.words.get(arena::DATA_TAGS + entry) == line.wrapping_neg() {
-            let way = self.words.get(arena::DATA_PLACES + entry);
+            let way = self.words.get(arena::DATA_PLACES + entry) & PLACE;
             self.words.set(arena::DATA_WAYS + way + 8, time);
             return (way, false);
         }
@@ -78,7 +109,7 @@ impl<W: Words> Walker<W> {
         let ways = u64::from(self.cache.ways);
         let mut of_set = (0..ways).map(|w| (set * ways + w) * arena::DATA_WAY);
         let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line;
-        let found = of_set.clone().find(holds);
+        let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(Scratch::ContextTime as u64);
         match found {
             Some(way) if self.words.get(arena::DATA_WAYS + way + 8) < changed => {
@@ -88,18 +119,22 @@ impl<W: Words> Walker<W> {
             _ => {}
         }
         let way = match found {
-            Some(way) => way,
+            Some(way) => {
+                self.hide(entry, -1);
+                way
+            }
             None => {
                 let first = of_set.next().unwrap_or(0);
                 let time_of = |way: u64| self.words.get(arena::DATA_WAYS + way + 8);
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let old = self.words.get(arena::DATA_WAYS + way);
-                let forgotten = arena::DATA_TAGS + self.entry(old);
-                if self.words.get(forgotten) == old.wrapping_neg() {
+                if old & SHOWN != 0 {
                     // The address of a line that has another entry.
+                    let forgotten = arena::DATA_TAGS + self.entry(old);
                     self.words.set(forgotten, (!old & u64::from(self.cache.line)).wrapping_neg());
+                } else if old != 0 {
+                    self.hide(self.entry(old), -1);
                 }
-                self.words.set(arena::DATA_WAYS + way, line);
                 if self.uses {
                     let (parts, count) = self.used(way);
                     let way = way as u32;
@@ -110,10 +145,28 @@ impl<W: Words> Walker<W> {
                 way
             }
         };
+        self.words.set(arena::DATA_WAYS + way, line | SHOWN);
+        let shown = self.words.get(arena::DATA_TAGS + entry).wrapping_neg();
+        if self.entry(shown) == entry {
+            let other = arena::DATA_WAYS + (self.words.get(arena::DATA_PLACES + entry) & PLACE);
+            self.words.set(other, self.words.get(other) & !SHOWN);
+            self.hide(entry, 1);
+        }
         self.words.set(arena::DATA_WAYS + way + 8, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
-        self.words.set(arena::DATA_PLACES + entry, way);
+        self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);
         (way, found.is_none())
+    }
+
+    /// How many lines are in the cache that this entry does not show.
+    fn hidden(&self, entry: u64) -> u64 {
+        self.words.get(arena::DATA_PLACES + entry) & !PLACE
+    }
+
+    /// So many more of them.
+    fn hide(&mut self, entry: u64, more: i64) {
+        let at = arena::DATA_PLACES + entry;
+        self.words.set(at, self.words.get(at).wrapping_add_signed(more << 32));
     }
 
     /// The parts of the line in a way that have been accessed, and how often.
@@ -196,8 +249,15 @@ mod tests {
     use super::*;
     use crate::trace::Target;
 
-    #[derive(Default)]
     struct Memory(HashMap<u64, u64>);
+
+    impl Default for Memory {
+        fn default() -> Self {
+            let mut memory = Self(HashMap::new());
+            prepare(&mut memory);
+            memory
+        }
+    }
 
     impl Words for Memory {
         fn get(&self, at: u64) -> u64 {
@@ -313,15 +373,6 @@ mod tests {
         }
     }
 
-    /// What the engine and emitted code do when the context changes.
-    fn change_context(words: &mut Memory, line: u32) {
-        for n in 0..arena::DATA_ENTRIES {
-            words.set(arena::DATA_TAGS + 8 * n, 0);
-        }
-        words.set(arena::DATA_TAGS, u64::from(line).wrapping_neg());
-        words.set(Scratch::ContextTime as u64, words.get(Scratch::Clock as u64) + 1);
-    }
-
     #[test]
     fn what_contexts_reuse_is_what_the_model_says() {
         for shape in SHAPES {
@@ -338,7 +389,7 @@ mod tests {
                     if next != context {
                         context = next;
                         model.change();
-                        change_context(&mut walker.words, shape.2);
+                        forget_lines(&mut walker.words, walker.cache);
                     }
                 }
                 let page = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];

@@ -16,7 +16,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use crate::arena::{self, Scratch};
 use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
 use crate::hash::Map;
-use crate::level1::Words;
+use crate::level1::{self, Words};
 use crate::shared_memory::{SharedMemory, read_words};
 use crate::trace::FirstLevel;
 use mapped::Mapped;
@@ -458,16 +458,19 @@ impl SlotPool {
 
     /// Makes the state of caches and predictors what it is at first. `ranges` are offsets in a slot, and lengths.
     pub(crate) fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
-        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
+        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))?;
+        level1::prepare(&mut self.words(id));
+        Ok(())
     }
 
-    /// What is known of lines of `line` bytes in the data cache is forgotten, so that the next access to each is walked;
-    /// lines used before now are old.
-    pub(crate) fn forget_lines(&self, id: SlotId, line: u64) -> io::Result<()> {
-        self.write(id, arena::DATA_TAGS, &[0; 8 * arena::DATA_ENTRIES as usize])?;
-        // The first entry: the address of a line that has another one.
-        self.write(id, arena::DATA_TAGS, &line.wrapping_neg().to_le_bytes())?;
-        self.set_scratch(id, Scratch::ContextTime, self.scratch(id, Scratch::Clock) + 1)
+    /// See [`level1::forget_lines`].
+    pub(crate) fn forget_lines(&self, id: SlotId, cache: FirstLevel) -> io::Result<()> {
+        let mut state = self.data_cache(id, cache, false);
+        level1::forget_lines(&mut state, cache);
+        state.0.iter().try_for_each(|(at, words)| {
+            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            self.write(id, *at, &bytes)
+        })
     }
 
     /// Takes `n` off a cell; returns what remains.

@@ -7,7 +7,7 @@
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::simulate::bytes;
-use super::walk::fetch_words;
+use super::walk::described_members;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::events::Place;
@@ -57,10 +57,9 @@ impl Emitter<'_> {
             match part {
                 Cold::Fetch { from, back, lines, before, site } => {
                     c.patch_here(from);
-                    c.call_walk(Scratch::FetchWalk);
+                    c.walk_fetch(site, before, lines);
                     let field = c.jmp_away();
                     c.patch_rel32(field, c.base + back as u64);
-                    c.words(&fetch_words(site, before, lines));
                 }
                 Cold::Mispredicted { from, back, site, free } => {
                     c.patch_here(from);
@@ -125,16 +124,16 @@ impl Emitter<'_> {
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
             // The first one. (It has its time even if the other one is walked, and it too, once more.)
-            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             c.time(a, clock, before);
             c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
             c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
-            c.lea_disp(a, a, cache.line as i32);
+            c.lea_disp(a, a, cache.line as i32 - arena::SHOWN);
             self.entry_of(a, b, cache);
             let c = &mut self.out.code;
             c.gs_entry(0x03, a, b, arena::DATA_TAGS);
             walk.push(c.jcc_away(NE));
-            c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             c.time(a, clock, before - 1);
             c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
             settled.push(c.jmp_away());
@@ -149,10 +148,7 @@ impl Emitter<'_> {
         self.access_address(place, offset, a, b);
         let c = &mut self.out.code;
         c.store_gs(Scratch::WalkAddress as u32, a);
-        c.call_walk(Scratch::AccessWalk);
-        let field = c.jmp_away();
-        c.words(words);
-        field
+        c.walk_accesses(words)
     }
 }
 
@@ -176,8 +172,7 @@ impl Shape {
             Some(word) => *word |= 1 << bit,
             None => set.push(1 << bit),
         };
-        for member in words[1..].as_chunks::<4>().0 {
-            let [_, _, offset, less_one] = *member;
+        for [_, _, offset, less_one] in described_members(words) {
             shape.bytes |= bytes(less_one as u16 + 1) << offset;
             add(&mut shape.firsts, offset);
             add(&mut shape.lasts, offset + less_one);
@@ -202,14 +197,14 @@ impl Emitter<'_> {
         c.cmp_imm(a, 63);
         let mut walk = vec![c.jcc_away(ABOVE)];
         c.store_gs(offset, a);
-        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
         c.store_gs(way, b);
         c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
-        c.lea_disp(a, a, 64);
+        c.lea_disp(a, a, 64 - arena::SHOWN);
         c.extract(b, a, Scratch::EntryBits);
         c.gs_entry(0x03, a, b, arena::DATA_TAGS);
         walk.push(c.jcc_away(NE));
-        c.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
         for (first, before, numbers) in [(false, before - 1, &shape.lasts), (true, before, &shape.firsts)] {
             let c = &mut self.out.code;
             if first {

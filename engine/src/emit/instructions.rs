@@ -23,6 +23,9 @@ pub(super) const SHR: u8 = 5;
 /// 64-bit operands, as a bit of the REX prefix.
 const WIDE: u8 = 8;
 
+/// Behind a walk's return address: the stack pointer is restored by nine bytes, and there is a jump.
+pub(super) const WALK_DESCRIPTION: i32 = 9 + 5;
+
 impl Asm {
     /// `op reg, [base + offset]`; `rex` has [`WIDE`] or nothing.
     fn memory(&mut self, gs: bool, rex: u8, op: &[u8], reg: u8, base: Gpr, offset: i32) {
@@ -205,23 +208,40 @@ impl Asm {
         self.bytes(&[0x04, 0x7f, 0x9e]);
     }
 
-    /// Calls the walk whose address is in a scratch word, on a stack of its own. A jump of five bytes must follow, and what
-    /// describes the walk behind that. (A return to the call is predicted; a jump to where it goes on would not be.)
-    pub(super) fn call_walk(&mut self, walk: Scratch) {
-        // 40 bytes on, the description is read, perhaps while the processor checks alignment.
-        self.nop((self.here().wrapping_neg() & 3) as usize);
+    /// Turns to the stack of walks, which is in the slot.
+    pub(super) fn enter_walk_stack(&mut self) {
         self.store_gs(Scratch::GuestStack as u32, Gpr::RSP);
         self.load_gs(Gpr::RSP, Scratch::WalkStack as u32);
+    }
+
+    /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to the call
+    /// is predicted; a jump to where it goes on would not be.)
+    pub(super) fn call_walk(&mut self, walk: Scratch) {
         self.bytes(&[0x65, 0xff, 0x14, 0x25]);
         self.bytes(&(walk as u32).to_le_bytes());
         self.load_gs(Gpr::RSP, Scratch::GuestStack as u32);
     }
 
+    /// `push value`, which is below 2^31
+    pub(super) fn push_imm(&mut self, value: u32) {
+        match i8::try_from(value) {
+            Ok(short) => self.bytes(&[0x6a, short as u8]),
+            Err(_) => {
+                self.bytes(&[0x68]);
+                self.bytes(&value.to_le_bytes());
+            }
+        }
+    }
+
     /// Into `reg`: the address of what describes the walk that has been called.
     pub(super) fn walk_description(&mut self, reg: Gpr) {
-        // Behind the return address: the stack pointer is restored by nine bytes, and there is a jump.
+        self.walk_return_address(reg);
+        self.lea_disp(reg, reg, WALK_DESCRIPTION);
+    }
+
+    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] bytes before what describes it.
+    pub(super) fn walk_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
-        self.lea_disp(reg, reg, 9 + 5);
     }
 
     /// Returns from a walk.
@@ -283,11 +303,16 @@ impl Asm {
 
     /// Into `to`: the number of the entry, in the tables of lines, for address `from`.
     pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
-        self.mov_reg32(to, from);
-        if to.0 > 7 {
-            self.bytes(&[0x41]);
+        if line_bits + arena::DATA_ENTRIES.trailing_zeros() > 32 {
+            self.mov_reg(to, from);
+            self.shift(SHR, to, line_bits as u8);
+        } else {
+            self.mov_reg32(to, from);
+            if to.0 > 7 {
+                self.bytes(&[0x41]);
+            }
+            self.bytes(&[0xc1, 0xe8 | to.0 & 7, line_bits as u8]); // shr
         }
-        self.bytes(&[0xc1, 0xe8 | to.0 & 7, line_bits as u8]); // shr
         if to.0 > 7 {
             self.bytes(&[0x41]);
         }
@@ -320,6 +345,37 @@ impl Asm {
             0xc5 | (index.0 & 7) << 3,
         ]);
         self.bytes(&(offset as u32).to_le_bytes());
+    }
+
+    /// `op reg32, gs:[index * 8 + offset]`
+    pub(super) fn gs_entry32(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x40 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
+        self.bytes(&[0x65, rex, opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
+        self.bytes(&(offset as u32).to_le_bytes());
+    }
+
+    /// `op dword gs:[index * 8 + offset], n`, the operation by its digit
+    pub(super) fn gs_entry32_by(&mut self, digit: u8, index: Gpr, offset: u64, n: i8) {
+        self.gs_entry32(0x83, Gpr(digit), index, offset);
+        self.bytes(&n.to_le_bytes());
+    }
+
+    /// `op qword gs:[base + offset], n`, the operation by its digit
+    pub(super) fn gs_index_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
+        self.memory(true, WIDE, &[0x83], digit, base, offset as i32);
+        self.bytes(&n.to_le_bytes());
+    }
+
+    /// `and qword gs:[base + offset], n`
+    pub(super) fn gs_and(&mut self, base: Gpr, offset: u32, n: i8) {
+        self.memory(true, WIDE, &[0x83], 4, base, offset as i32);
+        self.bytes(&n.to_le_bytes());
+    }
+
+    /// `test reg8, 1`
+    pub(super) fn test_lowest_bit(&mut self, reg: Gpr) {
+        self.bytes(&[0x40 | reg.0 >> 3, 0xf6, 0xc0 | reg.0 & 7, 1]);
     }
 
     /// `neg reg`

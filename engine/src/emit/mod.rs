@@ -12,6 +12,7 @@ mod cold;
 mod contexts;
 mod control;
 mod every;
+mod fetches;
 mod flow;
 mod follow;
 mod instructions;

@@ -56,12 +56,32 @@ impl Group {
     }
 }
 
+/// A stretch of a block that moves the clock on once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Segment {
+    /// The number of its first instruction.
+    pub(super) at: usize,
+    /// How far it moves the clock.
+    pub(super) time: u32,
+    /// Whether each fetch of a line has a time of its own. Lines in a row are in different sets, so it does not matter which of
+    /// them was used first, unless there are more than sets; then all have the time that the clock shows.
+    pub(super) fetches_timed: bool,
+}
+
+impl Segment {
+    /// One with so many new lines of code, and accesses.
+    fn of(at: usize, lines: u32, accesses: u32, settings: &TraceSettings) -> Self {
+        let fetches_timed = settings.fetches.is_some_and(|f| lines > f.sets);
+        let time = if fetches_timed { 2 * (lines + accesses) } else { 2 * accesses.max(u32::from(lines > 0)) };
+        Self { at, time, fetches_timed }
+    }
+}
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) groups: Vec<Group>,
-    /// The number of a segment's first instruction, and how far it moves the clock.
-    pub(super) segments: Vec<(usize, u32)>,
+    pub(super) segments: Vec<Segment>,
     /// By instruction.
     pub(super) registers: Vec<Registers>,
     /// The registers that are to be held through the whole block: none of its instructions touches them. Those that nobody
@@ -181,7 +201,8 @@ impl Plan {
     pub(super) fn of(insns: &[Insn], registers: &[Registers], mut line: u64, settings: &TraceSettings) -> Self {
         let mut plan = Self { registers: registers.to_vec(), ..Self::default() };
         let mut known = Known::default();
-        let mut segment = (0, 0);
+        // The number of the present segment's first instruction, its new lines of code, its accesses.
+        let mut segment = (0, 0, 0);
         let checked = line == NO_LINE;
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
@@ -200,7 +221,7 @@ impl Plan {
                     open = None;
                     quiet = i;
                 }
-                segment.1 += 2 * lines;
+                segment.1 += lines;
                 line = last;
             }
             let Some(cache) = settings.accesses else { continue };
@@ -213,14 +234,14 @@ impl Plan {
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) || list.iter().any(|a| a.when == When::Iteration) {
-                plan.segments.push(segment);
-                segment = (i + 1, 0);
+                plan.segments.push(Segment::of(segment.0, segment.1, segment.2, settings));
+                segment = (i + 1, 0, 0);
                 open = None;
                 quiet = i + 1;
                 known.after(insn, writes);
                 continue;
             }
-            segment.1 += 2 * list.len() as u32;
+            segment.2 += list.len() as u32;
             for &access in &list {
                 let size = access.size.min(cache.widest as u16);
                 let key = known.key(&access);
@@ -258,7 +279,7 @@ impl Plan {
             }
             known.after(insn, writes);
         }
-        plan.segments.push(segment);
+        plan.segments.push(Segment::of(segment.0, segment.1, segment.2, settings));
         plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
         // The next ones are the last in their lists.
         plan.segments.reverse();

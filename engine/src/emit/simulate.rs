@@ -15,6 +15,7 @@ use iced_x86::Register;
 use super::Emitter;
 use super::cold::{Cold, Unsettled};
 use super::every::{self, Stretch};
+use super::fetches::NO_LINES;
 use super::instructions::{ABOVE, E, NE};
 use super::lines::lines_of;
 use super::plan::{Group, NO_LINE, Plan, is_special};
@@ -46,18 +47,20 @@ pub(super) struct Tracer {
     pub(super) cold: Vec<Cold>,
     pub(super) accesses: Vec<Access>,
     /// For the block at hand: the code line that was fetched from last.
-    line: u64,
+    pub(super) line: u64,
     pub(super) plan: Plan,
     /// If every access is recorded: what of the block is still to come, the next one last.
     pub(super) stretches: Vec<Stretch>,
     /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock. And
     /// whether the guest's values of them are saved, because they are needed.
-    held: Vec<(Gpr, bool)>,
+    pub(super) held: Vec<(Gpr, bool)>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
     /// How much of the present segment's time is still to come.
-    left: u32,
+    pub(super) left: u32,
+    /// Whether each of its fetches has a time of its own.
+    pub(super) fetches_timed: bool,
     /// Whether the host has PEXT (BMI2).
     pub(super) extract: bool,
 }
@@ -92,7 +95,7 @@ impl Tracer {
     }
 
     /// Takes the time of one use of up to two lines: how much earlier than the clock it is.
-    fn time(&mut self) -> u32 {
+    pub(super) fn time(&mut self) -> u32 {
         self.left -= 2;
         self.left + 1
     }
@@ -135,13 +138,13 @@ impl Emitter<'_> {
     }
 
     /// The registers that are held at present.
-    fn holding(&self) -> impl Iterator<Item = Gpr> + use<'_> {
+    pub(super) fn holding(&self) -> impl Iterator<Item = Gpr> + use<'_> {
         let held = if self.tracer.held_to == usize::MAX { &self.tracer.held[..] } else { &[] };
         held.iter().map(|h| h.0)
     }
 
     /// The register that holds the clock, if one does.
-    fn clock(&self) -> Option<Gpr> {
+    pub(super) fn clock(&self) -> Option<Gpr> {
         self.holding().nth(2)
     }
 
@@ -158,19 +161,22 @@ impl Emitter<'_> {
     /// The checks before instruction `i` of a block.
     pub(super) fn check(&mut self, insns: &[Insn], i: usize) {
         let insn = &insns[i];
-        if let Some(&(_, time)) = self.tracer.plan.segments.last().filter(|s| s.0 == i) {
-            self.tracer.plan.segments.pop();
-            self.tracer.left = time;
-            if time > 0 {
-                self.move_clock(insn, i, time);
-            }
+        let mut moves = 0;
+        if let Some(segment) = self.tracer.plan.segments.pop_if(|s| s.at == i) {
+            moves = segment.time;
+            (self.tracer.left, self.tracer.fetches_timed) = (moves, segment.fetches_timed);
         }
-        if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, i, f, self.teller.block().filter(|_| i > 0));
+        let lines = self.new_lines(insn);
+        let mut taken = None;
+        if lines[0] == NO_LINES[0] {
+            self.move_clock(insn, i, moves);
+        } else {
+            let block = self.teller.block().filter(|_| i > 0);
+            taken = self.check_fetch(insn, i, moves, lines, block);
         }
         self.record_stretch(insns, i);
         if let Some(f) = self.tracer.settings.accesses {
-            self.check_accesses(insns, i, f);
+            self.check_accesses(insns, i, f, taken);
         }
         if self.tracer.settings.data() {
             let mut list = std::mem::take(&mut self.tracer.accesses);
@@ -183,18 +189,6 @@ impl Emitter<'_> {
         }
         if self.tracer.settings.branches && insn.class == Class::Jcc {
             self.check_condition(insn, i);
-        }
-    }
-
-    /// The check of the line of `insn`, which begins a block and lies in one line, for which `plan` has been made.
-    pub(super) fn check_line(&mut self, insn: &Insn, plan: Plan) {
-        self.tracer.plan = plan;
-        self.tracer.line = NO_LINE;
-        self.tracer.held.clear();
-        self.tracer.left = 2;
-        self.move_clock(insn, 0, 2);
-        if let Some(f) = self.tracer.settings.fetches {
-            self.check_fetch(insn, 0, f, None);
         }
     }
 
@@ -229,6 +223,9 @@ impl Emitter<'_> {
 
     /// Moves the clock on by `time`, before any of its uses.
     pub(super) fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
+        if time == 0 {
+            return;
+        }
         let clock = self.clock();
         if clock.is_none() && insn.live & STATUS == 0 {
             self.out.code.add_gs(Scratch::Clock as u32, time as i32);
@@ -247,7 +244,7 @@ impl Emitter<'_> {
     }
 
     /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
-    fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
+    pub(super) fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
         let clock = self.clock();
         if let Some(r) = clock.filter(|_| before == 0) {
             return r;
@@ -256,75 +253,20 @@ impl Emitter<'_> {
         free
     }
 
-    /// `block`: the one of which the instruction is one, unless it is the first.
-    fn check_fetch(&mut self, insn: &Insn, i: usize, f: FirstLevel, block: Option<u32>) {
-        let (first, last) = lines_of(insn, f);
-        let mut lines = [(0, 0); 2];
-        let mut n = 0;
-        for line in [first, last] {
-            if line != self.tracer.line {
-                self.tracer.line = line;
-                let set = (line & u64::from(f.sets - 1)) as u32 * f.ways * 8;
-                lines[n] = (self.trans.line_number(line) * 8, set);
-                n += 1;
+    /// Groups of later instructions may have been moved to instruction `i`: what they use is not for the checks.
+    pub(super) fn used_by_later(&self, i: usize) -> Vec<Gpr> {
+        let later = self.tracer.plan.groups.iter().rev().take_while(|g| g.at == i).filter(|g| g.members[0].insn != i);
+        let mut but = Vec::new();
+        for group in later {
+            if let Place::At(at) = group.members[0].access.place {
+                but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
             }
         }
-        if n == 0 {
-            return;
-        }
-        let uses = self.tracer.settings.keeps_uses();
-        let second = n == 1 && last != first && lines[0].0 == self.trans.line_number(last) * 8;
-        let site = self.trace_site(insn, if uses { SiteKind::CodeLine { block, second } } else { SiteKind::Fetch });
-        let mut before = [0; 2];
-        let mut waiting = [0; 2];
-        for k in 0..n {
-            before[k] = self.tracer.time();
-            waiting[k] = self.line_check(insn, i, lines[k].0, before[k]);
-        }
-        let back = self.out.code.pos();
-        for &from in &waiting[..n] {
-            self.tracer.cold.push(Cold::Fetch { from, back, lines, before: before[0], site });
-        }
+        but
     }
 
-    /// Emits the check for one code line; returns the field of the jump that leaves it.
-    fn line_check(&mut self, insn: &Insn, i: usize, line: u32, before: u32) -> usize {
-        let at = arena::LINES as u32 + line;
-        if insn.live & STATUS == 0 {
-            self.out.code.cmp_gs_zero(at);
-            let leave = self.out.code.jcc_away(E);
-            let taken = self.take(insn, i, 1);
-            let time = self.time_in(taken.regs[0], before - 1);
-            self.out.code.store_gs(at, time);
-            self.give_back(taken);
-            return leave;
-        }
-        // Without touching flags.
-        let free =
-            self.holding().take(2).any(|r| r == Gpr::RCX) || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
-        let c = &mut self.out.code;
-        if !free {
-            c.spill(Scratch::T3, Gpr::RCX);
-        }
-        c.load_gs(Gpr::RCX, at);
-        let absent = c.jrcxz();
-        let present = c.jmp_short();
-        c.patch_short(absent);
-        if !free {
-            c.reload(Gpr::RCX, Scratch::T3);
-        }
-        let leave = c.jmp();
-        c.patch_short(present);
-        let time = self.time_in(Gpr::RCX, before - 1);
-        self.out.code.store_gs(at, time);
-        if !free {
-            self.out.code.reload(Gpr::RCX, Scratch::T3);
-        }
-        leave
-    }
-
-    /// The checks of all groups that begin with instruction `i`.
-    fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel) {
+    /// The checks of all groups that begin with instruction `i`, by registers that may be `taken` already, if flags are dead.
+    fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel, taken: Option<Taken>) {
         let begins = |g: &Group| g.at == i;
         if !self.tracer.plan.groups.last().is_some_and(begins) {
             return;
@@ -335,13 +277,7 @@ impl Emitter<'_> {
         let groups = self.tracer.plan.groups.iter().rev().take_while(|g| begins(g));
         let registers = self.tracer.plan.registers[i];
         let rcx_dead = registers.dead >> Gpr::RCX.0 & 1 != 0;
-        // Groups of later instructions may have been moved here: what they use is not for the checks.
-        let mut but: Vec<Gpr> = Vec::new();
-        for group in groups.clone().filter(|g| g.members[0].insn != i) {
-            if let Place::At(at) = group.members[0].access.place {
-                but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
-            }
-        }
+        let mut but = self.used_by_later(i);
         let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
         let uses = self.tracer.settings.keeps_uses();
         if live && !uses && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
@@ -362,7 +298,7 @@ impl Emitter<'_> {
             self.give_back(taken);
             return;
         }
-        let taken = self.take_among(insn, registers.dead, 2, &but);
+        let taken = taken.unwrap_or_else(|| self.take_among(insn, registers.dead, 2, &but));
         let [a, b, _] = taken.regs;
         if live {
             self.save_flags(b);
@@ -459,7 +395,7 @@ impl Emitter<'_> {
             members.push((site, before, m.offset, m.size));
         }
         let place = group.members[0].access.place;
-        let words = access_words(&members);
+        let words = access_words(&members, group.span);
         if keeping_flags.is_none() && !self.tracer.settings.keeps_uses() && group.is_wide() {
             return self.check_both_lines(group, f, [a, b], before, words);
         }
@@ -480,7 +416,7 @@ impl Emitter<'_> {
         } else {
             self.find_line(a, b, f, group.span)
         };
-        self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+        self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
         if self.tracer.settings.keeps_uses() {
             let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
@@ -516,7 +452,7 @@ impl Emitter<'_> {
             let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
             self.access_address(&place, group.from_first + to_byte, a, b);
             *field = self.find_line(a, b, f, 1);
-            self.out.code.gs_entry(0x8b, b, b, arena::DATA_PLACES);
+            self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             self.use_way(a, b, before - last as u32);
         }
         let back = self.out.code.pos();
@@ -540,14 +476,21 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RCX);
         c.store_gs(arena::SAVES, Gpr::RAX);
-        // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller.
+        // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller. As
+        // [`crate::level1::forget_lines`] does.
         let bytes = arena::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
         c.mov_imm(Gpr::RAX, 0);
         c.mov_imm(Gpr::RCX, bytes.wrapping_neg());
         let again = c.pos();
-        c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, (arena::DATA_WAYS + bytes) as u32);
+        let way = (arena::DATA_WAYS + bytes) as u32;
+        c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, way);
+        c.test_lowest_bit(Gpr::RDX);
+        let not_shown = c.jcc(E);
+        c.gs_and(Gpr::RCX, way, !arena::SHOWN as i8);
         c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
         c.gs_entry(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS);
+        c.gs_entry32_by(0, Gpr::RDX, arena::DATA_HIDDEN, 1);
+        c.patch_here(not_shown);
         c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
         c.jcc_back(NE, again);
         c.load_gs(Gpr::RAX, arena::SAVES);

@@ -327,7 +327,7 @@ impl Hub<'_> {
             // Until the first change, nothing is told of lines.
             let first = context != 0 && pool.scratch(slot, Scratch::ContextTime) == 0;
             if let Some(cache) = p.space.borrow().trace.settings.accesses.filter(|_| changed || first) {
-                let _ = pool.forget_lines(slot, cache.line.into());
+                let _ = pool.forget_lines(slot, cache);
             }
         }
     }

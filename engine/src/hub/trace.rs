@@ -12,7 +12,7 @@ use crate::arena::{self, Scratch};
 use crate::emit::walk::Repeat;
 use crate::feed::Feed;
 use crate::image::Remote;
-use crate::level1::{Touched, Walker, Words};
+use crate::level1::{self, Touched, Walker, Words};
 use crate::recreate::{self, Boundary};
 use crate::slots::SlotId;
 use crate::space::{Space, SpaceTrace};
@@ -43,6 +43,7 @@ impl Hub<'_> {
         let written = {
             let pool = p.pool.borrow();
             pool.write(slot, arena::OUTCOMES, &OUTCOMES)
+                .map(|()| level1::prepare(&mut pool.words(slot)))
                 .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))

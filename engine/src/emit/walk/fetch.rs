@@ -1,0 +1,178 @@
+//! The walk of a fetch of code: its lines have numbers, and what is known of them is their times ([`arena::LINES`]).
+
+use super::{R8, R9, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, USED, record_lines_replaced};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::emit::instructions::{BELOW, E, NE, SHL};
+use crate::trace::FirstLevel;
+
+/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; how much earlier than the
+/// clock it is; for one or two lines 8 times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
+/// stack, and not in the code behind the call, which would have to come into the data cache for that.)
+const FETCH_SITE: i32 = 8;
+const FETCH_BEFORE: i32 = 16;
+const FETCH_LINES: [i32; 2] = [24, 40];
+
+impl Asm {
+    /// Has the walk called for a fetch: a site, how much earlier than the clock it is, and one or two lines.
+    pub(in crate::emit) fn walk_fetch(&mut self, site: u32, before: u32, lines: [(u32, u32); 2]) {
+        self.enter_walk_stack();
+        if lines[1].0 != 0 {
+            self.push_imm(lines[1].1);
+        }
+        for value in [lines[1].0, lines[0].1, lines[0].0, before, site] {
+            self.push_imm(value);
+        }
+        self.call_walk(Scratch::FetchWalk);
+    }
+}
+
+/// Records that a line of code takes the place of another one, in way rsi ([`trace::SiteKind::CodeLine`]). Changes rcx, r8, r9
+/// and r12.
+fn record_code_line(c: &mut Asm, second: bool) {
+    c.load_gs(R12, Scratch::TracePos as u32);
+    c.lea_disp(R9, RSI, second.into());
+    c.load32(RCX, RSP, FETCH_LINES[1]);
+    c.op_reg(0x85, RCX, RCX);
+    let one = c.jcc(E);
+    c.alu_imm(0, R9, 2);
+    c.patch_here(one);
+    c.gs_base8_32(0x89, R9, R12, 4);
+    c.load32(R8, RSP, FETCH_SITE);
+    c.gs_base8_32(0x89, R8, R12, 0);
+    c.lea_disp(R12, R12, 8);
+    c.store_gs(Scratch::TracePos as u32, R12);
+}
+
+/// Where the status flags are saved, as LAHF and SETO give them.
+const FLAGS: u32 = arena::SAVES + 8 * USED.len() as u32;
+
+/// The walk of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
+/// go. `frames`: frames are told.
+pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+    let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R8, R9, R12] } else { &[RCX, RDX, RSI, R8, R9] };
+    let saved = |n: usize| arena::SAVES + 8 * (n as u32 + 1);
+    c.store_gs(arena::SAVES, RAX);
+    c.flags_to_ax();
+    c.store_gs(FLAGS, RAX);
+    for (n, &r) in used.iter().enumerate() {
+        c.store_gs(saved(n), r);
+    }
+    let time = |c: &mut Asm, second: bool| {
+        c.load_gs(RCX, Scratch::Clock as u32);
+        c.load32(RDX, RSP, FETCH_BEFORE);
+        c.op_reg(0x29, RCX, RDX);
+        if second {
+            c.lea_disp(RCX, RCX, 1);
+        }
+        c.gs_index(0x89, RCX, RAX, arena::LINES as u32);
+    };
+    let fetched = |c: &mut Asm, second: bool| {
+        c.load32(RAX, RSP, FETCH_LINES[usize::from(second)]); // rax: the line
+        c.gs_index_by(7, RAX, arena::LINES as u32, 0); // cmp
+        c.jcc_away(NE)
+    };
+    let replaced = |c: &mut Asm, second: bool| {
+        c.load32(RDX, RSP, FETCH_LINES[usize::from(second)] + 8); // rdx: a way of the set
+        replace_code_line(c, cache);
+        if uses {
+            record_code_line(c, second);
+        }
+        time(c, second);
+    };
+    let present = fetched(c, false);
+    replaced(c, false);
+    c.load32(RDX, RSP, FETCH_LINES[1]);
+    c.op_reg(0x85, RDX, RDX);
+    let both = c.jcc_away(NE);
+    let record = c.pos();
+    let mut told = None;
+    if uses {
+        // The record of the only line has told it all.
+        c.load32(RDX, RSP, FETCH_LINES[1]);
+        c.op_reg(0x85, RDX, RDX);
+        told = Some(c.jcc_away(E));
+        c.lea_disp(RDX, RSP, FETCH_SITE);
+        record_lines_replaced(c, RDX);
+    } else {
+        if frames {
+            c.tell_frames([RAX, RCX, R8]);
+        }
+        c.load_gs(RCX, Scratch::TracePos as u32);
+        c.load32(RAX, RSP, FETCH_SITE);
+        c.gs_base8_32(0x89, RAX, RCX, 0);
+        c.lea_disp(RCX, RCX, 4);
+        c.store_gs(Scratch::TracePos as u32, RCX);
+    }
+    let end = c.pos();
+    told.into_iter().for_each(|field| c.patch_here(field));
+    c.load_gs(RAX, FLAGS);
+    c.flags_from_ax();
+    c.load_gs(RAX, arena::SAVES);
+    for (n, &r) in used.iter().enumerate() {
+        c.load_gs(r, saved(n));
+    }
+    c.walk_returns();
+    c.patch_here(present);
+    time(c, false);
+    c.mov_imm(RSI, 0);
+    let second = c.jmp();
+    c.patch_here(both);
+    c.mov_imm(RSI, 1); // rsi: whether a line has been missed
+    c.patch_here(second);
+    let present = fetched(c, true);
+    replaced(c, true);
+    c.jmp_back(record);
+    c.patch_here(present);
+    time(c, true);
+    c.op_reg(0x85, RSI, RSI);
+    c.jcc_back(NE, record);
+    c.jmp_back(end);
+}
+
+/// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on; rsi is that one's then. Changes rcx, rdx,
+/// r8 and r9.
+fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
+    let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
+    if cache.ways <= UNROLLED {
+        // As [`oldest_unrolled`] does: the earlier one of two, its time in rcx, its number in r9.
+        for way in (0..cache.ways).step_by(2) {
+            c.gs_index(0x8b, RCX, RDX, ways + 8 * way);
+            c.gs_index(0x8b, RCX, RCX, lines);
+            if way + 1 < cache.ways {
+                c.gs_index(0x8b, R9, RDX, ways + 8 * way + 8);
+                c.gs_index(0x8b, R9, R9, lines);
+                c.op_reg(0x39, R9, RCX);
+                c.cmov(BELOW, RCX, R9);
+            }
+            c.mov_imm(R9, way.into());
+            if way + 1 < cache.ways {
+                c.add_carry(R9);
+            }
+            if way == 0 {
+                c.mov_reg(R8, RCX);
+                c.mov_reg(RSI, R9);
+            } else {
+                c.op_reg(0x39, RCX, R8);
+                c.cmov(BELOW, R8, RCX);
+                c.cmov(BELOW, RSI, R9);
+            }
+        }
+        c.shift(SHL, RSI, 3);
+        c.op_reg(0x01, RSI, RDX);
+    } else {
+        c.mov_all_ones(R8); // r8: the earliest time, in way rsi
+        c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
+        let again = c.pos();
+        c.gs_index(0x8b, RCX, RDX, ways);
+        c.gs_index(0x39, R8, RCX, lines);
+        c.gs_cmov(BELOW, R8, RCX, lines);
+        c.cmov(BELOW, RSI, RDX);
+        c.alu_imm(0, RDX, 8);
+        c.op_reg(0x39, RDX, R9);
+        c.jcc_back(NE, again);
+    }
+    c.gs_index(0x8b, RCX, RSI, ways);
+    c.gs_zero(RCX, lines);
+    c.gs_index(0x89, RAX, RSI, ways);
+}

@@ -1,0 +1,131 @@
+//! The walk of what a repeated string instruction has accessed, behind that instruction in the block.
+
+use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::emit::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+use crate::trace::{FirstLevel, Target};
+
+/// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeat {
+    pub(crate) size: u8,
+    pub(crate) source: bool,
+    pub(crate) target: Target,
+    pub(crate) target_first: bool,
+    pub(crate) narrow: bool,
+}
+
+impl Repeat {
+    /// What an iteration does, in order: whether at \[rdi\].
+    pub(crate) fn order(self) -> impl Iterator<Item = bool> {
+        let target = self.target != Target::Unused;
+        [(target && self.target_first, true), (self.source, false), (target && !self.target_first, true)]
+            .into_iter()
+            .filter_map(|(is, at_target)| is.then_some(at_target))
+    }
+
+    /// Whether two lines may contend for the only place of their set, so that every iteration counts.
+    pub(crate) fn contends(self, cache: FirstLevel) -> bool {
+        cache.ways == 1 && self.source && self.target != Target::Unused
+    }
+}
+
+/// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
+/// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless uses of
+/// lines are kept. All registers
+/// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
+/// on.
+pub(in crate::emit) fn emit_repeat_walk(
+    c: &mut Asm,
+    cache: FirstLevel,
+    repeat: Repeat,
+    site: u32,
+    uses: bool,
+) -> usize {
+    const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
+    let saves = arena::SAVES + 128;
+    let flags = saves + 8 * REGISTERS.len() as u32;
+    let size = i32::from(repeat.size);
+    let log = repeat.size.trailing_zeros() as u8;
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.store_gs(saves + 8 * n as u32, r);
+    }
+    c.flags_to_ax();
+    c.store_gs(flags, RAX);
+    c.reload(RAX, Scratch::Repeat);
+    c.reload(RBX, Scratch::RepeatSource);
+    c.reload(RDX, Scratch::RepeatTarget);
+    let narrow = |c: &mut Asm, registers: &[Gpr]| {
+        for &r in registers.iter().filter(|_| repeat.narrow) {
+            c.mov_reg32(r, r);
+        }
+    };
+    narrow(c, &[RCX, RSI, RDI, RBX, RDX]);
+    c.op_reg(0x29, RAX, RCX);
+    narrow(c, &[RAX]); // rax: iterations that are left; rbx, rdx: where
+    c.mov_imm(RCX, size as u64); // rcx: the step
+    // By a register that the instruction uses: another one may have been changed.
+    let (moved, from) = if repeat.source { (RSI, RBX) } else { (RDI, RDX) };
+    c.op_reg(0x29, moved, from);
+    let up = c.jcc(NOT_SIGN);
+    c.not(RCX);
+    c.lea_disp(RCX, RCX, 1);
+    c.patch_here(up);
+    let again = c.pos();
+    c.op_reg(0x85, RAX, RAX);
+    let end = c.jcc(E);
+    for at_target in repeat.order() {
+        c.store_gs(Scratch::WalkAddress as u32, if at_target { RDX } else { RBX });
+        c.add_gs(Scratch::Clock as u32, 2);
+        let member = (site + 1 + u32::from(at_target), 1, 0, size as u16);
+        let over = c.walk_accesses(&access_words(&[member], size as u16));
+        c.patch_here(over);
+    }
+    c.lea_disp(RAX, RAX, -1);
+    c.op_reg(0x01, RBX, RCX);
+    c.op_reg(0x01, RDX, RCX);
+    narrow(c, &[RBX, RDX]);
+    if uses || repeat.contends(cache) {
+        c.jmp_back(again);
+    } else {
+        c.mov_reg(RSI, RAX); // rsi: iterations to skip
+        for at_target in repeat.order() {
+            c.mov_reg(RDI, if at_target { RDX } else { RBX });
+            c.and_imm(RDI, cache.line as i32 - 1); // rdi: the offset in the line
+            c.mov_imm(R8, 0); // r8: iterations in the line that the last one was in
+            c.op_reg(0x85, RCX, RCX);
+            let down = c.jcc(SIGN);
+            c.cmp_imm(RDI, size);
+            let none_up = c.jcc(BELOW);
+            c.mov_imm(R8, cache.line.into());
+            c.op_reg(0x29, R8, RDI);
+            c.shift(SHR, R8, log);
+            let have = c.jmp();
+            c.patch_here(down);
+            c.cmp_imm(RDI, cache.line as i32 - 2 * size);
+            let none_down = c.jcc(GREATER);
+            c.mov_reg(R8, RDI);
+            c.shift(SHR, R8, log);
+            c.lea_disp(R8, R8, 1);
+            for field in [have, none_up, none_down] {
+                c.patch_here(field);
+            }
+            c.op_reg(0x39, R8, RSI);
+            c.cmov(BELOW, RSI, R8);
+        }
+        c.op_reg(0x29, RAX, RSI);
+        c.multiply_by(RSI, RCX);
+        c.op_reg(0x01, RBX, RSI);
+        c.op_reg(0x01, RDX, RSI);
+        narrow(c, &[RBX, RDX]);
+        c.jmp_back(again);
+    }
+    c.patch_here(end);
+    c.load_gs(RAX, flags);
+    c.flags_from_ax();
+    for (n, r) in REGISTERS.into_iter().enumerate() {
+        c.load_gs(r, saves + 8 * n as u32);
+    }
+    again
+}

@@ -1,0 +1,93 @@
+//! What the walk of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are used.
+//! Registers are those of [`super::walk_each`].
+
+use super::{R8, R9, R11, R12, RAX, RBX, RCX, RDX};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
+use crate::trace::{self, FirstLevel};
+
+/// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
+pub(super) fn record_line(c: &mut Asm, what: u32) {
+    c.load_gs(R8, Scratch::TracePos as u32);
+    c.load32(R9, RBX, 0);
+    c.gs_base8_32(0x89, R9, R8, 12);
+    c.gs_base8(0x89, RAX, R8, 4);
+    c.mov_imm(R9, what.into());
+    c.gs_base8_32(0x89, R9, R8, 0);
+    c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, R8);
+}
+
+/// Notes that line rax, in way rdx, is used by the access at r11 that rbx describes. Changes r8 and r9.
+pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
+    c.load32(R8, RBX, 12);
+    c.mov_imm(R9, 63);
+    c.op_reg(0x29, R9, R8);
+    c.mov_all_ones(R8);
+    c.shift_by(false, R8, R8, R9); // r8: a bit for each byte
+    c.mov_reg(R9, R11);
+    c.op_reg(0x29, R9, RAX);
+    let second = c.jcc_away(SIGN);
+    c.shift_by(true, R8, R8, R9);
+    if cache.line < 64 {
+        c.mov_reg32(R8, R8);
+    }
+    let have = c.jmp_away();
+    c.patch_here(second);
+    c.negate(R9);
+    c.shift_by(false, R8, R8, R9);
+    c.patch_here(have);
+    c.gs_index(0x09, R8, RDX, arena::DATA_USES as u32);
+    c.gs_add(RDX, arena::DATA_USES as u32 + 8, 1);
+}
+
+/// Records that line rax takes the place of another one, in way rdx, because of the access at r11 that rbx describes, and how
+/// that one was used ([`trace::LineReplaced`]). Changes r8, r9 and r12.
+pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
+    let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
+    c.load_gs(R12, Scratch::TracePos as u32);
+    c.gs_base8(0x89, RAX, R12, 16);
+    // To two lines?
+    c.load32(R8, RBX, 12);
+    c.op_reg(0x01, R8, R11);
+    c.op_reg(0x31, R8, R11); // the bits that differ between the first byte's address and the last one's
+    c.mov_reg(R9, RDX);
+    c.and_imm(R8, -(cache.line as i32));
+    let one = c.jcc_away(E);
+    c.alu_imm(0, R9, 1); // add
+    c.patch_here(one);
+    c.gs_base8_32(0x89, R9, R12, 4);
+    c.gs_index(0x8b, R8, RDX, count);
+    c.mov_imm(R9, u32::MAX.into());
+    c.op_reg(0x39, R8, R9);
+    c.cmov(ABOVE, R8, R9);
+    c.gs_base8_32(0x89, R8, R12, 8);
+    c.gs_index(0x8b, R8, RDX, bytes);
+    if cache.line == 64 {
+        // Two bytes are a part.
+        c.mov_reg(R9, R8);
+        c.shift(SHR, R9, 1);
+        c.op_reg(0x09, R8, R9);
+        c.mov_imm(R9, 0x5555_5555_5555_5555);
+        c.extract_by(R8, R8, R9);
+    }
+    c.gs_base8_32(0x89, R8, R12, 12);
+    c.load32(R8, RBX, 0);
+    c.gs_base8_32(0x89, R8, R12, 0);
+    c.mov_imm(R8, 0);
+    c.gs_index(0x89, R8, RDX, bytes);
+    c.gs_index(0x89, R8, RDX, count);
+    c.lea_disp(R12, R12, 4 * trace::LineReplaced::WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, R12);
+}
+
+/// Records that all lines of an access or a fetch have been told, whose site is what `what` points to. Changes rax and rcx.
+pub(super) fn record_lines_replaced(c: &mut Asm, what: Gpr) {
+    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load32(RAX, what, 0);
+    c.gs_base8_32(0x89, RAX, RCX, 4);
+    c.store_site(RCX, trace::LINES_REPLACED);
+    c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
+    c.store_gs(Scratch::TracePos as u32, RCX);
+}

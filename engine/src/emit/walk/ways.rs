@@ -1,0 +1,158 @@
+//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. Registers are
+//! those of the walk: rax the line, rcx its entry, rdx a way of its set.
+
+use super::{R8, R9, RAX, RCX, RDX, RSI, UNROLLED};
+use crate::arena;
+use crate::asm::{Asm, Gpr};
+use crate::emit::instructions::{ABOVE, BELOW, E, NE, SHL, SHR};
+use crate::trace::FirstLevel;
+
+/// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rare {
+    /// The line that goes, r8, is not the one that its entry shows.
+    NotShown { field: usize, back: usize },
+    /// The entry of the line that comes shows another one.
+    Displaced { field: usize, back: usize },
+}
+
+/// When the ways' lines were used last.
+pub(super) const TIMES: u32 = arena::DATA_WAYS as u32 + 8;
+
+/// Into rcx: the entry of line rax. Returns the field of a jump that leaves if that shows it. Changes rdx.
+pub(super) fn look_up(c: &mut Asm, cache: FirstLevel) -> usize {
+    c.entry(RCX, RAX, cache.line.trailing_zeros());
+    c.mov_reg(RDX, RAX);
+    c.gs_entry(0x03, RDX, RCX, arena::DATA_TAGS);
+    c.jcc_away(E)
+}
+
+/// Into rdx: the first way of line rax's set. Returns the field of a jump that leaves if the line may be in one of them, and where
+/// it goes on if it is not.
+pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel) -> (usize, usize) {
+    c.mov_reg(RDX, RAX);
+    c.shift(SHR, RDX, cache.line.trailing_zeros() as u8);
+    c.and_imm(RDX, cache.sets as i32 - 1);
+    c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32);
+    c.gs_entry32_by(7, RCX, arena::DATA_HIDDEN, 0); // cmp
+    (c.jcc_away(NE), c.pos())
+}
+
+/// Some line of entry rcx is hidden, perhaps rax in one of the ways from rdx on: goes on there, in rdx, or at `missed`. It is as good
+/// as shown then. Changes r8 and r9.
+pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, missed: usize) {
+    let ways = arena::DATA_WAYS as u32;
+    c.mov_reg(R8, RDX);
+    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    let again = c.pos();
+    c.gs_index(0x3b, RAX, R8, ways);
+    let found = c.jcc(E);
+    c.alu_imm(0, R8, arena::DATA_WAY as i32);
+    c.op_reg(0x39, R8, R9);
+    c.jcc_back(NE, again);
+    c.jmp_back(missed);
+    c.patch_here(found);
+    c.mov_reg(RDX, R8);
+    c.lea_disp(R8, RAX, arena::SHOWN);
+    c.gs_index(0x89, R8, RDX, ways);
+    c.gs_entry32_by(5, RCX, arena::DATA_HIDDEN, 1); // sub
+}
+
+/// Line rax takes the place of the one used longest ago, of the ways from rdx on; rdx is that one's then. Changes r8, r9, rsi and
+/// `free`.
+pub(super) fn replace(c: &mut Asm, cache: FirstLevel, free: Gpr, rare: &mut Vec<Rare>) {
+    if cache.ways <= UNROLLED {
+        oldest_unrolled(c, cache, free)
+    } else {
+        oldest(c, cache, free)
+    }
+    c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
+    c.lea_disp(R9, RAX, arena::SHOWN);
+    c.gs_index(0x89, R9, RDX, arena::DATA_WAYS as u32);
+    c.test_lowest_bit(R8);
+    let field = c.jcc_away(E);
+    c.entry(R9, R8, cache.line.trailing_zeros());
+    // The address of a line that has another entry.
+    c.not(R8);
+    c.and_imm(R8, cache.line as i32);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
+    rare.push(Rare::NotShown { field, back: c.pos() });
+}
+
+/// Entry rcx shows line rax, in way rdx. Changes r8.
+pub(super) fn show(c: &mut Asm, cache: FirstLevel, rare: &mut Vec<Rare>) {
+    // Does it show another line? That differs in bits above those that choose the entry.
+    c.mov_reg(R8, RAX);
+    c.gs_entry(0x03, R8, RCX, arena::DATA_TAGS);
+    c.shift(SHL, R8, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
+    let field = c.jcc_away(E);
+    rare.push(Rare::Displaced { field, back: c.pos() });
+    c.mov_reg(R8, RAX);
+    c.negate(R8);
+    c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
+    c.gs_entry32(0x89, RDX, RCX, arena::DATA_PLACES);
+}
+
+/// What has been left for later.
+pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
+    for what in rare {
+        match what {
+            Rare::NotShown { field, back } => {
+                c.patch_here(field);
+                // Nothing has been in this way yet, or line 0, which is looked for in any case.
+                c.op_reg(0x85, R8, R8);
+                c.jcc_back(E, back);
+                c.entry(R9, R8, cache.line.trailing_zeros());
+                c.gs_entry32_by(5, R9, arena::DATA_HIDDEN, 1); // sub
+                c.jmp_back(back);
+            }
+            Rare::Displaced { field, back } => {
+                c.patch_here(field);
+                c.gs_entry32(0x8b, R8, RCX, arena::DATA_PLACES);
+                c.gs_and(R8, arena::DATA_WAYS as u32, !arena::SHOWN as i8);
+                c.gs_entry32_by(0, RCX, arena::DATA_HIDDEN, 1); // add
+                c.jmp_back(back);
+            }
+        }
+    }
+}
+
+/// Turns rdx from the first way of a set into the one used longest ago. Changes r8, r9 and `free`.
+fn oldest(c: &mut Asm, cache: FirstLevel, free: Gpr) {
+    c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    c.mov_all_ones(R8); // r8: the earliest time, in way `free`
+    let again = c.pos();
+    c.gs_index(0x3b, R8, RDX, TIMES);
+    c.gs_cmov(ABOVE, R8, RDX, TIMES);
+    c.cmov(ABOVE, free, RDX);
+    c.alu_imm(0, RDX, arena::DATA_WAY as i32);
+    c.op_reg(0x39, RDX, R9);
+    c.jcc_back(NE, again);
+    c.mov_reg(RDX, free);
+}
+
+/// The same with code for each way, two ways at a time, without branches. Changes rsi, too.
+fn oldest_unrolled(c: &mut Asm, cache: FirstLevel, free: Gpr) {
+    let at = |way: u32| TIMES + way * arena::DATA_WAY as u32;
+    for way in (0..cache.ways).step_by(2) {
+        // The earlier one of two: its time in r8, its number in r9.
+        c.mov_imm(R9, way.into());
+        c.gs_index(0x8b, R8, RDX, at(way));
+        if way + 1 < cache.ways {
+            c.gs_index(0x39, R8, RDX, at(way + 1));
+            c.gs_cmov(BELOW, R8, RDX, at(way + 1));
+            c.add_carry(R9);
+        }
+        if way == 0 {
+            c.mov_reg(free, R8);
+            c.mov_reg(RSI, R9);
+        } else {
+            c.op_reg(0x39, R8, free);
+            c.cmov(BELOW, free, R8);
+            c.cmov(BELOW, RSI, R9);
+        }
+    }
+    c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
+    c.op_reg(0x01, RDX, RSI);
+}
