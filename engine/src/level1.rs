@@ -29,10 +29,14 @@ const PLACE: u64 = u32::MAX as u64;
 const SHOWN: u64 = arena::SHOWN as u64;
 
 /// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
+/// A cache that is none of that is left alone: a forked process goes on with its creator's.
 pub(crate) fn prepare(words: &mut impl Words) {
-    words.set(arena::DATA_WAYS, SHOWN);
-    // More than there can ever be, so that it is looked for as long as one is left: nobody keeps count of these.
-    words.set(arena::DATA_PLACES, 1 << 62);
+    // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
+    const HIDDEN: u64 = 1 << 62;
+    if words.get(arena::DATA_PLACES) < HIDDEN {
+        words.set(arena::DATA_WAYS, SHOWN);
+        words.set(arena::DATA_PLACES, HIDDEN);
+    }
 }
 
 /// What is known of lines is forgotten, so that the next access to each is walked; lines used before now are old.

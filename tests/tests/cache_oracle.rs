@@ -47,3 +47,29 @@ programs! {
     pieces random rep rmw sizes sort
     stack straddles strides x87 xsave xsave_partial
 }
+
+#[test]
+fn a_forked_process_goes_on_with_its_creators_caches() {
+    if !tools::have(&["valgrind"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = Source::open("programs", "c_fork_caches").build(dir.path(), true);
+    let job = Job::new([program.display().to_string()], dir.path());
+    for geometry in simulation::GEOMETRIES {
+        // Of each process, in some order.
+        let summaries = |profiler: &[String]| {
+            let options = [&["--cache-sim=yes".to_owned()], &geometry.options()[..]].concat();
+            let done = job.profiled(&[profiler, &options].concat());
+            assert!(done.outcome.status.success(), "{}\nlog:\n{}", done.outcome.show(), done.log);
+            let summary = |text: &str| text.lines().find(|l| l.starts_with("summary:")).map(str::to_owned);
+            let profiles = done.raw.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes));
+            let mut all: Vec<_> = profiles.map(|text| summary(&text).expect("a summary")).collect();
+            all.sort();
+            all
+        };
+        let got = summaries(tools::under_test());
+        assert_eq!(got.len(), 4);
+        assert_eq!(got, summaries(&simulation::reference()), "{geometry:?}");
+    }
+}

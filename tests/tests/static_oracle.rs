@@ -88,6 +88,6 @@ macro_rules! programs {
 programs! {
     addressing and2 callret far flags jcc jumptable large lock loops midinsn pagecross partial redzone rep_strings selfloops
     strings_norep vectors x87 xsave
-    c_constants c_fork c_interpreter c_mapped_code c_signals c_sort c_threads c_vector
+    c_constants c_fork c_fork_caches c_interpreter c_mapped_code c_signals c_sort c_threads c_vector
     reference_faults reference_lacks
 }
