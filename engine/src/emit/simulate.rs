@@ -6,9 +6,10 @@
 //! Checks stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
 //!
 //! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
-//! uses are not known in advance), by two for each, since an access may use two lines; each use knows how far back its own
-//! time is. Invariants: later uses have later times, within a thread; the highest word of a record is written first, so that
-//! one that does not fit any more faults before anything of it is there.
+//! uses are not known in advance), by two for each access, since that may use two lines; each access knows how far back its own
+//! time is; code lines have the one that the clock shows ([`super::plan::Segment`]). Invariants: of two uses of a set the later one
+//! has the later time, within a thread; the highest word of a record is written first, so that one that does not fit any more
+//! faults before anything of it is there.
 
 use iced_x86::Register;
 
