@@ -28,12 +28,23 @@ const PLACE: u64 = u32::MAX as u64;
 /// [`arena::SHOWN`]
 const SHOWN: u64 = arena::SHOWN as u64;
 
+/// Offset of a line's entry in each of the tables.
+fn entry_of(line: u64, cache: FirstLevel) -> u64 {
+    (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * 8
+}
+
+/// So many more lines of an entry are in the cache without being shown.
+fn hide(words: &mut impl Words, entry: u64, more: i64) {
+    let at = arena::DATA_PLACES + entry;
+    words.set(at, words.get(at).wrapping_add_signed(more << 32));
+}
+
 /// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
 /// A cache that is none of that is left alone: a forked process goes on with its creator's.
 pub(crate) fn prepare(words: &mut impl Words) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
-    if words.get(arena::DATA_PLACES) < HIDDEN {
+    if words.get(arena::DATA_PLACES) == 0 {
         words.set(arena::DATA_WAYS, SHOWN);
         words.set(arena::DATA_PLACES, HIDDEN);
     }
@@ -46,10 +57,9 @@ pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
         let line = words.get(at);
         if line & SHOWN != 0 {
             words.set(at, line & !SHOWN);
-            let entry = (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * 8;
+            let entry = entry_of(line, cache);
             words.set(arena::DATA_TAGS + entry, 0);
-            let at = arena::DATA_PLACES + entry;
-            words.set(at, words.get(at) + (1 << 32));
+            hide(words, entry, 1);
         }
     }
     // The first entry: the address of a line that has another one.
@@ -84,10 +94,9 @@ impl<W: Words> Walker<W> {
         Self { words, cache, touched: Vec::new(), uses, replaced: Vec::new() }
     }
 
-    /// Offset of a line's entry in each of the tables.
+    /// See [`entry_of`].
     fn entry(&self, line: u64) -> u64 {
-        let number = line >> self.cache.line.trailing_zeros();
-        number % arena::DATA_ENTRIES * 8
+        entry_of(line, self.cache)
     }
 
     /// Uses a line; returns whether it was missed. `bytes` are those that are accessed; `both`: so is another line.
@@ -124,7 +133,7 @@ impl<W: Words> Walker<W> {
         }
         let way = match found {
             Some(way) => {
-                self.hide(entry, -1);
+                hide(&mut self.words, entry, -1);
                 way
             }
             None => {
@@ -137,7 +146,7 @@ impl<W: Words> Walker<W> {
                     let forgotten = arena::DATA_TAGS + self.entry(old);
                     self.words.set(forgotten, (!old & u64::from(self.cache.line)).wrapping_neg());
                 } else if old != 0 {
-                    self.hide(self.entry(old), -1);
+                    hide(&mut self.words, entry_of(old, self.cache), -1);
                 }
                 if self.uses {
                     let (parts, count) = self.used(way);
@@ -154,7 +163,7 @@ impl<W: Words> Walker<W> {
         if self.entry(shown) == entry {
             let other = arena::DATA_WAYS + (self.words.get(arena::DATA_PLACES + entry) & PLACE);
             self.words.set(other, self.words.get(other) & !SHOWN);
-            self.hide(entry, 1);
+            hide(&mut self.words, entry, 1);
         }
         self.words.set(arena::DATA_WAYS + way + 8, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
@@ -165,12 +174,6 @@ impl<W: Words> Walker<W> {
     /// How many lines are in the cache that this entry does not show.
     fn hidden(&self, entry: u64) -> u64 {
         self.words.get(arena::DATA_PLACES + entry) & !PLACE
-    }
-
-    /// So many more of them.
-    fn hide(&mut self, entry: u64, more: i64) {
-        let at = arena::DATA_PLACES + entry;
-        self.words.set(at, self.words.get(at).wrapping_add_signed(more << 32));
     }
 
     /// The parts of the line in a way that have been accessed, and how often.

@@ -456,11 +456,9 @@ impl SlotPool {
         self.file.write_all_at(bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
     }
 
-    /// Makes the state of caches and predictors what it is at first. `ranges` are offsets in a slot, and lengths.
+    /// Makes the state of caches and predictors all zeros. `ranges` are offsets in a slot, and lengths.
     pub(crate) fn clear_ranges(&self, id: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
-        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))?;
-        level1::prepare(&mut self.words(id));
-        Ok(())
+        ranges.iter().try_for_each(|&(at, len)| self.write(id, at, &vec![0; len as usize]))
     }
 
     /// See [`level1::forget_lines`].

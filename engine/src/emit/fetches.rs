@@ -25,9 +25,9 @@ impl Emitter<'_> {
         self.tracer.held.clear();
         (self.tracer.left, self.tracer.fetches_timed) = (2, false);
         let lines = self.new_lines(insn);
-        if let Some(taken) = self.check_fetch(insn, 0, 2, lines, None) {
-            self.give_back(taken);
-        }
+        // No accesses are checked here, so none of its registers are kept.
+        let taken = self.check_fetch(insn, 0, 2, lines, None);
+        debug_assert!(taken.is_none());
     }
 
     /// The lines that `insn` is fetched from and that have not been fetched from last, as 8 times their numbers and the offsets of
@@ -61,7 +61,8 @@ impl Emitter<'_> {
         let uses = self.tracer.settings.keeps_uses();
         let (first, last) = self.tracer.settings.fetches.map_or((0, 0), |f| lines_of(insn, f));
         let n = lines.iter().filter(|l| **l != NO_LINES[0]).count();
-        let second = n == 1 && last != first && lines[0].0 == self.trans.line_number(last) * 8;
+        // Where the first line is a new one, so is another one behind it.
+        let second = n == 1 && last != first;
         let site = self.trace_site(insn, if uses { SiteKind::CodeLine { block, second } } else { SiteKind::Fetch });
         let timed = self.tracer.fetches_timed;
         let before: [u32; 2] = std::array::from_fn(|k| if timed && k < n { self.tracer.time() - 1 } else { 0 });

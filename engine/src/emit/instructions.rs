@@ -96,12 +96,6 @@ impl Asm {
         ]);
     }
 
-    /// `add qword gs:[base + offset], n`
-    pub(super) fn gs_add(&mut self, base: Gpr, offset: u32, n: i8) {
-        self.memory(true, WIDE, &[0x83], 0, base, offset as i32);
-        self.bytes(&n.to_le_bytes());
-    }
-
     /// `cmovcc reg, from`
     pub(super) fn cmov(&mut self, condition: u8, reg: Gpr, from: Gpr) {
         self.bytes(&[
@@ -334,25 +328,22 @@ impl Asm {
         self.bytes(&(mask as u32).to_le_bytes());
     }
 
+    /// `op reg, gs:[index * 8 + offset]`; `rex` has [`WIDE`] or nothing.
+    fn entry_operand(&mut self, rex: u8, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x40 | rex | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
+        self.bytes(&[0x65, rex, opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
+        self.bytes(&(offset as u32).to_le_bytes());
+    }
+
     /// `op reg, gs:[index * 8 + offset]` (64 bits)
     pub(super) fn gs_entry(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
-        debug_assert!(index != Gpr::RSP);
-        self.bytes(&[
-            0x65,
-            0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1,
-            opcode,
-            (reg.0 & 7) << 3 | 4,
-            0xc5 | (index.0 & 7) << 3,
-        ]);
-        self.bytes(&(offset as u32).to_le_bytes());
+        self.entry_operand(WIDE, opcode, reg, index, offset);
     }
 
     /// `op reg32, gs:[index * 8 + offset]`
     pub(super) fn gs_entry32(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
-        debug_assert!(index != Gpr::RSP);
-        let rex = 0x40 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
-        self.bytes(&[0x65, rex, opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
-        self.bytes(&(offset as u32).to_le_bytes());
+        self.entry_operand(0, opcode, reg, index, offset);
     }
 
     /// `op dword gs:[index * 8 + offset], n`, the operation by its digit
@@ -364,12 +355,6 @@ impl Asm {
     /// `op qword gs:[base + offset], n`, the operation by its digit
     pub(super) fn gs_index_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
         self.memory(true, WIDE, &[0x83], digit, base, offset as i32);
-        self.bytes(&n.to_le_bytes());
-    }
-
-    /// `and qword gs:[base + offset], n`
-    pub(super) fn gs_and(&mut self, base: Gpr, offset: u32, n: i8) {
-        self.memory(true, WIDE, &[0x83], 4, base, offset as i32);
         self.bytes(&n.to_le_bytes());
     }
 

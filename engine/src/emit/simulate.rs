@@ -467,7 +467,7 @@ impl Emitter<'_> {
         self.out.literal_once(bytes, pos);
         let c = &mut self.out.code;
         c.gs_index(0x09, a, b, arena::DATA_USES as u32);
-        c.gs_add(b, arena::DATA_USES as u32 + 8, n as i8);
+        c.gs_index_by(0, b, arena::DATA_USES as u32 + 8, n as i8); // add
     }
 
     /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
@@ -487,7 +487,7 @@ impl Emitter<'_> {
         c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, way);
         c.test_lowest_bit(Gpr::RDX);
         let not_shown = c.jcc(E);
-        c.gs_and(Gpr::RCX, way, !arena::SHOWN as i8);
+        c.gs_index_by(4, Gpr::RCX, way, !arena::SHOWN as i8); // and
         c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
         c.gs_entry(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS);
         c.gs_entry32_by(0, Gpr::RDX, arena::DATA_HIDDEN, 1);

@@ -260,13 +260,39 @@ fn a_frame_has_all_totals_that_there_are() {
 
 #[test]
 fn frames_are_told_by_a_routine_that_changes_nothing() {
+    check_routine("stack_walk", super::stack::emit_stack_walk);
+}
+
+fn check_routine(name: &str, emit: impl Fn(&mut crate::asm::Asm)) {
     let mut c = crate::asm::Asm { buf: Vec::new(), base: CACHE };
-    super::stack::emit_stack_walk(&mut c);
+    emit(&mut c);
     let mut out = String::new();
     for (at, _, line) in text(&c.buf, CACHE) {
         let _ = writeln!(out, "{:4x}: {line}", at - CACHE);
     }
-    check_text("stack_walk", &out);
+    check_text(name, &out);
+}
+
+/// A cache so small that its walk can be read.
+const SMALL: crate::trace::FirstLevel = crate::trace::FirstLevel { line: 64, sets: 16, ways: 3, widest: 64 };
+
+#[test]
+fn accesses_are_walked_by_their_lines_and_one_by_one_where_there_are_contexts() {
+    check_routine("access_walk", |c| super::walk::emit_access_walk(c, SMALL, false, false));
+}
+
+#[test]
+fn a_fetch_is_walked_by_what_is_on_its_stack() {
+    check_routine("fetch_walk", |c| super::walk::emit_fetch_walk(c, SMALL, false, false));
+}
+
+#[test]
+fn entries_of_very_long_lines_take_all_of_an_address() {
+    check_routine("long_entry", |c| {
+        for bits in [18, 19] {
+            c.entry(crate::asm::Gpr::RCX, crate::asm::Gpr(0), bits);
+        }
+    });
 }
 
 #[test]

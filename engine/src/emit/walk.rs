@@ -27,7 +27,7 @@ pub(crate) use fetch::emit_fetch_walk;
 pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
-use ways::{TIMES, find_hidden, look_for_hidden, look_up, rarely, replace, show};
+use ways::{TIMES, find_hidden, look_for_hidden, look_up, rarely, replace, show, use_shown};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -200,12 +200,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.load_gs(RDI, Scratch::WalkAddress as u32);
     c.op_reg(0x29, RAX, RDI);
     c.mov_reg(RDI, RAX); // rdi: offset of the second line
-    c.walk_description(R10);
-    c.load32(RAX, R10, COUNT);
-    c.cmp_imm(RAX, 1);
-    let single = c.jcc(E);
-    c.lea_disp(R10, R10, MEMBERS);
-    c.patch_here(single);
+    first_member(c, R10, RAX);
     let member = c.pos();
     // Which of the lines missed it is the first one to access.
     c.load32(RSI, R10, OFFSET);
@@ -232,15 +227,22 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     restore(c, 0..3);
     c.walk_returns();
     for (shown, hidden, missed, placed, settled) in asides {
-        c.patch_here(shown);
-        c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
-        c.gs_index(0x89, R10, RDX, TIMES);
-        c.jmp_back(settled);
+        use_shown(c, shown, R10, settled);
         c.patch_here(hidden);
         find_hidden(c, cache, missed);
         c.jmp_back(placed);
     }
     rarely(c, cache, rare);
+}
+
+/// Into `to`: what describes the first access of a group. Into `count`: how many there are.
+fn first_member(c: &mut Asm, to: Gpr, count: Gpr) {
+    c.walk_description(to);
+    c.load32(count, to, COUNT);
+    c.cmp_imm(count, 1);
+    let single = c.jcc(E);
+    c.lea_disp(to, to, MEMBERS);
+    c.patch_here(single);
 }
 
 /// Into `time`: that of a group's last access. `walk`: where the walk returns to. Changes `free`.
@@ -269,16 +271,9 @@ fn record_miss(c: &mut Asm, what: Gpr, frames: bool) {
 /// Walks the accesses of a group, one by one.
 fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let line = -(cache.line as i32);
-    c.walk_description(RBX);
-    c.load32(R10, RBX, COUNT); // r10: how many are left
-    // Back by a member, since the loop begins with the next one.
-    c.lea_disp(RBX, RBX, -MEMBER);
-    c.cmp_imm(R10, 1);
-    let single = c.jcc(E);
-    c.lea_disp(RBX, RBX, MEMBERS);
-    c.patch_here(single);
+    // rbx: what describes an access, r10: how many are left
+    first_member(c, RBX, R10);
     let member = c.pos();
-    c.lea_disp(RBX, RBX, MEMBER); // rbx: what describes it
     c.load_gs(RDI, Scratch::Clock as u32);
     c.load32(RAX, RBX, BEFORE);
     c.op_reg(0x29, RDI, RAX); // rdi: the time
@@ -334,14 +329,12 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     if let Some(field) = one_line {
         c.patch_here(field);
     }
+    c.lea_disp(RBX, RBX, MEMBER);
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
     restore(c, 0..USED.len());
     c.walk_returns();
-    c.patch_here(shown);
-    c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
-    c.gs_index(0x89, RDI, RDX, TIMES);
-    c.jmp_back(used);
+    use_shown(c, shown, RDI, used);
     c.patch_here(hidden);
     find_hidden(c, cache, missed);
     // Used the last time before the context changed?

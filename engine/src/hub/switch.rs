@@ -6,6 +6,7 @@
 use super::signal::ASYNCHRONOUS;
 use super::{Hub, ask, clientreq, contexts};
 use crate::arena::Scratch;
+use crate::level1;
 use crate::process::{State, Thread};
 use crate::slots::SlotId;
 use crate::tracee::{self, How, Stopped};
@@ -135,7 +136,11 @@ impl Hub<'_> {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 // It empties its caches, but does not forget how branches went.
-                let _ = p.pool.borrow().clear_ranges(to, &p.space.borrow().simulated_caches());
+                let (pool, space) = (p.pool.borrow(), p.space.borrow());
+                let _ = pool.clear_ranges(to, &space.simulated_caches());
+                if space.trace.settings.accesses.is_some() {
+                    level1::prepare(&mut pool.words(to));
+                }
             }
         }
         self.hand_back_whole(tid);

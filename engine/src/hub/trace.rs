@@ -43,7 +43,6 @@ impl Hub<'_> {
         let written = {
             let pool = p.pool.borrow();
             pool.write(slot, arena::OUTCOMES, &OUTCOMES)
-                .map(|()| level1::prepare(&mut pool.words(slot)))
                 .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
@@ -54,6 +53,9 @@ impl Hub<'_> {
         };
         if written.is_err() {
             return Some(t);
+        }
+        if settings.accesses.is_some() {
+            level1::prepare(&mut p.pool.borrow().words(slot));
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         guard(&mut remote, gs);

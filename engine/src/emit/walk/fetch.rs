@@ -1,5 +1,6 @@
 //! The walk of a fetch of code: its lines have numbers, and what is known of them is their times ([`arena::LINES`]).
 
+use super::ways::earliest;
 use super::{R8, R9, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, USED, record_lines_replaced};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
@@ -27,7 +28,7 @@ impl Asm {
     }
 }
 
-/// Records that a line of code takes the place of another one, in way rsi ([`trace::SiteKind::CodeLine`]). Changes rcx, r8, r9
+/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r9
 /// and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
     c.load_gs(R12, Scratch::TracePos as u32);
@@ -135,29 +136,16 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     if cache.ways <= UNROLLED {
-        // As [`oldest_unrolled`] does: the earlier one of two, its time in rcx, its number in r9.
-        for way in (0..cache.ways).step_by(2) {
+        earliest(c, cache.ways, RCX, R8, |c, way, pair| {
             c.gs_index(0x8b, RCX, RDX, ways + 8 * way);
             c.gs_index(0x8b, RCX, RCX, lines);
-            if way + 1 < cache.ways {
+            if pair {
                 c.gs_index(0x8b, R9, RDX, ways + 8 * way + 8);
                 c.gs_index(0x8b, R9, R9, lines);
                 c.op_reg(0x39, R9, RCX);
                 c.cmov(BELOW, RCX, R9);
             }
-            c.mov_imm(R9, way.into());
-            if way + 1 < cache.ways {
-                c.add_carry(R9);
-            }
-            if way == 0 {
-                c.mov_reg(R8, RCX);
-                c.mov_reg(RSI, R9);
-            } else {
-                c.op_reg(0x39, RCX, R8);
-                c.cmov(BELOW, R8, RCX);
-                c.cmov(BELOW, RSI, R9);
-            }
-        }
+        });
         c.shift(SHL, RSI, 3);
         c.op_reg(0x01, RSI, RDX);
     } else {

@@ -1,7 +1,7 @@
 //! What the walk of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are used.
 //! Registers are those of [`super::walk_each`].
 
-use super::{R8, R9, R11, R12, RAX, RBX, RCX, RDX};
+use super::{LESS_ONE, R8, R9, R11, R12, RAX, RBX, RCX, RDX, SITE};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
@@ -10,7 +10,7 @@ use crate::trace::{self, FirstLevel};
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
 pub(super) fn record_line(c: &mut Asm, what: u32) {
     c.load_gs(R8, Scratch::TracePos as u32);
-    c.load32(R9, RBX, 0);
+    c.load32(R9, RBX, SITE);
     c.gs_base8_32(0x89, R9, R8, 12);
     c.gs_base8(0x89, RAX, R8, 4);
     c.mov_imm(R9, what.into());
@@ -21,7 +21,7 @@ pub(super) fn record_line(c: &mut Asm, what: u32) {
 
 /// Notes that line rax, in way rdx, is used by the access at r11 that rbx describes. Changes r8 and r9.
 pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
-    c.load32(R8, RBX, 12);
+    c.load32(R8, RBX, LESS_ONE);
     c.mov_imm(R9, 63);
     c.op_reg(0x29, R9, R8);
     c.mov_all_ones(R8);
@@ -39,7 +39,7 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
     c.shift_by(false, R8, R8, R9);
     c.patch_here(have);
     c.gs_index(0x09, R8, RDX, arena::DATA_USES as u32);
-    c.gs_add(RDX, arena::DATA_USES as u32 + 8, 1);
+    c.gs_index_by(0, RDX, arena::DATA_USES as u32 + 8, 1); // add
 }
 
 /// Records that line rax takes the place of another one, in way rdx, because of the access at r11 that rbx describes, and how
@@ -49,7 +49,7 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.load_gs(R12, Scratch::TracePos as u32);
     c.gs_base8(0x89, RAX, R12, 16);
     // To two lines?
-    c.load32(R8, RBX, 12);
+    c.load32(R8, RBX, LESS_ONE);
     c.op_reg(0x01, R8, R11);
     c.op_reg(0x31, R8, R11); // the bits that differ between the first byte's address and the last one's
     c.mov_reg(R9, RDX);
@@ -73,7 +73,7 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
         c.extract_by(R8, R8, R9);
     }
     c.gs_base8_32(0x89, R8, R12, 12);
-    c.load32(R8, RBX, 0);
+    c.load32(R8, RBX, SITE);
     c.gs_base8_32(0x89, R8, R12, 0);
     c.mov_imm(R8, 0);
     c.gs_index(0x89, R8, RDX, bytes);
@@ -85,7 +85,7 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
 /// Records that all lines of an access or a fetch have been told, whose site is what `what` points to. Changes rax and rcx.
 pub(super) fn record_lines_replaced(c: &mut Asm, what: Gpr) {
     c.load_gs(RCX, Scratch::TracePos as u32);
-    c.load32(RAX, what, 0);
+    c.load32(RAX, what, SITE);
     c.gs_base8_32(0x89, RAX, RCX, 4);
     c.store_site(RCX, trace::LINES_REPLACED);
     c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);

@@ -94,6 +94,15 @@ pub(super) fn show(c: &mut Asm, cache: FirstLevel, rare: &mut Vec<Rare>) {
     c.gs_entry32(0x89, RDX, RCX, arena::DATA_PLACES);
 }
 
+/// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`. `field` is
+/// that of the jump that leads here.
+pub(super) fn use_shown(c: &mut Asm, field: usize, time: Gpr, back: usize) {
+    c.patch_here(field);
+    c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
+    c.gs_index(0x89, time, RDX, TIMES);
+    c.jmp_back(back);
+}
+
 /// What has been left for later.
 pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     for what in rare {
@@ -110,7 +119,7 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
             Rare::Displaced { field, back } => {
                 c.patch_here(field);
                 c.gs_entry32(0x8b, R8, RCX, arena::DATA_PLACES);
-                c.gs_and(R8, arena::DATA_WAYS as u32, !arena::SHOWN as i8);
+                c.gs_index_by(4, R8, arena::DATA_WAYS as u32, !arena::SHOWN as i8); // and
                 c.gs_entry32_by(0, RCX, arena::DATA_HIDDEN, 1); // add
                 c.jmp_back(back);
             }
@@ -132,27 +141,37 @@ fn oldest(c: &mut Asm, cache: FirstLevel, free: Gpr) {
     c.mov_reg(RDX, free);
 }
 
-/// The same with code for each way, two ways at a time, without branches. Changes rsi, too.
+/// The same with code for each way. Changes rsi, too.
 fn oldest_unrolled(c: &mut Asm, cache: FirstLevel, free: Gpr) {
     let at = |way: u32| TIMES + way * arena::DATA_WAY as u32;
-    for way in (0..cache.ways).step_by(2) {
-        // The earlier one of two: its time in r8, its number in r9.
-        c.mov_imm(R9, way.into());
+    earliest(c, cache.ways, R8, free, |c, way, pair| {
         c.gs_index(0x8b, R8, RDX, at(way));
-        if way + 1 < cache.ways {
+        if pair {
             c.gs_index(0x39, R8, RDX, at(way + 1));
             c.gs_cmov(BELOW, R8, RDX, at(way + 1));
+        }
+    });
+    c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
+    c.op_reg(0x01, RDX, RSI);
+}
+
+/// Into rsi: the number of the way with the earliest time, found two ways at a time, without branches. `load` is told a way, and whether
+/// there is one behind it; it loads `time`, the earlier one of the two, with CF set if that is the second. Changes `best` and r9.
+pub(super) fn earliest(c: &mut Asm, ways: u32, time: Gpr, best: Gpr, load: impl Fn(&mut Asm, u32, bool)) {
+    for way in (0..ways).step_by(2) {
+        let pair = way + 1 < ways;
+        load(c, way, pair);
+        c.mov_imm(R9, way.into());
+        if pair {
             c.add_carry(R9);
         }
         if way == 0 {
-            c.mov_reg(free, R8);
+            c.mov_reg(best, time);
             c.mov_reg(RSI, R9);
         } else {
-            c.op_reg(0x39, R8, free);
-            c.cmov(BELOW, free, R8);
+            c.op_reg(0x39, time, best);
+            c.cmov(BELOW, best, time);
             c.cmov(BELOW, RSI, R9);
         }
     }
-    c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
-    c.op_reg(0x01, RDX, RSI);
 }
