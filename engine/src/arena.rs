@@ -17,7 +17,7 @@ pub(crate) const SLOT_HEADER: u64 = 4096;
 pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 
 /// Where the state of caches and predictors begins in it.
-const SIMULATED: u64 = SLOT_SIZE - (18 << 20);
+const SIMULATED: u64 = SLOT_SIZE - (22 << 20);
 
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
@@ -25,12 +25,14 @@ pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 /// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
 /// time comes first, so that one large page holds it.
 pub(crate) const DATA_TAGS: u64 = SIMULATED;
+/// Likewise, when that line was used last: nothing else has to be known for a hit.
+pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
 /// Likewise, the offset of its way in [`DATA_WAYS`], in the lower half of a word.
-pub(crate) const DATA_PLACES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
+pub(crate) const DATA_PLACES: u64 = DATA_TIMES + 8 * DATA_ENTRIES;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
 pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
-/// Entries of each of the two.
+/// Entries of each of the three.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
 pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
@@ -38,8 +40,9 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
-/// The data cache, set by set: for each way the address of its line, plus [`SHOWN`] if the line's entry shows it, and when that
-/// was used last.
+/// The data cache, set by set: for each way the address of its line, plus [`SHOWN`] if the line's entry shows it, and where its time
+/// is: as far from the way's word in [`DATA_OWN`] as that is from its entry's in [`DATA_TIMES`], if the entry shows the line, and
+/// 0 if not.
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
@@ -61,9 +64,11 @@ pub(crate) const TRACE_SIZE: u64 = 256 << 10;
 pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
 pub(crate) const TRACE_SEGMENTS: u64 = 6;
+/// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`].
+pub(crate) const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
 /// How the lines of the data cache have been used, if that is kept: for each way, at the same distance as in [`DATA_WAYS`],
 /// the bytes that were accessed (a bit each, from the line's first one), and how many accesses there were.
-pub(crate) const DATA_USES: u64 = TRACE_BUFFER + TRACE_ALL;
+pub(crate) const DATA_USES: u64 = DATA_OWN + DATA_WAY * MAX_CACHE;
 /// Lines that a first-level data cache may have if their uses are kept.
 pub(crate) const MOST_USED: u64 = 1 << 14;
 /// Bytes of the trace buffer.

@@ -33,6 +33,20 @@ fn entry_of(line: u64, cache: FirstLevel) -> u64 {
     (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * 8
 }
 
+/// What a way has to say of where its line's time is, if that is shown by an entry.
+fn time_at(way: u64, entry: u64) -> u64 {
+    (arena::DATA_TIMES + entry).wrapping_sub(arena::DATA_OWN + way)
+}
+
+/// The line of a way, which its entry has shown, is shown no more: its time is its way's own from now on.
+fn stop_showing(words: &mut impl Words, way: u64, entry: u64) {
+    let at = arena::DATA_WAYS + way;
+    words.set(at, words.get(at) & !SHOWN);
+    words.set(at + 8, 0);
+    words.set(arena::DATA_OWN + way, words.get(arena::DATA_TIMES + entry));
+    hide(words, entry, 1);
+}
+
 /// So many more lines of an entry are in the cache without being shown.
 fn hide(words: &mut impl Words, entry: u64, more: i64) {
     let at = arena::DATA_PLACES + entry;
@@ -46,6 +60,7 @@ pub(crate) fn prepare(words: &mut impl Words) {
     const HIDDEN: u64 = 1 << 62;
     if words.get(arena::DATA_PLACES) == 0 {
         words.set(arena::DATA_WAYS, SHOWN);
+        words.set(arena::DATA_WAYS + 8, time_at(0, 0));
         words.set(arena::DATA_PLACES, HIDDEN);
     }
 }
@@ -53,13 +68,12 @@ pub(crate) fn prepare(words: &mut impl Words) {
 /// What is known of lines is forgotten, so that the next access to each is walked; lines used before now are old.
 pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
-        let at = arena::DATA_WAYS + way * arena::DATA_WAY;
-        let line = words.get(at);
+        let way = way * arena::DATA_WAY;
+        let line = words.get(arena::DATA_WAYS + way);
         if line & SHOWN != 0 {
-            words.set(at, line & !SHOWN);
             let entry = entry_of(line, cache);
+            stop_showing(words, way, entry);
             words.set(arena::DATA_TAGS + entry, 0);
-            hide(words, entry, 1);
         }
     }
     // The first entry: the address of a line that has another one.
@@ -114,9 +128,8 @@ impl<W: Words> Walker<W> {
     fn place(&mut self, line: u64, time: u64, both: bool) -> (u64, bool) {
         let entry = self.entry(line);
         if self.words.get(arena::DATA_TAGS + entry) == line.wrapping_neg() {
-            let way = self.words.get(arena::DATA_PLACES + entry) & PLACE;
-            self.words.set(arena::DATA_WAYS + way + 8, time);
-            return (way, false);
+            self.words.set(arena::DATA_TIMES + entry, time);
+            return (self.words.get(arena::DATA_PLACES + entry) & PLACE, false);
         }
         let set = line >> self.cache.line.trailing_zeros() & u64::from(self.cache.sets - 1);
         let ways = u64::from(self.cache.ways);
@@ -125,7 +138,7 @@ impl<W: Words> Walker<W> {
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(Scratch::ContextTime as u64);
         match found {
-            Some(way) if self.words.get(arena::DATA_WAYS + way + 8) < changed => {
+            Some(way) if self.words.get(arena::DATA_OWN + way) < changed => {
                 self.touched.push(Touched { line, loaded: false });
             }
             None if changed != 0 => self.touched.push(Touched { line, loaded: true }),
@@ -138,7 +151,10 @@ impl<W: Words> Walker<W> {
             }
             None => {
                 let first = of_set.next().unwrap_or(0);
-                let time_of = |way: u64| self.words.get(arena::DATA_WAYS + way + 8);
+                let time_of = |way: u64| {
+                    let from_own = self.words.get(arena::DATA_WAYS + way + 8);
+                    self.words.get((arena::DATA_OWN + way).wrapping_add(from_own))
+                };
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let old = self.words.get(arena::DATA_WAYS + way);
                 if old & SHOWN != 0 {
@@ -161,11 +177,11 @@ impl<W: Words> Walker<W> {
         self.words.set(arena::DATA_WAYS + way, line | SHOWN);
         let shown = self.words.get(arena::DATA_TAGS + entry).wrapping_neg();
         if self.entry(shown) == entry {
-            let other = arena::DATA_WAYS + (self.words.get(arena::DATA_PLACES + entry) & PLACE);
-            self.words.set(other, self.words.get(other) & !SHOWN);
-            hide(&mut self.words, entry, 1);
+            let other = self.words.get(arena::DATA_PLACES + entry) & PLACE;
+            stop_showing(&mut self.words, other, entry);
         }
-        self.words.set(arena::DATA_WAYS + way + 8, time);
+        self.words.set(arena::DATA_WAYS + way + 8, time_at(way, entry));
+        self.words.set(arena::DATA_TIMES + entry, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
         self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);
         (way, found.is_none())

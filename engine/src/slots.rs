@@ -334,7 +334,8 @@ impl SlotPool {
             (Scratch::Clock as u64, 1),
             (Scratch::ContextTime as u64, 1),
             (arena::DATA_WAYS, ways),
-            (arena::DATA_TAGS, 2 * arena::DATA_ENTRIES),
+            (arena::DATA_OWN, ways),
+            (arena::DATA_TAGS, (arena::COUNTERS - arena::DATA_TAGS) / 8),
             (arena::DATA_USES, if uses { ways } else { 0 }),
         ];
         DataCache(parts.map(|(at, n)| {
@@ -528,7 +529,7 @@ impl Words for SlotWords<'_> {
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.
-pub(crate) struct DataCache([(u64, Vec<u64>); 5]);
+pub(crate) struct DataCache([(u64, Vec<u64>); 6]);
 
 impl DataCache {
     fn place(&self, at: u64) -> Option<(usize, usize)> {

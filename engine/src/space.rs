@@ -457,10 +457,11 @@ impl Space {
         }
         if let Some(c) = settings.accesses {
             parts.push((Scratch::ContextTime as u64, 8));
-            parts.push((arena::DATA_WAYS, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
+            let ways = arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
+            parts.extend([(arena::DATA_WAYS, ways), (arena::DATA_OWN, ways)]);
             parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
             if settings.keeps_uses() {
-                parts.push((arena::DATA_USES, arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways)));
+                parts.push((arena::DATA_USES, ways));
             }
         }
         parts

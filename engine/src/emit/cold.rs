@@ -116,7 +116,7 @@ impl Emitter<'_> {
         let mut settled = Vec::new();
         if self.tracer.settings.keeps_uses() {
             if let Some(shape) = Shape::of(&words).filter(|_| span > 1 && cache.line == 64) {
-                (walk, settled) = self.settle_uses(&shape, a, b, before, clock);
+                (walk, settled) = self.settle_uses(&shape, a, b, cache, before, clock);
                 walk.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
         } else if span > 1 {
@@ -124,23 +124,30 @@ impl Emitter<'_> {
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
             // The first one. (It has its time even if the other one is walked, and it too, once more.)
-            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             c.time(a, clock, before);
-            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
-            c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
-            c.lea_disp(a, a, cache.line as i32 - arena::SHOWN);
-            self.entry_of(a, b, cache);
+            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
+            walk.push(self.find_next_line(a, b, cache));
             let c = &mut self.out.code;
-            c.gs_entry(0x03, a, b, arena::DATA_TAGS);
-            walk.push(c.jcc_away(NE));
-            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             c.time(a, clock, before - 1);
-            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
             settled.push(c.jmp_away());
             walk.into_iter().for_each(|field| c.patch_here(field));
         }
         settled.push(self.walk(&place, offset, a, b, &words));
         settled
+    }
+
+    /// From the line that entry `b` shows to the entry of the next one, in `b`. Changes `a` and the flags; returns the field of a
+    /// jump that leaves if that entry does not show it.
+    fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
+        let c = &mut self.out.code;
+        c.gs_entry(0x8b, a, b, arena::DATA_TAGS);
+        c.negate(a);
+        c.lea_disp(a, a, cache.line as i32);
+        self.entry_of(a, b, cache);
+        let c = &mut self.out.code;
+        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+        c.jcc_away(NE)
     }
 
     /// Walks accesses. Changes `a`, `b` and the flags; returns the field of the jump to where it goes on.
@@ -189,29 +196,25 @@ impl Emitter<'_> {
         shape: &Shape,
         a: Gpr,
         b: Gpr,
+        cache: FirstLevel,
         before: u32,
         clock: Option<Gpr>,
     ) -> (Vec<usize>, Vec<usize>) {
-        let (offset, way) = (arena::SAVES + 96, arena::SAVES + 104);
+        let (offset, entry) = (arena::SAVES + 96, arena::SAVES + 104);
         let c = &mut self.out.code;
         c.cmp_imm(a, 63);
         let mut walk = vec![c.jcc_away(ABOVE)];
         c.store_gs(offset, a);
-        c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
-        c.store_gs(way, b);
-        c.gs_index(0x8b, a, b, arena::DATA_WAYS as u32);
-        c.lea_disp(a, a, 64 - arena::SHOWN);
-        c.extract(b, a, Scratch::EntryBits);
-        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
-        walk.push(c.jcc_away(NE));
-        c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
+        c.store_gs(entry, b);
+        walk.push(self.find_next_line(a, b, cache));
         for (first, before, numbers) in [(false, before - 1, &shape.lasts), (true, before, &shape.firsts)] {
             let c = &mut self.out.code;
             if first {
-                c.load_gs(b, way);
+                c.load_gs(b, entry);
             }
             c.time(a, clock, before);
-            c.gs_index(0x89, a, b, arena::DATA_WAYS as u32 + 8);
+            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
+            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             for (n, &word) in std::iter::once(&shape.bytes).chain(numbers).enumerate() {
                 let c = &mut self.out.code;
                 c.load_gs(a, offset);

@@ -23,16 +23,26 @@ pub(super) const SHR: u8 = 5;
 /// 64-bit operands, as a bit of the REX prefix.
 const WIDE: u8 = 8;
 
+/// A REX prefix without any bits, which chooses sil and the like.
+const EVEN_EMPTY: u8 = 0x40;
+
 /// Behind a walk's return address: the stack pointer is restored by nine bytes, and there is a jump.
 pub(super) const WALK_DESCRIPTION: i32 = 9 + 5;
 
 impl Asm {
-    /// `op reg, [base + offset]`; `rex` has [`WIDE`] or nothing.
+    /// A REX prefix with these bits, if there are any.
+    fn rex(&mut self, bits: u8) {
+        if bits != 0 {
+            self.bytes(&[0x40 | bits]);
+        }
+    }
+
+    /// `op reg, [base + offset]`; `rex` has [`WIDE`], [`EVEN_EMPTY`] or nothing.
     fn memory(&mut self, gs: bool, rex: u8, op: &[u8], reg: u8, base: Gpr, offset: i32) {
         if gs {
             self.bytes(&[0x65]);
         }
-        self.bytes(&[0x40 | rex | (reg >> 3) << 2 | base.0 >> 3]);
+        self.rex(rex | (reg >> 3) << 2 | base.0 >> 3);
         self.bytes(op);
         let short = i8::try_from(offset);
         self.bytes(&[if short.is_ok() { 0x40 } else { 0x80 } | (reg & 7) << 3 | base.0 & 7]);
@@ -48,6 +58,22 @@ impl Asm {
     /// `op reg, gs:[base + offset]` (64 bits)
     pub(super) fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset as i32);
+    }
+
+    /// `op reg, gs:[base + index + offset]` (64 bits)
+    pub(super) fn gs_sum(&mut self, opcode: u8, reg: Gpr, base: Gpr, index: Gpr, offset: u32) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1 | base.0 >> 3;
+        self.bytes(&[0x65, rex, opcode, 0x84 | (reg.0 & 7) << 3, (index.0 & 7) << 3 | base.0 & 7]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `lea reg, [index * 8 + offset]`
+    pub(super) fn lea_entry(&mut self, reg: Gpr, index: Gpr, offset: i32) {
+        debug_assert!(index != Gpr::RSP);
+        let rex = 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
+        self.bytes(&[rex, 0x8d, 0x04 | (reg.0 & 7) << 3, 0xc5 | (index.0 & 7) << 3]);
+        self.bytes(&offset.to_le_bytes());
     }
 
     /// `cmovcc reg, gs:[base + offset]`
@@ -113,7 +139,7 @@ impl Asm {
 
     /// `mov byte gs:[base + offset], reg8`
     pub(super) fn gs_store_byte(&mut self, reg: Gpr, base: Gpr, offset: u32) {
-        self.memory(true, 0, &[0x88], reg.0, base, offset as i32);
+        self.memory(true, EVEN_EMPTY, &[0x88], reg.0, base, offset as i32);
     }
 
     /// `movzx reg32, byte gs:[offset]`
@@ -331,8 +357,9 @@ impl Asm {
     /// `op reg, gs:[index * 8 + offset]`; `rex` has [`WIDE`] or nothing.
     fn entry_operand(&mut self, rex: u8, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
         debug_assert!(index != Gpr::RSP);
-        let rex = 0x40 | rex | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
-        self.bytes(&[0x65, rex, opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
+        self.bytes(&[0x65]);
+        self.rex(rex | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1);
+        self.bytes(&[opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
         self.bytes(&(offset as u32).to_le_bytes());
     }
 

@@ -338,8 +338,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed.
-    pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) {
+    /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed. Returns whether `b` is.
+    pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) -> bool {
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -370,8 +370,9 @@ impl Emitter<'_> {
                 c.reload(b, Scratch::GuestGs);
                 c.lea_sum(a, b);
             }
-            _ => {}
+            _ => return matches!(place, Place::PlusAl(_) | Place::Bit(..)),
         }
+        true
     }
 
     /// `keeping_flags`: rcx, if it may be changed and the flags may not.
@@ -417,12 +418,17 @@ impl Emitter<'_> {
         } else {
             self.find_line(a, b, f, group.span)
         };
-        self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
+        self.use_entry(a, b, before - 1);
         if self.tracer.settings.keeps_uses() {
+            // The offset in the line once more.
+            if self.access_address(&place, group.from_first, a, b) {
+                self.entry_of(a, b, f);
+            }
+            self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
+            self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
             let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
-        self.use_way(a, b, before - 1);
         let back = self.out.code.pos();
         let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
         let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
@@ -439,10 +445,10 @@ impl Emitter<'_> {
         c.jcc_away(ABOVE)
     }
 
-    /// The line in way `b` is used, so much before the clock. Changes `a`.
-    fn use_way(&mut self, a: Gpr, b: Gpr, before: u32) {
+    /// The line that entry `b` shows is used, so much before the clock. Changes `a`.
+    fn use_entry(&mut self, a: Gpr, b: Gpr, before: u32) {
         let time = self.time_in(a, before);
-        self.out.code.gs_index(0x89, time, b, arena::DATA_WAYS as u32 + 8);
+        self.out.code.gs_entry(0x89, time, b, arena::DATA_TIMES);
     }
 
     /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
@@ -453,8 +459,7 @@ impl Emitter<'_> {
             let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
             self.access_address(&place, group.from_first + to_byte, a, b);
             *field = self.find_line(a, b, f, 1);
-            self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
-            self.use_way(a, b, before - last as u32);
+            self.use_entry(a, b, before - last as u32);
         }
         let back = self.out.code.pos();
         self.tracer.cold.push(Cold::Walk { from, back, place, offset: group.from_first, regs: [a, b], words });
@@ -480,15 +485,19 @@ impl Emitter<'_> {
         // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller. As
         // [`crate::level1::forget_lines`] does.
         let bytes = arena::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
-        c.mov_imm(Gpr::RAX, 0);
         c.mov_imm(Gpr::RCX, bytes.wrapping_neg());
         let again = c.pos();
-        let way = (arena::DATA_WAYS + bytes) as u32;
+        let (way, own) = ((arena::DATA_WAYS + bytes) as u32, (arena::DATA_OWN + bytes) as u32);
         c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, way);
         c.test_lowest_bit(Gpr::RDX);
         let not_shown = c.jcc(E);
         c.gs_index_by(4, Gpr::RCX, way, !arena::SHOWN as i8); // and
         c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
+        // Its time is its way's own from now on.
+        c.gs_entry(0x8b, Gpr::RAX, Gpr::RDX, arena::DATA_TIMES);
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own);
+        c.mov_imm(Gpr::RAX, 0);
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, way + 8);
         c.gs_entry(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS);
         c.gs_entry32_by(0, Gpr::RDX, arena::DATA_HIDDEN, 1);
         c.patch_here(not_shown);

@@ -27,7 +27,7 @@ pub(crate) use fetch::emit_fetch_walk;
 pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
-use ways::{TIMES, find_hidden, look_for_hidden, look_up, rarely, replace, show, use_shown};
+use ways::{OWN, Rare, find_hidden, look_for_hidden, look_up, rarely, replace, show, use_shown};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -139,13 +139,12 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let (hidden, missed) = look_for_hidden(c, cache);
     let mut rare = Vec::new();
     replace(c, cache, RDI, &mut rare);
-    let used = |c: &mut Asm| {
+    let used = |c: &mut Asm, rare: &mut Vec<Rare>| {
         c.walk_return_address(R9);
         time_of_last(c, RDI, R8, R9);
-        c.gs_index(0x89, RDI, RDX, TIMES);
+        show(c, cache, RDI, RSI, rare);
     };
-    used(c);
-    show(c, cache, &mut rare);
+    used(c, &mut rare);
     c.lea_disp(R9, R9, WALK_DESCRIPTION);
     record_miss(c, R9, frames);
     let end = c.pos();
@@ -154,16 +153,14 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.walk_returns();
     // What is told of a line by its entry, after all: nobody has looked before.
     c.patch_here(shown);
-    c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
-    c.walk_return_address(RCX);
-    time_of_last(c, RAX, RCX, RCX);
-    c.gs_index(0x89, RAX, RDX, TIMES);
+    c.walk_return_address(RDX);
+    time_of_last(c, RAX, RDX, RDX);
+    c.gs_entry(0x89, RAX, RCX, arena::DATA_TIMES);
     restore(c, 0..3);
     c.walk_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, missed);
-    used(c);
-    show(c, cache, &mut rare);
+    used(c, &mut rare);
     c.jmp_back(end);
     rarely(c, cache, rare);
 }
@@ -187,8 +184,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         replace(c, cache, RDI, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
-        c.gs_index(0x89, R10, RDX, TIMES);
-        show(c, cache, &mut rare);
+        show(c, cache, R10, RSI, &mut rare);
         asides.push((shown, hidden, missed, placed, c.pos()));
         if which == FIRST {
             c.lea_disp(RAX, RAX, cache.line as i32);
@@ -298,10 +294,10 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
     let placed = c.pos();
-    c.gs_index(0x89, RDI, RDX, TIMES);
-    show(c, cache, &mut rare);
+    show(c, cache, RDI, R12, &mut rare);
     let used = c.pos();
     if uses {
+        c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
         use_line(c, cache);
     }
     // The last byte may lie in the next line.
@@ -338,7 +334,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.patch_here(hidden);
     find_hidden(c, cache, missed);
     // Used the last time before the context changed?
-    c.gs_index(0x8b, R8, RDX, TIMES);
+    c.gs_index(0x8b, R8, RDX, OWN);
     c.load_gs(R9, Scratch::ContextTime as u32);
     c.op_reg(0x39, R8, R9);
     c.jcc_back(ABOVE_EQUAL, placed);

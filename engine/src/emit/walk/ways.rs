@@ -4,7 +4,7 @@
 use super::{R8, R9, RAX, RCX, RDX, RSI, UNROLLED};
 use crate::arena;
 use crate::asm::{Asm, Gpr};
-use crate::emit::instructions::{ABOVE, BELOW, E, NE, SHL, SHR};
+use crate::emit::instructions::{BELOW, E, NE, SHL, SHR};
 use crate::trace::FirstLevel;
 
 /// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
@@ -13,11 +13,14 @@ pub(super) enum Rare {
     /// The line that goes, r8, is not the one that its entry shows.
     NotShown { field: usize, back: usize },
     /// The entry of the line that comes shows another one.
-    Displaced { field: usize, back: usize },
+    Displaced { field: usize, free: Gpr, back: usize },
 }
 
-/// When the ways' lines were used last.
-pub(super) const TIMES: u32 = arena::DATA_WAYS as u32 + 8;
+/// Where the times of the ways' lines are, less [`OWN`] and the way.
+const WHERE: u32 = arena::DATA_WAYS as u32 + 8;
+
+/// When the ways' lines were used last, if their entries do not show them.
+pub(super) const OWN: u32 = arena::DATA_OWN as u32;
 
 /// Into rcx: the entry of line rax. Returns the field of a jump that leaves if that shows it. Changes rdx.
 pub(super) fn look_up(c: &mut Asm, cache: FirstLevel) -> usize {
@@ -80,26 +83,29 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, free: Gpr, rare: &mut Vec<
     rare.push(Rare::NotShown { field, back: c.pos() });
 }
 
-/// Entry rcx shows line rax, in way rdx. Changes r8.
-pub(super) fn show(c: &mut Asm, cache: FirstLevel, rare: &mut Vec<Rare>) {
+/// Entry rcx shows line rax, in way rdx, and has its `time`. Changes r8 and `free`.
+pub(super) fn show(c: &mut Asm, cache: FirstLevel, time: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.mov_reg(R8, RAX);
     c.gs_entry(0x03, R8, RCX, arena::DATA_TAGS);
     c.shift(SHL, R8, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
     let field = c.jcc_away(E);
-    rare.push(Rare::Displaced { field, back: c.pos() });
+    rare.push(Rare::Displaced { field, free, back: c.pos() });
     c.mov_reg(R8, RAX);
     c.negate(R8);
     c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
     c.gs_entry32(0x89, RDX, RCX, arena::DATA_PLACES);
+    c.lea_entry(R8, RCX, arena::DATA_TIMES as i32 - OWN as i32);
+    c.op_reg(0x29, R8, RDX);
+    c.gs_index(0x89, R8, RDX, WHERE);
+    c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
 }
 
 /// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`. `field` is
 /// that of the jump that leads here.
 pub(super) fn use_shown(c: &mut Asm, field: usize, time: Gpr, back: usize) {
     c.patch_here(field);
-    c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
-    c.gs_index(0x89, time, RDX, TIMES);
+    c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
     c.jmp_back(back);
 }
 
@@ -116,10 +122,13 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.gs_entry32_by(5, R9, arena::DATA_HIDDEN, 1); // sub
                 c.jmp_back(back);
             }
-            Rare::Displaced { field, back } => {
+            Rare::Displaced { field, free, back } => {
                 c.patch_here(field);
                 c.gs_entry32(0x8b, R8, RCX, arena::DATA_PLACES);
                 c.gs_index_by(4, R8, arena::DATA_WAYS as u32, !arena::SHOWN as i8); // and
+                c.gs_entry(0x8b, free, RCX, arena::DATA_TIMES);
+                c.gs_index(0x89, free, R8, OWN);
+                c.gs_zero(R8, WHERE);
                 c.gs_entry32_by(0, RCX, arena::DATA_HIDDEN, 1); // add
                 c.jmp_back(back);
             }
@@ -127,28 +136,35 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     }
 }
 
-/// Turns rdx from the first way of a set into the one used longest ago. Changes r8, r9 and `free`.
+/// Turns rdx from the first way of a set into the one used longest ago. Changes r8, r9, rsi and `free`.
 fn oldest(c: &mut Asm, cache: FirstLevel, free: Gpr) {
     c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
     c.mov_all_ones(R8); // r8: the earliest time, in way `free`
     let again = c.pos();
-    c.gs_index(0x3b, R8, RDX, TIMES);
-    c.gs_cmov(ABOVE, R8, RDX, TIMES);
-    c.cmov(ABOVE, free, RDX);
+    c.gs_index(0x8b, RSI, RDX, WHERE);
+    c.gs_sum(0x8b, RSI, RDX, RSI, OWN);
+    c.op_reg(0x39, RSI, R8);
+    c.cmov(BELOW, R8, RSI);
+    c.cmov(BELOW, free, RDX);
     c.alu_imm(0, RDX, arena::DATA_WAY as i32);
     c.op_reg(0x39, RDX, R9);
     c.jcc_back(NE, again);
     c.mov_reg(RDX, free);
 }
 
-/// The same with code for each way. Changes rsi, too.
+/// The same with code for each way.
 fn oldest_unrolled(c: &mut Asm, cache: FirstLevel, free: Gpr) {
-    let at = |way: u32| TIMES + way * arena::DATA_WAY as u32;
+    let time = |c: &mut Asm, to: Gpr, way: u32| {
+        let way = way * arena::DATA_WAY as u32;
+        c.gs_index(0x8b, to, RDX, WHERE + way);
+        c.gs_sum(0x8b, to, RDX, to, OWN + way);
+    };
     earliest(c, cache.ways, R8, free, |c, way, pair| {
-        c.gs_index(0x8b, R8, RDX, at(way));
+        time(c, R8, way);
         if pair {
-            c.gs_index(0x39, R8, RDX, at(way + 1));
-            c.gs_cmov(BELOW, R8, RDX, at(way + 1));
+            time(c, R9, way + 1);
+            c.op_reg(0x39, R9, R8);
+            c.cmov(BELOW, R8, R9);
         }
     });
     c.shift(SHL, RSI, arena::DATA_WAY.trailing_zeros() as u8);
