@@ -16,6 +16,9 @@ use crate::trace::FirstLevel;
 /// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];
 
+/// Bytes of a line of the processor's own caches.
+const PROCESSOR_LINE: u64 = 64;
+
 /// What remains to be emitted behind the hot code.
 #[derive(Clone, Debug)]
 pub(super) enum Cold {
@@ -52,13 +55,30 @@ pub(super) struct Unsettled {
 impl Emitter<'_> {
     /// Emits what was left for later.
     pub(super) fn cold_parts(&mut self) {
-        for part in std::mem::take(&mut self.tracer.cold) {
+        let mut parts = std::mem::take(&mut self.tracer.cold);
+        // Fetches first, which are the most: near to one another, and to the hot code.
+        parts.sort_by_key(|part| !matches!(part, Cold::Fetch { .. }));
+        for part in parts {
             let c = &mut self.out.code;
             match part {
                 Cold::Fetch { from, back, lines, before, site } => {
-                    c.patch_here(from);
-                    c.walk_fetch(site, before, lines);
-                    let field = c.jmp_away();
+                    // In one line of the processor's cache, if it fits: large programs execute this so seldom that it is
+                    // not in the processor's cache, and so often that fetching it counts.
+                    let (start, begin) = (c.here(), c.pos());
+                    let leave = |c: &mut Asm| {
+                        c.walk_fetch(site, before, lines);
+                        c.jmp_away()
+                    };
+                    let mut field = leave(c);
+                    let last = c.here() - 1;
+                    if start / PROCESSOR_LINE != last / PROCESSOR_LINE && last - start < PROCESSOR_LINE {
+                        c.buf.truncate(begin);
+                        c.bytes(&[0xcc; PROCESSOR_LINE as usize][(start % PROCESSOR_LINE) as usize..]);
+                        c.patch_here(from);
+                        field = leave(c);
+                    } else {
+                        c.patch_rel32(from, start);
+                    }
                     c.patch_rel32(field, c.base + back as u64);
                 }
                 Cold::Mispredicted { from, back, site, free } => {

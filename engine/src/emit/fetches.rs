@@ -92,6 +92,7 @@ impl Emitter<'_> {
             }
             for k in 0..n {
                 let at = arena::LINES as u32 + lines[k].0;
+                // (All of the time: its low half alone may be 0, and the walk takes it that one of the lines is missed.)
                 self.out.code.cmp_gs_zero(at);
                 waiting[k] = self.out.code.jcc_away(E);
                 let mut time = clock;
