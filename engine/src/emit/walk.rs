@@ -10,7 +10,7 @@
 //!
 //! Invariants: a line is in the cache if and only if a way holds it; what [`arena::DATA_TAGS`] shows is there, and
 //! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds a line that belongs
-//! to another entry.
+//! to another entry. The time of a line is in its entry as long as that shows it, and else in its way's own word; the way says which.
 
 mod fetch;
 mod repeat;
