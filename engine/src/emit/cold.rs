@@ -65,21 +65,14 @@ impl Emitter<'_> {
                     // In one line of the processor's cache, if it fits: large programs execute this so seldom that it is
                     // not in the processor's cache, and so often that fetching it counts.
                     let (start, begin) = (c.here(), c.pos());
-                    let leave = |c: &mut Asm| {
-                        c.walk_fetch(site, before, lines);
-                        c.jmp_away()
-                    };
-                    let mut field = leave(c);
-                    let last = c.here() - 1;
-                    if start / PROCESSOR_LINE != last / PROCESSOR_LINE && last - start < PROCESSOR_LINE {
-                        c.buf.truncate(begin);
-                        c.bytes(&[0xcc; PROCESSOR_LINE as usize][(start % PROCESSOR_LINE) as usize..]);
-                        c.patch_here(from);
-                        field = leave(c);
-                    } else {
-                        c.patch_rel32(from, start);
-                    }
-                    c.patch_rel32(field, c.base + back as u64);
+                    c.walk_fetch(site, before, lines);
+                    let field = c.jmp_away();
+                    let (at, len) = (start % PROCESSOR_LINE, c.here() - start);
+                    let gap = if at + len > PROCESSOR_LINE && len <= PROCESSOR_LINE { PROCESSOR_LINE - at } else { 0 };
+                    // (So far nothing there depends on its place.)
+                    c.buf.splice(begin..begin, std::iter::repeat_n(0xcc, gap as usize));
+                    c.patch_rel32(from, start + gap);
+                    c.patch_rel32(field + gap as usize, c.base + back as u64);
                 }
                 Cold::Mispredicted { from, back, site, free } => {
                     c.patch_here(from);

@@ -223,7 +223,8 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     restore(c, 0..3);
     c.walk_returns();
     for (shown, hidden, missed, placed, settled) in asides {
-        use_shown(c, shown, R10, settled);
+        c.patch_here(shown);
+        use_shown(c, R10, settled);
         c.patch_here(hidden);
         find_hidden(c, cache, missed);
         c.jmp_back(placed);
@@ -297,7 +298,6 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     show(c, cache, RDI, R12, &mut rare);
     let used = c.pos();
     if uses {
-        c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES);
         use_line(c, cache);
     }
     // The last byte may lie in the next line.
@@ -330,7 +330,11 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.jcc_back(NE, member);
     restore(c, 0..USED.len());
     c.walk_returns();
-    use_shown(c, shown, RDI, used);
+    c.patch_here(shown);
+    if uses {
+        c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES); // rdx: its way
+    }
+    use_shown(c, RDI, used);
     c.patch_here(hidden);
     find_hidden(c, cache, missed);
     // Used the last time before the context changed?

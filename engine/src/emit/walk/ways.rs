@@ -101,10 +101,8 @@ pub(super) fn show(c: &mut Asm, cache: FirstLevel, time: Gpr, free: Gpr, rare: &
     c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
 }
 
-/// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`. `field` is
-/// that of the jump that leads here.
-pub(super) fn use_shown(c: &mut Asm, field: usize, time: Gpr, back: usize) {
-    c.patch_here(field);
+/// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`.
+pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
     c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
     c.jmp_back(back);
 }
@@ -136,13 +134,19 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     }
 }
 
+/// Into `to`: when the line was used last that is so many ways behind rdx.
+fn load_time(c: &mut Asm, to: Gpr, way: u32) {
+    let way = way * arena::DATA_WAY as u32;
+    c.gs_index(0x8b, to, RDX, WHERE + way);
+    c.gs_sum(0x8b, to, RDX, to, OWN + way);
+}
+
 /// Turns rdx from the first way of a set into the one used longest ago. Changes r8, r9, rsi and `free`.
 fn oldest(c: &mut Asm, cache: FirstLevel, free: Gpr) {
     c.lea_disp(R9, RDX, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
     c.mov_all_ones(R8); // r8: the earliest time, in way `free`
     let again = c.pos();
-    c.gs_index(0x8b, RSI, RDX, WHERE);
-    c.gs_sum(0x8b, RSI, RDX, RSI, OWN);
+    load_time(c, RSI, 0);
     c.op_reg(0x39, RSI, R8);
     c.cmov(BELOW, R8, RSI);
     c.cmov(BELOW, free, RDX);
@@ -154,15 +158,10 @@ fn oldest(c: &mut Asm, cache: FirstLevel, free: Gpr) {
 
 /// The same with code for each way.
 fn oldest_unrolled(c: &mut Asm, cache: FirstLevel, free: Gpr) {
-    let time = |c: &mut Asm, to: Gpr, way: u32| {
-        let way = way * arena::DATA_WAY as u32;
-        c.gs_index(0x8b, to, RDX, WHERE + way);
-        c.gs_sum(0x8b, to, RDX, to, OWN + way);
-    };
     earliest(c, cache.ways, R8, free, |c, way, pair| {
-        time(c, R8, way);
+        load_time(c, R8, way);
         if pair {
-            time(c, R9, way + 1);
+            load_time(c, R9, way + 1);
             c.op_reg(0x39, R9, R8);
             c.cmov(BELOW, R8, R9);
         }
