@@ -33,6 +33,9 @@ pub struct Settings {
     /// Steps of counters from which on hot code is translated anew, by what has been learnt of where it goes, if that pays;
     /// 0 for never. Only where nothing but instructions is counted.
     pub hot_after: u64,
+    /// Bytes of executable files from which on calls and returns of translated code are calls and returns of the processor's
+    /// own, where nobody follows them: it cannot remember where those of large programs lead.
+    pub pairs_from: u64,
     /// What is recorded for a [`crate::trace::Sink`], if one is given.
     pub trace: crate::trace::TraceSettings,
     /// Whether the guest's requests to change the context of the statistics are served.

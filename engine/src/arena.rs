@@ -235,16 +235,25 @@ pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
 pub(crate) const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
 /// Offset of the same for returns.
 pub(crate) const RETURN_TABLE: u64 = JUMP_TABLE + IBL_ENTRIES * 8;
-/// Entries in each of the two.
+/// Entries in each of those, and in that for calls.
 pub(crate) const IBL_ENTRIES: u64 = 1 << 16;
-/// Bytes of all tables.
-pub(crate) const TABLES_SIZE: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
 /// Offset of tables of the targets of single branches, where calls are followed.
 pub(crate) const TARGET_TABLES: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 /// Bytes of such a table.
 pub(crate) const TARGET_TABLE: u64 = 256 * 8;
 /// The most of them.
 pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
+/// Offset of a word: the bits of a return's target that choose its entry among the landings behind calls.
+pub(crate) const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
+/// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose calls
+/// and returns are pairs.
+pub(crate) const CALL_TABLE: u64 = PAIR_BITS + 4096;
+/// Offset of the table of landings behind calls.
+pub(crate) const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
+/// Its entries.
+pub(crate) const PAIR_ENTRIES: u64 = 1 << 20;
+/// Bytes of all tables.
+pub(crate) const TABLES_SIZE: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
 
 /// Bytes of a large page.
 pub(crate) const LARGE_PAGE: u64 = 2 << 20;
@@ -265,4 +274,5 @@ const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE
 const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 const _: () = assert!(SIMULATED.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
-const _: () = assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096));
+const _: () =
+    assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096) && PAIR_TABLE.is_multiple_of(4096));

@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 
 use nix::libc;
 
@@ -179,21 +180,22 @@ fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result
 /// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
 pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
-    let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: u64| {
+    let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: &[Range<u64>]| {
         let (file, fd) = remote.shared_file(space.name_at())?;
         file.set_len(size).map_err(io_error("sizing the code cache"))?;
         let host = SharedMemory::map_aligned(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
-        from.copy_to(&host, used as usize);
+        used.iter().for_each(|r| from.copy_to(&host, r.start as usize, (r.end - r.start) as usize));
         remote.map("code cache", (at, size), prot, libc::MAP_FIXED, fd)?;
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
     let used = arena::TARGET_TABLES + arena::TARGET_TABLE * u64::from(space.trans.follow.tables);
-    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, used)?;
+    let pairs = arena::PAIR_BITS..if space.pairs { arena::TABLES_SIZE } else { arena::CALL_TABLE };
+    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, &[0..used, pairs])?;
     let mut chunks = Vec::new();
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
-        let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, c.used)?;
+        let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
         chunks.push(Chunk { guest: c.guest, host, used: c.used, large: 0, requests: c.requests });
     }
     Ok(space.copy_with(tables, chunks))

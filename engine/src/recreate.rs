@@ -3,9 +3,10 @@
 //! what it is told.
 
 use crate::arena::Scratch;
+use crate::emit::CALL;
 use crate::space::Space;
 use crate::tracee::Regs;
-use crate::transtab::{BlockId, NO_REG, Point, StubKind};
+use crate::transtab::{BlockId, NO_REG, Point, StubKind, Way};
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,8 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             Some(Point::Rep { cell, address32, site, told }) => {
                 at(p.index, false, Some(Repeat { cell, address32, site, told }))
             }
-            Some(Point::Spilled(_) | Point::Request { .. } | Point::RepeatWalk { .. }) | None => Spot::Between,
+            Some(Point::Spilled(_) | Point::Called { .. } | Point::Request { .. } | Point::RepeatWalk { .. })
+            | None => Spot::Between,
         };
     }
     if let Some(kind) = space.stub_at(rip) {
@@ -87,6 +89,12 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
                 }
             }
         }
+        Some(Point::Called { in_rcx }) => {
+            regs.rsp = regs.rsp.wrapping_add(8);
+            if in_rcx {
+                regs.rcx = scratch(Scratch::Rcx as u8);
+            }
+        }
         Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
         Some(Point::Rep { cell, address32, site, told }) => rep = Some(Repeat { cell, address32, site, told }),
         _ => {}
@@ -94,6 +102,34 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
     // Last: a register that was saved by the instruction held a value of ours.
     let held = held(space, p.block, rip);
     Some(Boundary { block: p.block, executed: p.index, bumped: p.bumped, after_call: false, rep, held })
+}
+
+/// A call or a return at which an address of ours could not be pushed (`emit::pairs`): lets the guest, whose own address there is
+/// room for, go on as if it had been taken back already. False if it is something else that has faulted.
+pub(crate) fn own_push(space: &Space, regs: &mut Regs) -> bool {
+    let mut code = [0; 7];
+    space.read_cache(regs.rip, &mut code);
+    let field = i32::from_le_bytes([code[3], code[4], code[5], code[6]]) as u32;
+    let entry = |way: Way, rcx: u64| {
+        let table = way.table();
+        let known = u64::from(field) == space.tables_at + table && rcx < way.entries();
+        known.then(|| space.tables.load_u64((table + rcx * 8) as usize))
+    };
+    let (to, sp) = match (code, space.trans.point(regs.rip)) {
+        ([CALL, a, b, c, d, ..], Some(Point::Called { in_rcx: false })) => {
+            let distance = i32::from_le_bytes([a, b, c, d]);
+            (Some((regs.rip + 5).wrapping_add_signed(distance.into())), regs.rsp.wrapping_sub(8))
+        }
+        ([0xff, 0x14, 0xcd, ..], Some(Point::Called { in_rcx: true })) => {
+            (entry(Way::Call, regs.rcx), regs.rsp.wrapping_sub(8))
+        }
+        ([0xff, 0x34, 0xcd, ..], Some(Point::Spilled(_))) => (entry(Way::Paired, regs.rcx), regs.rsp.wrapping_add(8)),
+        _ => (None, 0),
+    };
+    let Some(to) = to else { return false };
+    regs.rip = to;
+    regs.rsp = sp;
+    true
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.

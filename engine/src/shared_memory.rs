@@ -150,9 +150,9 @@ impl SharedMemory {
         unsafe { std::ptr::copy_nonoverlapping(from, words.as_mut_ptr().cast::<u8>(), words.len() * 4) };
     }
 
-    /// Copies the first `n` bytes to another mapping.
-    pub(crate) fn copy_to(&self, to: &Self, n: usize) {
-        let (from, to) = (self.check(0, n), to.check(0, n));
+    /// Copies `n` bytes from `offset` on to the same place in another mapping.
+    pub(crate) fn copy_to(&self, to: &Self, offset: usize, n: usize) {
+        let (from, to) = (self.check(offset, n), to.check(offset, n));
         // SAFETY: both are valid for `n` bytes; two mappings never overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
     }

@@ -26,7 +26,7 @@ use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
-use crate::emit::{Emitter, stack, walk};
+use crate::emit::{self, Emitter, stack, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::heat::Heat;
@@ -235,6 +235,9 @@ pub(crate) struct Space {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) tables_at: u64,
     pub(crate) tables: SharedMemory,
+    /// Calls and returns are pairs (`emit::pairs`); or they will be when all is translated anew.
+    pub(crate) pairs: bool,
+    pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
     /// The lowest byte of what the landing for this guest address compares with.
     landings: Map<(Way, u64), u64>,
@@ -252,6 +255,8 @@ pub(crate) struct Space {
     pub(crate) users: u32,
     /// Bytes of code from which on all is to be thrown away.
     pub(crate) code_limit: u64,
+    /// Bytes of executable files from which on calls and returns are pairs.
+    pub(crate) pairs_from: u64,
     /// Steps of counters from which on it pays to translate all anew.
     pub(crate) heat_due: u64,
     /// Pages that the guest may not write to at present.
@@ -305,6 +310,7 @@ impl Space {
         for nr in STOPPING_CALLS {
             tables.store_u8((arena::SYSCALL_TABLE as usize) + nr as usize, 1);
         }
+        tables.store_u64(arena::PAIR_BITS as usize, emit::PAIR_BITS.into());
         Self {
             trans: TransTab::default(),
             modules: Vec::new(),
@@ -313,6 +319,8 @@ impl Space {
             chunks: Vec::new(),
             tables_at,
             tables,
+            pairs: false,
+            pairs_due: false,
             chains: Map::default(),
             landings: Map::default(),
             incoming: Map::default(),
@@ -323,6 +331,7 @@ impl Space {
             contexts: false,
             users: 1,
             code_limit: u64::MAX,
+            pairs_from: u64::MAX,
             heat_due: 0,
             dead_stops: DeadStops::default(),
             protected: BTreeMap::new(),
@@ -347,10 +356,13 @@ impl Space {
             self.gadget = Gadget(guest);
             for (way, at) in renew::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
-                self.trans.stubs[id as usize].addr = guest + at;
-                let mut stop = vec![0xcc];
-                stop.extend_from_slice(&id.to_le_bytes());
-                chunk.host.write(at as usize, &stop);
+                let mut code = Asm { buf: Vec::new(), base: guest + at };
+                if way == Way::Call {
+                    code.called();
+                }
+                self.trans.stubs[id as usize].addr = code.here();
+                code.stop(id);
+                chunk.host.write(at as usize, &code.buf);
             }
             let id = self.trans.add_stub(StubKind::Return { in_rcx: false });
             self.trans.stubs[id as usize].addr = guest + follow::ODD_RETURN;
@@ -389,6 +401,8 @@ impl Space {
             chunks,
             tables_at: self.tables_at,
             tables,
+            pairs: self.pairs,
+            pairs_due: self.pairs_due,
             chains: self.chains.clone(),
             landings: self.landings.clone(),
             incoming: self.incoming.clone(),
@@ -399,6 +413,7 @@ impl Space {
             contexts: self.contexts,
             users: 1,
             code_limit: self.code_limit,
+            pairs_from: self.pairs_from,
             heat_due: self.heat_due,
             dead_stops: self.dead_stops.clone(),
             protected: self.protected.clone(),
@@ -578,6 +593,7 @@ impl Space {
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
                 .standing(standing)
+                .in_pairs(self.pairs)
                 .asking(self.chunks[chunk].requests)
                 .bounded(&crosses, !any_volatile)
                 .emit();

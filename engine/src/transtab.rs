@@ -49,6 +49,8 @@ pub(crate) struct Block {
     pub(crate) cache: u64,
     /// Where it is entered from elsewhere, to be counted in `cell`: `cache`, or a few instructions that lead there.
     pub(crate) entry: u64,
+    /// Where it is called: a way to `entry` that takes back what a call has pushed; 0 if there is none yet.
+    pub(crate) called: u64,
     /// Bytes of the translation from `cache` on.
     pub(crate) len: u32,
     /// Counts how often it is entered at `entry`.
@@ -119,16 +121,35 @@ pub(crate) enum Unless {
 pub(crate) enum Way {
     /// A jump or call: in the scratch word [`arena::TARGET`].
     Jump,
+    /// A call, which has pushed what is to be taken back: like a jump.
+    Call,
     /// A return: right below the stack pointer, where it has just been taken from.
     Return,
+    /// The same, to behind a call (`emit::pairs`).
+    Paired,
 }
 
 impl Way {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Jump, Self::Call, Self::Return, Self::Paired];
+
     /// Offset of its table in the tables' mapping.
     pub(crate) fn table(self) -> u64 {
         match self {
             Self::Jump => arena::JUMP_TABLE,
+            Self::Call => arena::CALL_TABLE,
             Self::Return => arena::RETURN_TABLE,
+            Self::Paired => arena::PAIR_TABLE,
+        }
+    }
+}
+
+impl Way {
+    /// Entries of its table.
+    pub(crate) fn entries(self) -> u64 {
+        match self {
+            Self::Jump | Self::Call | Self::Return => arena::IBL_ENTRIES,
+            Self::Paired => arena::PAIR_ENTRIES,
         }
     }
 }
@@ -201,6 +222,8 @@ pub(crate) enum Point {
     Before,
     /// As if the instruction had ended (a system call has returned).
     After,
+    /// A call: what the guest pushes has been pushed. `in_rcx`: rcx is in its scratch word.
+    Called { in_rcx: bool },
     /// A client request reads what it asks for; rcx is in the scratch word `T1`. A fault is none: this stub goes on.
     Request { stub: u32 },
     /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
@@ -210,6 +233,15 @@ pub(crate) enum Point {
     /// Between boundaries, at the start of a loop that walks a repeated instruction's accesses through the cache:
     /// `emit::walk` says what the registers hold.
     RepeatWalk { site: u32 },
+}
+
+/// Where a call has been translated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSite {
+    /// Where the guest's return address is pushed.
+    pub(crate) at: u64,
+    /// The block that ends with it.
+    pub(crate) block: BlockId,
 }
 
 /// No register.
@@ -327,6 +359,8 @@ pub(crate) struct TransTab {
     pub(crate) distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
     pub(crate) heat: Heat,
+    /// Calls, by where they return to.
+    pub(crate) call_sites: Map<u64, CallSite>,
     cells: u32,
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,

@@ -94,6 +94,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
         cpu: CpuModel::Baseline,
         count_at_start: true,
         code_limit: u64::MAX,
+        pairs_from: u64::MAX,
         hot_after: 0,
         trace: TraceSettings::default(),
         contexts: false,

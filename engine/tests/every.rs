@@ -168,6 +168,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
         cpu: CpuModel::Baseline,
         count_at_start: true,
         code_limit: u64::MAX,
+        pairs_from: u64::MAX,
         hot_after: 0,
         trace: TraceSettings { every: Some(every), ..TraceSettings::default() },
         contexts: false,

@@ -58,6 +58,7 @@ fn counts(program: &Path, beside: Beside, code_limit: u64, hot_after: u64) -> (V
         cpu: CpuModel::Baseline,
         count_at_start: true,
         code_limit,
+        pairs_from: u64::MAX,
         hot_after,
         trace: TraceSettings::default(),
         contexts: false,

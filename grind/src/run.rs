@@ -133,6 +133,7 @@ fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<En
         cpu: options.cpu,
         count_at_start: options.instr_at_start,
         code_limit: options.code_limit,
+        pairs_from: options.pairs_from,
         hot_after: options.hot_after,
         trace: simulation.trace(),
         contexts: options.tool == Tool::Cachegrind,

@@ -50,6 +50,7 @@ _grind_options='--tool=cachegrind
 --cpu=host
 --cpu=haswell
 --code-limit=
+--pair-calls-from=
 --hot-after=
 --time-stamp=yes
 --time-stamp=no

@@ -1,4 +1,5 @@
 //! The same command twice gives the same profile, byte for byte: addresses, features and environment are the same each time.
+//! How calls and returns are translated makes no difference.
 //!
 //! Hash seeds are fixed by the harness. Python also reads the clock; that is a system call here, as the vDSO is hidden.
 
@@ -12,15 +13,21 @@ fn check(words: &[&str], traced: bool) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(dir.path().join("text"), "b 2\na 1\nc 3\n".repeat(300)).expect("a writable folder");
     let job = Job { trace_children: traced, ..Job::new(words.to_vec(), dir.path()) };
-    let [first, second] = [job.grind(), job.grind()].map(|run| {
+    let paired = |from: &str| {
+        let option = format!("--pair-calls-from={from}");
+        job.profiled(&tools::under_test().iter().cloned().chain([option]).collect::<Vec<_>>())
+    };
+    let [first, second, pairs, none] = [job.grind(), job.grind(), paired("0"), paired("1048576")].map(|run| {
         run.profiles();
         // Process ids name the files and nothing else; processes are in order of their ids.
         run.raw.into_iter().map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect::<Vec<_>>()
     });
-    assert_eq!(first.len(), second.len(), "number of profiles");
-    for (a, b) in first.iter().zip(&second) {
-        let differ: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(10).collect();
-        assert!(a == b, "{words:?}: the profiles differ: {differ:#?}");
+    for (what, other) in [("again", &second), ("calls in pairs", &pairs), ("no calls in pairs", &none)] {
+        assert_eq!(first.len(), other.len(), "number of profiles ({what})");
+        for (a, b) in first.iter().zip(other) {
+            let differ: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(10).collect();
+            assert!(a == b, "{words:?}: the profiles differ ({what}): {differ:#?}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One behaviour a program, named after it: each must print the same and end the same natively and under grind, and leave a
-//! readable profile; when instructions are counted, with simulations, and when calls are followed, since each of these
-//! translates in its own way. Calls are followed by emitted code, or told.
+//! readable profile; when instructions are counted, with calls and returns in pairs, too, with simulations, and when calls are
+//! followed, since each of these translates in its own way. Calls are followed by emitted code, or told.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,6 +55,8 @@ fn check(name: &str, options: &[&str]) {
 }
 
 const SIMULATION: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
+/// Calls and returns as those of large programs.
+const PAIRS: [&str; 1] = ["--pair-calls-from=0"];
 const CALLS: [&str; 1] = ["--tool=callgrind"];
 /// As they are followed where not everything that matters is in emitted code.
 const TOLD: [&str; 2] = ["--tool=callgrind", "--collect-systime=yes"];
@@ -65,6 +67,10 @@ macro_rules! programs {
 
         mod with_simulations {
             $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::SIMULATION); })*
+        }
+
+        mod with_pairs {
+            $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::PAIRS); })*
         }
 
         mod with_calls {
@@ -104,7 +110,7 @@ programs! {
     corner_cpu_features_agree corner_exceptions corner_flags_across_a_chain_of_landings corner_flags_across_calls_and_returns corner_fs_segment corner_gs_segment corner_huge_argv
     corner_int80 corner_int80_and_syscall_flags corner_invalid_system_call corner_large_allocations corner_lock_all_memory corner_misaligned_accesses
     corner_personality_and_affinity corner_proc_self corner_rdtsc_moves_on corner_resource_limits
-    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place
+    corner_return_address_is_original corner_rust_panic corner_setjmp_longjmp corner_split_stacks corner_stack_at_an_unusual_place corner_stack_ends_at_a_return_address
     corner_swapcontext_coroutines corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page
     death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
     eviction_while_a_process_is_stopped eviction_while_threads_wait_for_each_other eviction_while_threads_wait_in_int80

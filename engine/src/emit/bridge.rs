@@ -174,8 +174,16 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
 impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not.
     fn zero_if(&mut self, pc: u64) {
-        if super::landing::has_rorx() {
-            self.zero_if_equal(pc);
+        if std::is_x86_feature_detected!("bmi2") {
+            // Less the lower half, turned, and less what the upper half then is.
+            let lower = (pc as u32 as i32).wrapping_neg();
+            self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]
+            self.bytes(&lower.to_le_bytes());
+            let upper = (pc.wrapping_add(lower as u64) >> 32) as i32;
+            if upper != 0 {
+                self.bytes(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 32]); // rorx rcx, rcx, 32
+                self.lea_disp(Gpr::RCX, Gpr::RCX, upper.wrapping_neg());
+            }
             return;
         }
         self.spill(Scratch::T3, Gpr::RAX);

@@ -104,6 +104,9 @@ impl Emitter<'_> {
             self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
             self.bump = Bump::Done;
         }
+        if self.pairs && insn.ins.op_count() != 1 {
+            return self.return_as_pair();
+        }
         self.out.code.bytes(&[0x59]); // pop rcx
         if insn.ins.op_count() == 1 {
             // The return address is not where a landing for returns looks for it.
@@ -118,19 +121,25 @@ impl Emitter<'_> {
 
     /// Goes where rcx says, through the table. rcx has been saved. The landing finds the target again where [`Way`] says.
     pub(super) fn look_up(&mut self, way: Way) {
-        if way == Way::Jump {
-            self.out.code.spill(arena::TARGET, Gpr::RCX);
-        }
-        if self.bump == Bump::InLast {
-            debug_assert!(way == Way::Jump, "rcx is needed again");
-            self.bump_through(Gpr::RCX);
-            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
-        } else {
-            self.out.code.entry_number(way);
-        }
+        self.find_entry(way);
         self.out.code.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
         let table = (self.tables + way.table()) as u32;
         self.out.code.bytes(&table.to_le_bytes());
+    }
+
+    /// Turns the target in rcx into the number of its entry.
+    pub(super) fn find_entry(&mut self, way: Way) {
+        if way != Way::Return {
+            self.out.code.spill(arena::TARGET, Gpr::RCX);
+        }
+        if self.bump == Bump::InLast {
+            debug_assert!(way != Way::Return, "rcx is needed again");
+            self.bump_through(Gpr::RCX);
+            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
+            self.bump = Bump::Done;
+        } else {
+            self.out.code.entry_number(way);
+        }
     }
 
     pub(super) fn syscall(&mut self, insn: &Insn) {

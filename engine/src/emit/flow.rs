@@ -177,6 +177,8 @@ impl Emitter<'_> {
         let first = self.trans.next_block().0;
         let id = |k: usize| BlockId(first + k as u32);
         let blocks = &self.batch.blocks;
+        // Whoever runs into it would run into its landing. One behind a call is not in the way.
+        let lands = |i: usize| blocks[i].return_site && !self.pairs;
         // Where branches lead back to. Those are counted, and the shortest way in is for them.
         let mut heads = vec![false; order.len()];
         for (k, &i) in order.iter().enumerate() {
@@ -194,13 +196,13 @@ impl Emitter<'_> {
             let last = &self.batch.insns[b.first + b.n - 1];
             let here = self.loops.iter().find_map(|l| l.place(k).map(|(n, copy)| (l, n, copy)));
             let repeated = here.is_some_and(|(l, n, copy)| n + 1 == l.len && copy + 1 < l.copies);
-            let behind = order.get(k + 1).map(|&j| &blocks[j]).filter(|b| !b.return_site && b.pc == last.target());
+            let behind = order.get(k + 1).filter(|&&j| !lands(j) && blocks[j].pc == last.target());
             let turned = here.is_none() && behind.is_some() && self.turned(last);
             let inverted = repeated || turned;
             // Which of its copies a branch leads to: the one that it runs into, else the one in the same copy of a loop.
             let find = |target: u64| {
                 let j = self.batch.find(target)?;
-                if order.get(k + 1) == Some(&j) && !blocks[j].return_site {
+                if order.get(k + 1) == Some(&j) && !lands(j) {
                     return Some(k + 1);
                 }
                 let inner =
@@ -215,8 +217,7 @@ impl Emitter<'_> {
                 Class::Jcc
                     if find(next) == Some(k + 1)
                         && fine(k + 1)
-                        && (repeated
-                            || (turned || self.seldom(last)) && !heads[k + 1] && !blocks[order[k + 1]].return_site) =>
+                        && (repeated || (turned || self.seldom(last)) && !heads[k + 1] && !lands(order[k + 1])) =>
                 {
                     // Loops are repeated more often than they are left.
                     let cell = self.trans.new_cell();
@@ -238,9 +239,9 @@ impl Emitter<'_> {
                         flows.push(Flow { to: id(t), from: id(k), unless: Some(Unless::Edge(id(n))) });
                     }
                 }
-                c if matches!(c, Class::Jmp | Class::Call) || !c.ends_block() => {
+                c if c == Class::Jmp || c == Class::Call && !self.pairs || !c.ends_block() => {
                     let Some(t) = find(if c.ends_block() { target } else { next }) else { continue };
-                    let runs_into = t == k + 1 && c != Class::Call && !blocks[order[t]].return_site;
+                    let runs_into = t == k + 1 && c != Class::Call && !lands(order[t]);
                     let free = fine(t) && !(runs_into && heads[t]);
                     self.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
                     if free {

@@ -18,52 +18,81 @@ pub(crate) struct Landing {
     pub(crate) way: Way,
     /// Offset of its first byte.
     pub(crate) pos: usize,
-    /// Offset of the lowest byte of what the target is compared with: with [`OTHER_ENTRY`] changed in it the landing matches
-    /// nothing, since only targets with the same entry get to it.
-    pub(crate) low_byte: usize,
+    /// Offset of the byte that says how far to go on if it is the right one: with 0 it leads on to the next of its chain, too.
+    pub(crate) matches: usize,
     /// Offset of the 32-bit field that leads to the next landing of the chain.
     pub(crate) next: usize,
 }
 
 impl Emitted {
-    /// A landing for `pc`, in front of its body. It leaves flags alone even where they are dead at `pc`: a target that it is
+    /// A landing for `pc`, in front of its body. It compares the remainder of all 64 bits: no two addresses of a program have the
+    /// same remainder and the same entry (a test shows that), so nothing else gets past it. It leaves flags alone even where they are dead at `pc`: a target that it is
     /// not for, and that nobody may have seen yet, may need them.
     pub(super) fn landing(&mut self, pc: u64, way: Way) {
         let c = &mut self.code;
         let pos = c.pos();
-        match way {
-            // mov rcx, [rsp-8]
-            Way::Return => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
-            Way::Jump => c.reload(Gpr::RCX, arena::TARGET),
+        if std::is_x86_feature_detected!("sse4.2") {
+            c.bytes(&[0xb9]); // mov ecx, remainder
+            c.bytes(&remainder_before(pc).to_le_bytes());
+            match way {
+                // crc32 rcx, [rsp-8]
+                Way::Return | Way::Paired => c.bytes(&[0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x4c, 0x24, 0xf8]),
+                // crc32 rcx, gs:[target]
+                Way::Jump | Way::Call => {
+                    c.bytes(&[0x65, 0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x0c, 0x25]);
+                    c.bytes(&(arena::TARGET as u32).to_le_bytes());
+                }
+            }
+        } else {
+            match way {
+                // mov rcx, [rsp-8]
+                Way::Return | Way::Paired => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
+                Way::Jump | Way::Call => c.reload(Gpr::RCX, arena::TARGET),
+            }
+            c.zero_if_equal_slowly(pc);
         }
-        let low_byte = if has_rorx() { c.zero_if_equal(pc) } else { c.zero_if_equal_slowly(pc) };
         let ok = c.jrcxz();
         let next = c.jmp();
         c.patch_short(ok);
         self.code.reload(Gpr::RCX, Scratch::Rcx);
-        self.landings.push(Landing { pc, way, pos, low_byte, next });
+        self.landings.push(Landing { pc, way, pos, matches: ok, next });
     }
 }
 
 /// Whether the processor can rotate without touching flags (BMI2).
-pub(super) fn has_rorx() -> bool {
+fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 
 /// Lowest bits of a return's target that do not choose its entry, where they can be got rid of. Neighbouring targets share a
-/// line of the processor's cache then, or even an entry: their landings are a chain of conditional jumps, which large
-/// programs have better predicted than one indirect jump with many targets. The cases of a switch shall not share entries.
+/// line of the processor's cache then, or even an entry: their landings are a chain of conditional jumps, which are
+/// better predicted than one indirect jump with many targets. The cases of a switch shall not share entries.
 const RETURN_SHIFT: u8 = 6;
 
-/// A bit in the lowest byte of a target, or of its negative, that chooses its entry.
-pub(crate) const OTHER_ENTRY: u8 = 0x80;
-
-const _: () = assert!(OTHER_ENTRY as u32 == 1 << 7 && RETURN_SHIFT <= 7);
+/// Which bits choose the entry of a landing behind a call: nearly each shall have one of its own, since whoever comes second in
+/// a chain has been predicted to be first. From one call's end to the next one's there are 8 bytes and more, mostly.
+pub(crate) const PAIR_BITS: u32 = (arena::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
+const PAIR_SHIFT: u32 = 3;
 
 /// The entry of a target in its table.
 pub(crate) fn entry_of(way: Way, target: u64) -> u32 {
-    let shift = if way == Way::Return && has_rorx() { RETURN_SHIFT } else { 0 };
-    ((target >> shift) & (arena::IBL_ENTRIES - 1)) as u32
+    match way {
+        Way::Paired => (target as u32 & PAIR_BITS) >> PAIR_SHIFT,
+        Way::Return if has_rorx() => (target >> RETURN_SHIFT & (arena::IBL_ENTRIES - 1)) as u32,
+        Way::Jump | Way::Call | Way::Return => (target & (arena::IBL_ENTRIES - 1)) as u32,
+    }
+}
+
+/// The polynomial of `crc32`, from its highest power down, turned around as the instruction works.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+/// What `crc32` has to begin with to end with 0 after the 64 bits of `pc`.
+fn remainder_before(pc: u64) -> u32 {
+    (0..64).rev().fold(0, |after: u32, bit| {
+        let high = after >> 31;
+        let before = (after ^ (POLYNOMIAL * high)) << 1 | high;
+        before ^ (pc >> bit & 1) as u32
+    })
 }
 
 impl Asm {
@@ -75,31 +104,13 @@ impl Asm {
         self.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
     }
 
-    /// Makes rcx zero if it is `pc`, and something else if not; returns the offset of the lowest byte of what it is
-    /// compared with.
-    pub(super) fn zero_if_equal(&mut self, pc: u64) -> usize {
-        // Less the lower half, turned, and less what the upper half then is.
-        let lower = (pc as u32 as i32).wrapping_neg();
-        self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]
-        let low_byte = self.pos();
-        self.bytes(&lower.to_le_bytes());
-        let upper = (pc.wrapping_add(lower as u64) >> 32) as i32;
-        if upper != 0 {
-            self.bytes(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 32]); // rorx rcx, rcx, 32
-            self.lea_disp(Gpr::RCX, Gpr::RCX, upper.wrapping_neg());
-        }
-        low_byte
-    }
-
-    /// The same on older processors, through rax.
-    fn zero_if_equal_slowly(&mut self, pc: u64) -> usize {
+    /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
+    fn zero_if_equal_slowly(&mut self, pc: u64) {
         self.spill(Scratch::T1, Gpr::RAX);
         self.bytes(&[0x48, 0xb8]);
-        let low_byte = self.pos();
         self.bytes(&pc.wrapping_neg().to_le_bytes());
         self.lea_sum(Gpr::RCX, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::T1);
-        low_byte
     }
 }
 
@@ -114,6 +125,9 @@ pub(crate) fn emit_landing(
 ) -> Emitted {
     let mut e = Emitted::new(base);
     e.landing(pc, way);
+    if way == Way::Call {
+        e.code.called();
+    }
     let field = e.code.jmp();
     e.code.patch_rel32(field, body);
     e.place_misses(trans, requests);
@@ -121,4 +135,51 @@ pub(crate) fn emit_landing(
         trans.stubs[id as usize].addr = base + pos as u64;
     }
     e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `crc32` makes of `pc` if it begins with `before`, a bit at a time.
+    fn remainder(before: u32, pc: u64) -> u32 {
+        (0..64).fold(before, |r, bit| {
+            let r = r ^ (pc >> bit & 1) as u32;
+            (r >> 1) ^ (POLYNOMIAL * (r & 1))
+        })
+    }
+
+    #[test]
+    fn a_remainder_is_made_zero_by_its_address() {
+        for pc in [0, 1, 0x40_1000, 0x5555_5555_4321, 0x7fff_f7ff_ffff, u64::MAX, 0x8000_0000_0000_0001] {
+            assert_eq!(remainder(remainder_before(pc), pc), 0, "{pc:#x}");
+            // Like the instruction: the CRC of iSCSI, without its first and last turn.
+            assert_ne!(remainder(remainder_before(pc), pc ^ 1), 0, "{pc:#x}");
+        }
+        assert_eq!(!remainder(u32::MAX, u64::from_le_bytes(*b"12345678")), 0x6087_809a);
+    }
+
+    /// Which bits of an address choose its entry.
+    fn entry_bits(way: Way) -> u64 {
+        (0..64).filter(|bit| entry_of(way, 1 << bit) != 0).map(|bit| 1 << bit).sum()
+    }
+
+    /// All that there is to know of an address that has got to a landing is its entry and its remainder. Both are linear (over
+    /// bits), so two addresses agree in them if their difference has neither: there must be none but 0.
+    #[test]
+    fn no_other_address_has_the_same_entry_and_the_same_remainder() {
+        for way in Way::ALL {
+            let bits = entry_bits(way);
+            assert_eq!(u64::from(bits.count_ones()), way.entries().ilog2().into(), "{way:?}");
+            // Below 2^47, where programs are. Bits that choose the entry cannot differ; of the others each must have a remainder
+            // that is not a sum of those of others: Gauss's elimination.
+            let mut basis: Vec<u32> = Vec::new();
+            for bit in (0..47).filter(|bit| bits >> bit & 1 == 0) {
+                let left = basis.iter().fold(remainder(0, 1 << bit), |r, b| r.min(r ^ b));
+                assert_ne!(left, 0, "{way:?}: bit {bit}");
+                basis.push(left);
+                basis.sort_unstable_by(|a, b| b.cmp(a));
+            }
+        }
+    }
 }

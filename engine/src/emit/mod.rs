@@ -19,6 +19,7 @@ mod instructions;
 mod landing;
 mod lines;
 mod operand;
+mod pairs;
 mod plan;
 mod rep;
 pub(crate) mod request;
@@ -42,7 +43,9 @@ use request::Requests;
 
 use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
-pub(crate) use landing::{Landing, OTHER_ENTRY, emit_landing, entry_of};
+pub(crate) use landing::PAIR_BITS;
+pub(crate) use landing::{Landing, emit_landing, entry_of};
+pub(crate) use pairs::{CALL, can_pair, emit_called};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +123,12 @@ impl Emitted {
                 continue;
             }
             let id = trans.add_stub(StubKind::IblMiss { way: l.way });
-            self.stubs.push((self.code.pos(), id));
             let here = self.code.here();
             self.code.patch_rel32(l.next, here);
+            if l.way == Way::Call {
+                self.code.called();
+            }
+            self.stubs.push((self.code.pos(), id));
             self.code.stop(id);
         }
     }
@@ -185,6 +191,12 @@ pub(crate) struct Emitter<'a> {
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
     carries: carry::Carries,
+    /// Calls and returns are pairs.
+    pairs: bool,
+    /// The block at hand gets a way in for calls, in front of it.
+    callable: bool,
+    /// It ends with a call that returns here.
+    returns_to: Option<u64>,
 }
 
 impl<'a> Emitter<'a> {
@@ -224,6 +236,9 @@ impl<'a> Emitter<'a> {
             transfers: Vec::new(),
             requests: None,
             carries: carry::Carries::default(),
+            pairs: false,
+            callable: false,
+            returns_to: None,
         }
     }
 
@@ -270,7 +285,14 @@ impl<'a> Emitter<'a> {
             self.carries.here = k;
             // Only a block without a landing can be run into.
             let next = order.get(k + 1).filter(|_| self.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
-            self.block(&b, next.filter(|n| !n.return_site).map(|n| n.pc), self.fronts[k].unchecked);
+            // Nothing in front of it gets there in a straight line.
+            let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
+            let plain =
+                matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.fronts[k].unchecked;
+            self.callable = self.pairs && apart && plain && (k == 0 || b.called);
+            let behind = next.filter(|n| self.pairs || !n.return_site).map(|n| n.pc);
+            self.block(&b, behind, self.fronts[k].unchecked);
+            self.land_behind_call(behind);
         }
         self.checked_entries(first, &order);
         self.cold_parts();
@@ -286,6 +308,13 @@ impl<'a> Emitter<'a> {
             self.trans.stubs[id as usize].addr = self.out.code.base + pos as u64;
         }
         self.out
+    }
+
+    /// Whether block `i` goes on with the one at `pc` by its last instruction alone.
+    fn leads_on(&self, i: usize, pc: u64) -> bool {
+        let last = &self.batch.insns_of(&self.batch.blocks[i])[self.batch.blocks[i].n - 1];
+        last.class.goes_on() && last.next() == pc
+            || matches!(last.class, Class::Jmp | Class::Jcc | Class::Loop) && last.target() == pc
     }
 
     /// Blocks that run into one another stand together.
@@ -317,8 +346,12 @@ impl<'a> Emitter<'a> {
 
     fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
         let insns = self.batch.insns_of(b);
-        if b.return_site {
+        if b.return_site && !self.pairs {
             self.out.landing(b.pc, Way::Return);
+        }
+        let called = if self.callable { self.out.code.here() } else { 0 };
+        if self.callable {
+            self.out.code.called();
         }
         let start = self.out.code.pos();
         self.current = self.trans.next_block();
@@ -426,6 +459,7 @@ impl<'a> Emitter<'a> {
             standing: self.standing,
             cache: base + start as u64,
             entry: base + start as u64,
+            called,
             len: (self.out.code.pos() - start) as u32,
             cell: self.cell,
             edge,
@@ -526,6 +560,7 @@ impl<'a> Emitter<'a> {
                     self.out.code.nop(1);
                 }
             }
+            Class::Call if self.pairs => self.call_direct(insn),
             Class::Call => {
                 self.push_return(insn.next());
                 if !self.tell_transfer(insn) {
@@ -536,6 +571,12 @@ impl<'a> Emitter<'a> {
             Class::CallIndirect | Class::CallNoRedirect => {
                 self.indirect_target(insn);
                 self.record_indirect(insn);
+                if self.pairs {
+                    self.find_entry(Way::Call);
+                    self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+                    self.call_entry(insn);
+                    return false;
+                }
                 self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
                 self.push_return(insn.next());
                 if !self.tell_transfer(insn) {
@@ -576,11 +617,13 @@ impl<'a> Emitter<'a> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
             if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
-                let b = self.trans.block(id);
+                let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 let within = self.within_line.binary_search(&f.pos).is_ok();
+                let calls = f.pos > 0 && self.out.code.buf[f.pos - 1] == CALL;
                 let body = match () {
+                    () if calls => self.called_entry(id).unwrap_or(u64::MAX),
                     () if free => b.cache + u64::from(b.bump_end),
                     () if within || past_way_in => b.cache,
                     () => b.entry,
@@ -598,9 +641,12 @@ impl<'a> Emitter<'a> {
             let site = self.out.code.base + f.pos as u64;
             let standing = self.standing;
             let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
-            let pos = self.out.code.pos();
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
+            if self.out.code.buf[f.pos - 1] == CALL {
+                self.out.code.called();
+            }
+            let pos = self.out.code.pos();
             if let Some(requests) = &self.requests {
                 self.out.code.ask(id, requests);
                 continue;

@@ -17,7 +17,9 @@ pub(crate) struct Requests {
     exit: u64,
     /// Indirect branches that have found no landing, in the state in which they look for one.
     jump: u64,
+    call: u64,
     ret: u64,
+    paired: u64,
 }
 
 impl Requests {
@@ -25,7 +27,9 @@ impl Requests {
     pub(crate) fn miss(&self, way: Way) -> u64 {
         match way {
             Way::Jump => self.jump,
+            Way::Call => self.call,
             Way::Return => self.ret,
+            Way::Paired => self.paired,
         }
     }
 }
@@ -40,6 +44,17 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.spill(arena::TARGET, Gpr::RCX);
     c.store_gs32_imm(Scratch::Request as u32, id);
     let from_return = c.jmp_short();
+    let id = trans.add_stub(StubKind::IblMiss { way: Way::Paired });
+    let paired = c.here();
+    c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
+    c.spill(arena::TARGET, Gpr::RCX);
+    c.store_gs32_imm(Scratch::Request as u32, id);
+    let from_paired = c.jmp_short();
+    let id = trans.add_stub(StubKind::IblMiss { way: Way::Call });
+    let call = c.here();
+    c.called();
+    c.store_gs32_imm(Scratch::Request as u32, id);
+    let from_call = c.jmp_short();
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Jump });
     let jump = c.here();
     c.store_gs32_imm(Scratch::Request as u32, id);
@@ -47,6 +62,8 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     let exit = c.here();
     c.spill(Scratch::Rcx, Gpr::RCX);
     c.patch_short(from_return);
+    c.patch_short(from_paired);
+    c.patch_short(from_call);
     c.patch_short(from_jump);
     c.store_gs32_imm(Scratch::Posted as u32, 1);
     let again = c.pos();
@@ -67,7 +84,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     let id = trans.add_stub(StubKind::Asked);
     trans.stubs[id as usize].addr = c.here();
     c.stop(id);
-    (c, Requests { exit, jump, ret })
+    (c, Requests { exit, jump, call, ret, paired })
 }
 
 impl Asm {

@@ -16,7 +16,7 @@ use crate::transtab::{NO_CELL, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
-const TABLES: u64 = 0x7fe7_0000;
+const TABLES: u64 = 0x7f00_0000;
 
 fn text(bytes: &[u8], at: u64) -> Vec<(u64, usize, String)> {
     let mut f = GasFormatter::new();
@@ -168,6 +168,34 @@ fn a_call_pushes_the_original_address_and_returns_to_a_landing() {
 fn indirect_transfers_look_up_their_target() {
     // call [rax+8]; jmp rcx
     check("indirect", &[0xff, 0x50, 0x08, 0xff, 0xe1]);
+}
+
+#[test]
+fn calls_and_returns_are_pairs() {
+    // call 1f; call [rax+8]; ret; 1: ret
+    let code = [0xe8, 0x04, 0x00, 0x00, 0x00, 0xff, 0x50, 0x08, 0xc3, 0xc3];
+    check_text("pairs", &listing_with(&code, GUEST, CACHE, &[], |e| e.in_pairs(true)));
+}
+
+#[test]
+fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
+    // nop; call 1f; ret; 1: ret
+    let code = [0x90, 0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
+    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let mut cache_of_code = CodeCache::holding(GUEST, &code);
+    let mut trans = TransTab::default();
+    // What is found later begins within what is there.
+    let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
+        let mut batch = Batch::default();
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).in_pairs(true).emit()
+    });
+    let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
+    let (first, second) = (text(&first.code.buf, CACHE), text(&second.code.buf, CACHE + 0x1000));
+    assert_eq!((calls(&first), calls(&second)), (1, 0), "{second:#?}");
+    let push = first.iter().find(|(_, _, l)| l == "push $0x400006").expect("the return address");
+    assert!(second.iter().any(|(_, _, l)| *l == format!("jmp 0x{:016X}", push.0)), "{first:#?} {second:#?}");
 }
 
 #[test]

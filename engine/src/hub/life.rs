@@ -339,6 +339,7 @@ impl Hub<'_> {
         let counting = self.settings.count_at_start;
         let mut space = space;
         space.code_limit = self.settings.code_limit;
+        space.pairs_from = self.settings.pairs_from;
         space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
             if self.settings.trace.system_calls {

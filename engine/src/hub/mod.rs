@@ -362,8 +362,8 @@ impl Hub<'_> {
     fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
         regs.rcx = self.scratch(tid, Scratch::Rcx);
         match way {
-            Way::Jump => self.scratch(tid, TARGET),
-            Way::Return => {
+            Way::Jump | Way::Call => self.scratch(tid, TARGET),
+            Way::Return | Way::Paired => {
                 self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
             }
         }

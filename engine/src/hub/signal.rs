@@ -179,6 +179,12 @@ impl Hub<'_> {
                 return;
             }
             let Some((space, _)) = self.space_and_state(tid) else { return };
+            if recreate::own_push(&space.borrow(), &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
             let cache_rip = regs.rip;
             let b = {
                 let slot = self.threads.get(&tid).map(|th| th.slot);
@@ -305,6 +311,11 @@ impl Hub<'_> {
                                 return None;
                             }
                         }
+                    }
+                    if recreate::own_push(&space.borrow(), &mut regs) {
+                        next.set_regs(&regs).ok()?;
+                        t = next;
+                        continue;
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();

@@ -6,6 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, Space, Tail};
 use crate::arena;
+use crate::asm::Asm;
 use crate::emit::{self, Emitted};
 use crate::follow::StandingId;
 use crate::transtab::{BlockId, StubKind, Way};
@@ -30,9 +31,10 @@ impl Space {
         let mut publish = Vec::with_capacity(e.landings.len());
         for l in &e.landings {
             let slot = emit::entry_of(l.way, l.pc);
-            self.landings.insert((l.way, l.pc), base + l.low_byte as u64);
-            let tail = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
-            publish.push((tail, l.way, slot, base + l.pos as u64));
+            self.landings.insert((l.way, l.pc), base + l.matches as u64);
+            let entry = (l.way.table() + u64::from(slot) * 8) as usize;
+            let there = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
+            publish.push((entry, l.way, there, Tail { next: base + l.next as u64 }, base + l.pos as u64));
         }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
@@ -40,10 +42,15 @@ impl Space {
         if self.trace.settings.any() {
             c.enlarge();
         }
-        for (tail, way, slot, landing) in publish {
-            match tail {
-                Some(t) => self.lead(t.next, landing),
-                None => self.tables.store_u64((way.table() + u64::from(slot) * 8) as usize, landing),
+        for (entry, way, there, own, landing) in publish {
+            match there {
+                // The newest one first: it is where a call has been translated last.
+                Some(_) if way == Way::Paired => {
+                    self.lead(own.next, self.tables.u64(entry));
+                    self.tables.store_u64(entry, landing);
+                }
+                Some(tail) => self.lead(tail.next, landing),
+                None => self.tables.store_u64(entry, landing),
             }
         }
     }
@@ -98,7 +105,34 @@ impl Space {
     pub(crate) fn link(&mut self, site: u64, to: BlockId) {
         let b = *self.trans.block(to);
         self.note_link(site, b.pc, b.standing);
-        self.lead(site, b.entry);
+        if !self.is_call(site) {
+            self.lead(site, b.entry);
+        } else if let Some(called) = self.called(to) {
+            self.lead(site, called);
+        }
+    }
+
+    /// Whether the branch whose field is at `site` is a call.
+    fn is_call(&self, site: u64) -> bool {
+        self.cache_byte(site - 1) == Some(emit::CALL)
+    }
+
+    /// Where a block is called. `None`: there is no room for that.
+    fn called(&mut self, id: BlockId) -> Option<u64> {
+        let b = *self.trans.block(id);
+        if b.called != 0 {
+            return Some(b.called);
+        }
+        let c = self.chunks.iter_mut().find(|c| c.contains(b.entry))?;
+        if c.used + 64 > arena::CHUNK_SIZE {
+            return None;
+        }
+        let at = c.guest + c.used;
+        let code = emit::emit_called(at, &b);
+        c.host.write(c.used as usize, &code.buf);
+        c.used += 16;
+        self.trans.set_called(id, at);
+        Some(at)
     }
 
     /// Remembers a branch to code that may have to be taken back.
@@ -110,11 +144,11 @@ impl Space {
 
     /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
     pub(super) fn unlink(&mut self, pc: u64, standing: StandingId) {
-        for way in [Way::Jump, Way::Return] {
+        for way in Way::ALL {
             if let Some(at) = self.landings.remove(&(way, pc))
                 && let Some((c, offset)) = self.host(at)
             {
-                c.host.store_u8(offset, c.host.u8(offset) ^ emit::OTHER_ENTRY);
+                c.host.store_u8(offset, 0);
             }
         }
         for site in self.incoming.remove(&(pc, standing)).unwrap_or_default() {
@@ -124,13 +158,17 @@ impl Space {
                 continue;
             }
             let id = self.trans.add_stub(StubKind::Exit { target: pc, site, standing });
+            let calls = self.is_call(site);
             let c = &mut self.chunks[i];
             let stub = c.guest + c.used;
-            self.trans.stubs[id as usize].addr = stub;
-            let mut code = vec![0xcc];
-            code.extend_from_slice(&id.to_le_bytes());
-            c.host.write(c.used as usize, &code);
-            c.used += 8;
+            let mut code = Asm { buf: Vec::new(), base: stub };
+            if calls {
+                code.called();
+            }
+            self.trans.stubs[id as usize].addr = code.here();
+            code.stop(id);
+            c.host.write(c.used as usize, &code.buf);
+            c.used += 16;
             c.host.store_u32((site - c.guest) as usize, stub.wrapping_sub(site + 4) as u32);
         }
     }

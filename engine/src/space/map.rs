@@ -9,6 +9,7 @@ use super::{ExecRange, Protected, Space};
 use crate::addr::GuestAddr;
 use crate::api::Module;
 use crate::code_reader::VSYSCALL_PAGE;
+use crate::emit;
 use crate::maps::Region;
 use crate::tracee::Memory;
 
@@ -166,6 +167,16 @@ impl Space {
                 shared: r.shared.then_some((r.inode, r.offset)),
             });
         }
+        let told = self.trace.settings.calls.is_some() || self.trace.settings.every.is_some();
+        if !self.pairs && !self.pairs_due && !told && self.is_large() && emit::can_pair() {
+            self.pair();
+        }
+    }
+
+    /// Whether so much of files is executable that the processor cannot remember where returns have led.
+    fn is_large(&self) -> bool {
+        let files = self.ranges.iter().filter(|r| self.modules[r.module as usize].path.is_some());
+        files.map(|r| r.end - r.start).sum::<u64>() >= self.pairs_from
     }
 
     /// The vsyscall page is in no map on some kernels; it gets a module when code of it runs.

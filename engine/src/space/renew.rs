@@ -18,7 +18,8 @@ use crate::transtab::{StubKind, Way};
 pub(super) const FIRST_USED: u64 = 64;
 
 /// Where the first chunk has the stubs behind empty entries.
-pub(super) const EMPTY_ENTRIES: [(Way, u64); 2] = [(Way::Jump, 16), (Way::Return, 24)];
+pub(super) const EMPTY_ENTRIES: [(Way, u64); 4] =
+    [(Way::Jump, 16), (Way::Return, 24), (Way::Call, 46), (Way::Paired, 56)];
 
 /// A block that has been executed so often is one of hot code.
 pub(crate) const HOT: u64 = 16;
@@ -26,7 +27,17 @@ pub(crate) const HOT: u64 = 16;
 impl Space {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away.
     pub(crate) fn is_full(&self) -> bool {
-        self.trans.cells() > arena::MAX_CELLS / 8 * 7 || self.code_bytes() > self.code_limit
+        self.trans.cells() > arena::MAX_CELLS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
+    }
+
+    /// So much is executable that calls and returns should be pairs, from the next translations on.
+    pub(super) fn pair(&mut self) {
+        if self.trans.blocks.is_empty() {
+            self.pairs = true;
+            self.empty_tables();
+        } else {
+            self.pairs_due = true;
+        }
     }
 
     /// Bytes of translations, dead ones included.
@@ -38,6 +49,7 @@ impl Space {
     pub(crate) fn renew(&mut self) {
         debug_assert!(self.users == 1);
         // Those, and that of odd returns.
+        self.pairs |= std::mem::take(&mut self.pairs_due);
         self.trans.renew(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
         self.landings.clear();
@@ -112,8 +124,11 @@ impl Space {
     pub(super) fn empty_tables(&self) {
         let Some(first) = self.chunks.first() else { return };
         for (way, at) in EMPTY_ENTRIES {
+            if matches!(way, Way::Call | Way::Paired) && !self.pairs {
+                continue;
+            }
             let entry = first.requests.map_or(first.guest + at, |r| r.miss(way));
-            self.tables.fill(way.table() as usize, entry, arena::IBL_ENTRIES as usize);
+            self.tables.fill(way.table() as usize, entry, way.entries() as usize);
         }
     }
 }

@@ -8,6 +8,7 @@ fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
         standing: StandingId(0),
         cache,
         entry: cache,
+        called: 0,
         len: 16,
         cell: 0,
         edge: NO_CELL,

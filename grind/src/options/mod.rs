@@ -70,6 +70,9 @@ pub type Environment = fn(&OsStr) -> Option<OsString>;
 /// Mebibytes of translated code that are kept unless the user says otherwise.
 const DEFAULT_CODE_LIMIT: u64 = 512;
 
+/// MiB of executable files from which on calls and returns are pairs: compilers have more, interpreters less.
+const DEFAULT_PAIRS_FROM: u64 = 8;
+
 /// Steps of counters, as in the table.
 const DEFAULT_HOT_AFTER: u64 = 80_000_000;
 
@@ -90,6 +93,8 @@ pub struct Options {
     pub cpu: CpuModel,
     /// Bytes of translated code that are kept.
     pub code_limit: u64,
+    /// Bytes of executable files from which on calls and returns are the processor's own.
+    pub pairs_from: u64,
     /// Steps of counters from which on hot code is translated anew; 0 for never.
     pub hot_after: u64,
     /// Whether log lines carry the time.
@@ -155,6 +160,7 @@ impl Options {
             child_silent_after_fork: false,
             cpu: CpuModel::default(),
             code_limit: DEFAULT_CODE_LIMIT << 20,
+            pairs_from: DEFAULT_PAIRS_FROM << 20,
             hot_after: DEFAULT_HOT_AFTER,
             time_stamp: false,
             log: LogTarget::Fd(2),

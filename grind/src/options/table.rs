@@ -192,6 +192,19 @@ pub static OPTIONS: &[Opt] = &[
          what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
     ),
     opt(
+        &["--pair-calls-from"],
+        Kind::Int { min: 0, max: 1 << 20 },
+        Role::Core(|o, v| {
+            if let Value::Int(mib) = v {
+                o.pairs_from = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "8",
+        "let calls and returns be predicted as such, which large programs need, from so many MiB of executable files on; it \
+         makes smaller ones slower (counts are not affected; never with --tool=callgrind)",
+    ),
+    opt(
         &["--hot-after"],
         Kind::Int { min: 0, max: 1 << 40 },
         Role::Core(|o, v| {

@@ -1,0 +1,154 @@
+//! Calls and returns as calls and returns of the processor's own, so that it predicts by its stack of return addresses where a
+//! return leads. A call pushes the guest's return address, as ever, and then calls the callee's translation, which first
+//! takes back what that has pushed. Right behind it stands the landing for its return. A return looks its landing up by the
+//! guest's return address, which it leaves where it is, pushes that and returns to it, past both.
+//!
+//! Invariants: whoever gets to a landing has been led there by the table, never by what a call has pushed, so nothing depends
+//! on calls and returns being in pairs; what is written to the guest's stack beside what the guest writes are the 8
+//! bytes below its own return address, at the call and at the return, which belong to nobody then. If they cannot be written
+//! it goes on as if they had been (`recreate::own_push`). A guest address has one landing for returns that follows a call:
+//! another translation of the same call goes on with the first one's.
+
+use std::arch::x86_64::__cpuid;
+use std::sync::LazyLock;
+
+use super::{Emitter, Fixup};
+use crate::arena::{self, Scratch};
+use crate::asm::{Asm, Gpr};
+use crate::decode::Insn;
+use crate::transtab::{Block, BlockId, CallSite, NO_REG, Point, TransTab, Way};
+
+/// Bytes below the stack pointer that a call's return address takes.
+const PUSHED: i32 = 8;
+
+/// Whether the processor has what that needs: before Zen 3, AMD's take hundreds of cycles to choose bits.
+pub(crate) fn can_pair() -> bool {
+    static CAN: LazyLock<bool> = LazyLock::new(|| {
+        let name = __cpuid(0);
+        let amd = [AMD, HYGON].contains(&[name.ebx, name.edx, name.ecx]);
+        let version = __cpuid(1).eax;
+        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+        std::is_x86_feature_detected!("bmi2") && !(amd && family < 0x19)
+    });
+    *CAN
+}
+
+/// `AuthenticAMD` and `HygonGenuine`, as CPUID says them.
+const AMD: [u32; 3] = [0x6874_7541, 0x6974_6e65, 0x444d_4163];
+const HYGON: [u32; 3] = [0x6f67_7948, 0x6e65_476e, 0x656e_6975];
+
+impl Asm {
+    /// Takes back what a call has pushed: the way in of whoever calls.
+    pub(crate) fn called(&mut self) {
+        self.lea_disp(Gpr::RSP, Gpr::RSP, PUSHED);
+    }
+
+    /// `call rel32` with a field to be patched, within a line of the processor's cache; returns the field's offset. The
+    /// field must have been aligned.
+    fn call_field(&mut self) -> usize {
+        self.bytes(&[CALL, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+}
+
+/// The byte in front of the 32-bit field of a call: it leads to where a block is called, and not to its entry.
+pub(crate) const CALL: u8 = 0xe8;
+
+/// What a call of `b` leads to, where it has not been emitted with one.
+pub(crate) fn emit_called(base: u64, b: &Block) -> Asm {
+    let mut c = Asm { buf: Vec::with_capacity(16), base };
+    c.called();
+    let field = c.jmp();
+    c.patch_rel32(field, b.entry);
+    c
+}
+
+impl Emitter<'_> {
+    /// Calls and returns are pairs from now on, unless they are told or followed.
+    pub(crate) fn in_pairs(mut self, yes: bool) -> Self {
+        self.pairs = yes && !self.teller.active();
+        self
+    }
+
+    /// A call whose target is known.
+    pub(super) fn call_direct(&mut self, insn: &Insn) {
+        if !self.goes_on_with_call(insn) {
+            self.begin_call(insn);
+            self.out.code.align_field(1);
+            self.point(Point::Called { in_rcx: false });
+            let pos = self.out.code.call_field();
+            self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
+        }
+    }
+
+    /// A call through the table: rcx, which has been saved, has the number of the entry.
+    pub(super) fn call_entry(&mut self, insn: &Insn) {
+        if !self.goes_on_with_call(insn) {
+            self.begin_call(insn);
+            self.point(Point::Called { in_rcx: true });
+            self.out.code.bytes(&[0xff, 0x14, 0xcd]); // call [rcx*8 + table]
+            let table = (self.tables + Way::Call.table()) as u32;
+            self.out.code.bytes(&table.to_le_bytes());
+        }
+    }
+
+    /// Goes on with the translation of the same call that is there already, in the same state.
+    fn goes_on_with_call(&mut self, insn: &Insn) -> bool {
+        let Some(&there) = self.trans.call_sites.get(&insn.next()) else { return false };
+        let rel = there.at.wrapping_sub(self.out.code.here() + 5) as i64;
+        let alive = there.block.0 < self.trans.next_block().0 && !self.trans.block(there.block).dead;
+        if !alive || i32::try_from(rel).is_err() {
+            return false;
+        }
+        let pos = self.out.code.jmp();
+        self.out.code.patch_rel32(pos, there.at);
+        true
+    }
+
+    fn begin_call(&mut self, insn: &Insn) {
+        let site = CallSite { at: self.out.code.here(), block: self.current };
+        self.trans.call_sites.insert(insn.next(), site);
+        self.push_return(insn.next());
+        self.returns_to = Some(insn.next());
+    }
+
+    /// Behind a block that ends with a call: where that returns to.
+    pub(super) fn land_behind_call(&mut self, next_in_order: Option<u64>) {
+        let Some(pc) = self.returns_to.take() else { return };
+        self.out.landing(pc, Way::Paired);
+        self.go(pc, next_in_order, None);
+    }
+
+    /// A return: rcx has been saved, the return address is on the stack.
+    pub(super) fn return_as_pair(&mut self) {
+        let c = &mut self.out.code;
+        c.bytes(&[0x8b, 0x0c, 0x24]); // mov ecx, [rsp]
+        c.bytes(&[0xc4, 0xe2, 0x72, 0xf5, 0x0c, 0x25]); // pext ecx, ecx, [bits]
+        c.bytes(&((self.tables + arena::PAIR_BITS) as u32).to_le_bytes());
+        self.points.push((c.pos(), Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)])));
+        c.bytes(&[0xff, 0x34, 0xcd]); // push [rcx*8 + table]
+        c.bytes(&((self.tables + Way::Paired.table()) as u32).to_le_bytes());
+        c.bytes(&[0xc2, PUSHED as u8, 0]); // ret 8
+    }
+
+    /// Where a block of the table is called; it may have to be emitted.
+    pub(super) fn called_entry(&mut self, id: BlockId) -> Option<u64> {
+        let b = *self.trans.block(id);
+        if b.called != 0 {
+            return Some(b.called);
+        }
+        let base = self.out.code.here();
+        i32::try_from(b.entry.wrapping_sub(base) as i64).ok()?;
+        let code = emit_called(base, &b);
+        self.out.code.bytes(&code.buf);
+        self.trans.set_called(id, base);
+        Some(base)
+    }
+}
+
+impl TransTab {
+    /// The block is called at `called`.
+    pub(crate) fn set_called(&mut self, id: BlockId, called: u64) {
+        self.blocks[id.0 as usize].called = called;
+    }
+}
