@@ -3,6 +3,8 @@
 //! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
 //! ([`TransTab::renew`]).
 
+mod way;
+
 use std::collections::HashMap;
 
 use crate::api::StaticEvents;
@@ -12,6 +14,7 @@ use crate::follow::{self, StandingId};
 use crate::hash::Map;
 use crate::heat::Heat;
 use crate::trace::{self, SiteKind};
+pub(crate) use way::Way;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -114,44 +117,6 @@ pub(crate) enum Unless {
     Edge(BlockId),
     /// A counter of its own.
     Cell(u32),
-}
-
-/// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Way {
-    /// A jump or call: in the scratch word [`arena::TARGET`].
-    Jump,
-    /// A call, which has pushed what is to be taken back: like a jump.
-    Call,
-    /// A return: right below the stack pointer, where it has just been taken from.
-    Return,
-    /// The same, to behind a call (`emit::pairs`).
-    Paired,
-}
-
-impl Way {
-    /// Each of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Jump, Self::Call, Self::Return, Self::Paired];
-
-    /// Offset of its table in the tables' mapping.
-    pub(crate) fn table(self) -> u64 {
-        match self {
-            Self::Jump => arena::JUMP_TABLE,
-            Self::Call => arena::CALL_TABLE,
-            Self::Return => arena::RETURN_TABLE,
-            Self::Paired => arena::PAIR_TABLE,
-        }
-    }
-}
-
-impl Way {
-    /// Entries of its table.
-    pub(crate) fn entries(self) -> u64 {
-        match self {
-            Self::Jump | Self::Call | Self::Return => arena::IBL_ENTRIES,
-            Self::Paired => arena::PAIR_ENTRIES,
-        }
-    }
 }
 
 impl Block {

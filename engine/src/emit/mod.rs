@@ -1,7 +1,7 @@
 //! A batch of found blocks to bytes. The guest's instructions are copied; around them stand one bump of a counter a block,
 //! and what replaces transfers of control. Invariants: no guest flag, register or memory that the guest can see differs
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
-//! not push itself (red zone); a 32-bit field that may be patched later lies within one cache line.
+//! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched later lies within one cache line.
 
 #[cfg(test)]
 mod bounds;
@@ -23,6 +23,7 @@ mod pairs;
 mod plan;
 mod rep;
 pub(crate) mod request;
+mod resolve;
 mod simulate;
 mod special;
 pub(crate) mod stack;
@@ -610,49 +611,5 @@ impl<'a> Emitter<'a> {
 
     fn copy(&mut self, insn: &Insn) {
         self.out.code.bytes(insn.bytes());
-    }
-
-    /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
-    fn resolve(&mut self) {
-        let fixups = std::mem::take(&mut self.out.fixups);
-        for f in fixups {
-            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
-                let b = *self.trans.block(id);
-                let free = f.to.is_some_and(|g| g.free);
-                let past_way_in = f.to.is_some_and(|g| g.past_way_in);
-                let within = self.within_line.binary_search(&f.pos).is_ok();
-                let calls = f.pos > 0 && self.out.code.buf[f.pos - 1] == CALL;
-                let body = match () {
-                    () if calls => self.called_entry(id).unwrap_or(u64::MAX),
-                    () if free => b.cache + u64::from(b.bump_end),
-                    () if within || past_way_in => b.cache,
-                    () => b.entry,
-                };
-                let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
-                if i32::try_from(rel).is_ok() {
-                    self.out.code.patch_rel32(f.pos, body);
-                    // It cannot be taken back where something is carried.
-                    if !past_way_in {
-                        self.out.links.push((f.pos, f.target));
-                    }
-                    continue;
-                }
-            }
-            let site = self.out.code.base + f.pos as u64;
-            let standing = self.standing;
-            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
-            let here = self.out.code.here();
-            self.out.code.patch_rel32(f.pos, here);
-            if self.out.code.buf[f.pos - 1] == CALL {
-                self.out.code.called();
-            }
-            let pos = self.out.code.pos();
-            if let Some(requests) = &self.requests {
-                self.out.code.ask(id, requests);
-                continue;
-            }
-            self.out.stubs.push((pos, id));
-            self.out.code.stop(id);
-        }
     }
 }

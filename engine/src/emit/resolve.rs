@@ -1,0 +1,52 @@
+//! Where the branches of a batch lead once all of it has been emitted. Invariants: what is not known yet leads to a stub of its
+//! own, which says which field is to be led elsewhere; a call leads to where a block is called, which takes back what it has
+//! pushed, and so does its stub.
+
+use super::{CALL, Emitter};
+use crate::transtab::StubKind;
+
+impl Emitter<'_> {
+    /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
+    pub(super) fn resolve(&mut self) {
+        let fixups = std::mem::take(&mut self.out.fixups);
+        for f in fixups {
+            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
+                let b = *self.trans.block(id);
+                let free = f.to.is_some_and(|g| g.free);
+                let past_way_in = f.to.is_some_and(|g| g.past_way_in);
+                let within = self.within_line.binary_search(&f.pos).is_ok();
+                let calls = f.pos > 0 && self.out.code.buf[f.pos - 1] == CALL;
+                let body = match () {
+                    () if calls => self.called_entry(id).unwrap_or(u64::MAX),
+                    () if free => b.cache + u64::from(b.bump_end),
+                    () if within || past_way_in => b.cache,
+                    () => b.entry,
+                };
+                let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
+                if i32::try_from(rel).is_ok() {
+                    self.out.code.patch_rel32(f.pos, body);
+                    // It cannot be taken back where something is carried.
+                    if !past_way_in {
+                        self.out.links.push((f.pos, f.target));
+                    }
+                    continue;
+                }
+            }
+            let site = self.out.code.base + f.pos as u64;
+            let standing = self.standing;
+            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
+            let here = self.out.code.here();
+            self.out.code.patch_rel32(f.pos, here);
+            if self.out.code.buf[f.pos - 1] == CALL {
+                self.out.code.called();
+            }
+            let pos = self.out.code.pos();
+            if let Some(requests) = &self.requests {
+                self.out.code.ask(id, requests);
+                continue;
+            }
+            self.out.stubs.push((pos, id));
+            self.out.code.stop(id);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The ways in which indirect branches look up where they lead: each has a table of its own. Facts alone; what emitted code does
+//! about them is in `emit::landing` and `emit::pairs`.
+
+use crate::arena;
+
+/// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Way {
+    /// A jump, or a call that is made like one: in the scratch word [`arena::TARGET`].
+    Jump,
+    /// A call that is one of the processor's own (`emit::pairs`): there, too; what it has pushed is still to be taken back.
+    Call,
+    /// A return: right below the stack pointer, where it has just been taken from.
+    Return,
+    /// The same, where returns lead to behind calls (`emit::pairs`).
+    Paired,
+}
+
+impl Way {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Jump, Self::Call, Self::Return, Self::Paired];
+
+    /// Offset of its table in the tables' mapping.
+    pub(crate) fn table(self) -> u64 {
+        match self {
+            Self::Jump => arena::JUMP_TABLE,
+            Self::Call => arena::CALL_TABLE,
+            Self::Return => arena::RETURN_TABLE,
+            Self::Paired => arena::PAIR_TABLE,
+        }
+    }
+
+    /// Entries of its table.
+    pub(crate) fn entries(self) -> u64 {
+        match self {
+            Self::Jump | Self::Call | Self::Return => arena::IBL_ENTRIES,
+            Self::Paired => arena::PAIR_ENTRIES,
+        }
+    }
+}
