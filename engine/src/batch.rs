@@ -41,8 +41,6 @@ pub(crate) struct Found {
     pub(crate) n: usize,
     /// A call returns to it: it gets a landing.
     pub(crate) return_site: bool,
-    /// Whether a call of the same batch leads here.
-    pub(crate) called: bool,
 }
 
 /// An address to go on from. The likeliest is the greatest; among equals the one found first.
@@ -52,7 +50,6 @@ struct Candidate {
     order: std::cmp::Reverse<u32>,
     pc: u64,
     return_site: bool,
-    called: bool,
 }
 
 /// Blocks found from one address.
@@ -224,15 +221,14 @@ impl Batch {
         let expected = expected && known.heat().is_none();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
-        let mut candidate = |pc, likely, return_site, called| {
+        let mut candidate = |pc, likely, return_site| {
             candidates += 1;
-            Candidate { likely, order: std::cmp::Reverse(candidates), pc, return_site, called }
+            Candidate { likely, order: std::cmp::Reverse(candidates), pc, return_site }
         };
-        self.queue.push(candidate(pc, CERTAIN, false, false));
-        while let Some(Candidate { likely, pc: at, return_site, called, .. }) = self.queue.pop() {
+        self.queue.push(candidate(pc, CERTAIN, false));
+        while let Some(Candidate { likely, pc: at, return_site, .. }) = self.queue.pop() {
             if let Some(i) = self.find(at) {
                 self.blocks[i].return_site |= return_site;
-                self.blocks[i].called |= called;
                 continue;
             }
             if at != pc && (known.begins(at) || !known.may_look_ahead(at)) {
@@ -240,7 +236,6 @@ impl Batch {
             }
             if let Some(i) = self.containing(at).and_then(|i| self.split(i, at)) {
                 self.blocks[i].return_site |= return_site;
-                self.blocks[i].called |= called;
                 continue;
             }
             // New, or in the middle of an instruction: then a block of its own, over the same bytes.
@@ -282,7 +277,7 @@ impl Batch {
             }
             let class = last.class;
             self.index.set(at, self.blocks.len());
-            self.blocks.push(Found { pc: at, end: last.next(), first, n, return_site, called });
+            self.blocks.push(Found { pc: at, end: last.next(), first, n, return_site });
             let scale = |likely: u32, share: u32| ((u64::from(likely) * u64::from(share)) >> 16) as u32;
             let mut likely = likely;
             for i in first..first + n - 1 {
@@ -290,7 +285,7 @@ impl Batch {
                 if insn.class == Class::Jcc {
                     let (on, taken) = likelihoods(&insn, known.heat());
                     if known.stays(insn.pc(), insn.target()) {
-                        self.queue.push(candidate(insn.target(), scale(likely, taken), false, false));
+                        self.queue.push(candidate(insn.target(), scale(likely, taken), false));
                     }
                     likely = scale(likely, on);
                 }
@@ -300,7 +295,7 @@ impl Batch {
             let calls = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
             if class.goes_on() && (calls || known.stays(last.pc(), last.next())) {
                 // Where calls are followed, whoever returns has not looked for a landing.
-                self.queue.push(candidate(last.next(), scaled(on), calls && known.calls_stay(), false));
+                self.queue.push(candidate(last.next(), scaled(on), calls && known.calls_stay()));
             }
             let stays = match class {
                 Class::Call => known.calls_stay(),
@@ -308,7 +303,7 @@ impl Batch {
                 _ => false,
             };
             if stays {
-                self.queue.push(candidate(last.target(), scaled(taken), false, class == Class::Call));
+                self.queue.push(candidate(last.target(), scaled(taken), false));
             }
             if class == Class::Call && !stays {
                 self.look_at(last.target(), masked, reader);
@@ -368,7 +363,7 @@ impl Batch {
         self.blocks[i].n = k;
         self.blocks[i].end = at;
         self.index.set(at, self.blocks.len());
-        self.blocks.push(Found { pc: at, first: b.first + k, n: b.n - k, return_site: false, called: false, ..b });
+        self.blocks.push(Found { pc: at, first: b.first + k, n: b.n - k, return_site: false, ..b });
         Some(self.blocks.len() - 1)
     }
 

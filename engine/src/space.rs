@@ -239,7 +239,7 @@ pub(crate) struct Space {
     pub(crate) pairs: bool,
     pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
-    /// The lowest byte of what the landing for this guest address compares with.
+    /// The byte of the landing for this guest address that says how far to go on if it is the right one.
     landings: Map<(Way, u64), u64>,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
     incoming: Map<(u64, StandingId), Vec<u64>>,

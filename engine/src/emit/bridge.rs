@@ -174,7 +174,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
 impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not.
     fn zero_if(&mut self, pc: u64) {
-        if std::is_x86_feature_detected!("bmi2") {
+        if super::landing::has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
             let lower = (pc as u32 as i32).wrapping_neg();
             self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]

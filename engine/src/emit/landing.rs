@@ -60,7 +60,7 @@ impl Emitted {
 }
 
 /// Whether the processor can rotate without touching flags (BMI2).
-fn has_rorx() -> bool {
+pub(super) fn has_rorx() -> bool {
     std::is_x86_feature_detected!("bmi2")
 }
 

@@ -280,6 +280,7 @@ impl<'a> Emitter<'a> {
         self.plan_flows(&order);
         self.plan_fronts(&order);
         self.plan_carries(&order);
+        let called = self.called_within();
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
             self.here = self.plan[k];
@@ -290,7 +291,7 @@ impl<'a> Emitter<'a> {
             let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
             let plain =
                 matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.fronts[k].unchecked;
-            self.callable = self.pairs && apart && plain && (k == 0 || b.called);
+            self.callable = self.pairs && apart && plain && (k == 0 || called.contains(&b.pc));
             let behind = next.filter(|n| self.pairs || !n.return_site).map(|n| n.pc);
             self.block(&b, behind, self.fronts[k].unchecked);
             self.land_behind_call(behind);

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::decode::Insn;
+use crate::decode::{Class, Insn};
 use crate::transtab::{Block, BlockId, CallSite, NO_REG, Point, TransTab, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
@@ -68,6 +68,12 @@ impl Emitter<'_> {
     pub(crate) fn in_pairs(mut self, yes: bool) -> Self {
         self.pairs = yes && !self.teller.active();
         self
+    }
+
+    /// Where calls of the batch lead.
+    pub(super) fn called_within(&self) -> Vec<u64> {
+        let last = self.batch.blocks.iter().filter_map(|b| self.batch.insns_of(b).last());
+        last.filter(|last| self.pairs && last.class == Class::Call).map(|last| last.target()).collect()
     }
 
     /// A call whose target is known.

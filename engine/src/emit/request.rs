@@ -37,19 +37,15 @@ impl Requests {
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
 pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
-    let id = trans.add_stub(StubKind::IblMiss { way: Way::Return });
-    let ret = c.here();
-    // mov rcx, [rsp-8]
-    c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
-    c.spill(arena::TARGET, Gpr::RCX);
-    c.store_gs32_imm(Scratch::Request as u32, id);
-    let from_return = c.jmp_short();
-    let id = trans.add_stub(StubKind::IblMiss { way: Way::Paired });
-    let paired = c.here();
-    c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
-    c.spill(arena::TARGET, Gpr::RCX);
-    c.store_gs32_imm(Scratch::Request as u32, id);
-    let from_paired = c.jmp_short();
+    let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
+        let id = trans.add_stub(StubKind::IblMiss { way });
+        let at = c.here();
+        // mov rcx, [rsp-8]
+        c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
+        c.spill(arena::TARGET, Gpr::RCX);
+        c.store_gs32_imm(Scratch::Request as u32, id);
+        (at, c.jmp_short())
+    });
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Call });
     let call = c.here();
     c.called();

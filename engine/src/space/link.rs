@@ -33,8 +33,9 @@ impl Space {
             let slot = emit::entry_of(l.way, l.pc);
             self.landings.insert((l.way, l.pc), base + l.matches as u64);
             let entry = (l.way.table() + u64::from(slot) * 8) as usize;
-            let there = self.chains.insert((l.way, slot), Tail { next: base + l.next as u64 });
-            publish.push((entry, l.way, there, Tail { next: base + l.next as u64 }, base + l.pos as u64));
+            let next = base + l.next as u64;
+            let there = self.chains.insert((l.way, slot), Tail { next });
+            publish.push((entry, l.way, there, next, base + l.pos as u64));
         }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
@@ -42,11 +43,11 @@ impl Space {
         if self.trace.settings.any() {
             c.enlarge();
         }
-        for (entry, way, there, own, landing) in publish {
+        for (entry, way, there, next, landing) in publish {
             match there {
                 // The newest one first: it is where a call has been translated last.
                 Some(_) if way == Way::Paired => {
-                    self.lead(own.next, self.tables.u64(entry));
+                    self.lead(next, self.tables.u64(entry));
                     self.tables.store_u64(entry, landing);
                 }
                 Some(tail) => self.lead(tail.next, landing),

@@ -25,7 +25,8 @@ pub(super) const EMPTY_ENTRIES: [(Way, u64); 4] =
 pub(crate) const HOT: u64 = 16;
 
 impl Space {
-    /// Whether there is so much code, or so few counters are left, that the translations should be thrown away.
+    /// Whether there is so much code, or so few counters are left, that the translations should be thrown away; or calls are to
+    /// be made otherwise from now on.
     pub(crate) fn is_full(&self) -> bool {
         self.trans.cells() > arena::MAX_CELLS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
     }
@@ -48,8 +49,8 @@ impl Space {
     /// See the module's description.
     pub(crate) fn renew(&mut self) {
         debug_assert!(self.users == 1);
-        // Those, and that of odd returns.
         self.pairs |= std::mem::take(&mut self.pairs_due);
+        // Those, and that of odd returns.
         self.trans.renew(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
         self.landings.clear();
