@@ -109,7 +109,7 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
 pub(crate) fn own_push(space: &Space, regs: &mut Regs) -> bool {
     let mut code = [0; 7];
     space.read_cache(regs.rip, &mut code);
-    let field = i32::from_le_bytes([code[3], code[4], code[5], code[6]]) as u32;
+    let field = u32::from_le_bytes([code[3], code[4], code[5], code[6]]);
     let entry = |way: Way, rcx: u64| {
         let table = way.table();
         let known = u64::from(field) == space.tables_at + table && rcx < way.entries();

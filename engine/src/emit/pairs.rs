@@ -137,7 +137,7 @@ impl Emitter<'_> {
         c.bytes(&[0xc2, PUSHED as u8, 0]); // ret 8
     }
 
-    /// Where a block of the table is called; it may have to be emitted.
+    /// Where a block of the table is called; it may have to be emitted. `None`: the block is too far away for that.
     pub(super) fn called_entry(&mut self, id: BlockId) -> Option<u64> {
         let b = *self.trans.block(id);
         if b.called != 0 {

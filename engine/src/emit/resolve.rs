@@ -10,20 +10,20 @@ impl Emitter<'_> {
     pub(super) fn resolve(&mut self) {
         let fixups = std::mem::take(&mut self.out.fixups);
         for f in fixups {
+            let calls = self.out.code.buf[f.pos - 1] == CALL;
             if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 let within = self.within_line.binary_search(&f.pos).is_ok();
-                let calls = f.pos > 0 && self.out.code.buf[f.pos - 1] == CALL;
                 let body = match () {
-                    () if calls => self.called_entry(id).unwrap_or(u64::MAX),
-                    () if free => b.cache + u64::from(b.bump_end),
-                    () if within || past_way_in => b.cache,
-                    () => b.entry,
+                    () if calls => self.called_entry(id),
+                    () if free => Some(b.cache + u64::from(b.bump_end)),
+                    () if within || past_way_in => Some(b.cache),
+                    () => Some(b.entry),
                 };
-                let rel = body.wrapping_sub(self.out.code.base + f.pos as u64 + 4) as i64;
-                if i32::try_from(rel).is_ok() {
+                let from = self.out.code.base + f.pos as u64 + 4;
+                if let Some(body) = body.filter(|to| i32::try_from(to.wrapping_sub(from) as i64).is_ok()) {
                     self.out.code.patch_rel32(f.pos, body);
                     // It cannot be taken back where something is carried.
                     if !past_way_in {
@@ -37,7 +37,7 @@ impl Emitter<'_> {
             let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
-            if self.out.code.buf[f.pos - 1] == CALL {
+            if calls {
                 self.out.code.called();
             }
             let pos = self.out.code.pos();

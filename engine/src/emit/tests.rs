@@ -12,7 +12,7 @@ use crate::code_reader::CodeCache;
 use crate::follow::{Always, RouteKind};
 use crate::trace::{CallTrace, TraceSettings};
 use crate::tracee::Memory;
-use crate::transtab::{NO_CELL, TransTab};
+use crate::transtab::{NO_CELL, StubKind, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -196,6 +196,28 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     assert_eq!((calls(&first), calls(&second)), (1, 0), "{second:#?}");
     let push = first.iter().find(|(_, _, l)| l == "push $0x400006").expect("the return address");
     assert!(second.iter().any(|(_, _, l)| *l == format!("jmp 0x{:016X}", push.0)), "{first:#?} {second:#?}");
+}
+
+#[test]
+fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
+    // call 1f; ret; 1: ret
+    let code = [0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
+    let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+    let mut cache_of_code = CodeCache::holding(GUEST, &code);
+    let mut trans = TransTab::default();
+    let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
+        let mut batch = Batch::default();
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).in_pairs(pairs).emit()
+    });
+    let lines = text(&caller.code.buf, CACHE);
+    let call = lines.iter().find(|(_, _, l)| l.starts_with("call ")).expect("the call");
+    // What takes back what has been pushed, and a stop for the callee.
+    let to = u64::from_str_radix(call.2.trim_start_matches("call 0x"), 16).expect("an address");
+    assert!(lines.iter().any(|(at, _, l)| *at == to && l == "lea 8(%rsp),%rsp"), "{lines:#?}");
+    let stub = trans.stubs.iter().find(|s| s.addr == to + 5).expect("a stub behind it");
+    assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GUEST + 6), "{stub:?}");
 }
 
 #[test]
