@@ -196,7 +196,7 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
     for c in &space.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
         let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
-        chunks.push(Chunk { guest: c.guest, host, used: c.used, large: 0, requests: c.requests });
+        chunks.push(Chunk { used: c.used, requests: c.requests, ..Chunk::new(c.guest, host) });
     }
     Ok(space.copy_with(tables, chunks))
 }

@@ -6,12 +6,14 @@
 pub(crate) mod dead;
 mod fixed;
 mod follow;
+mod landings;
 mod link;
 mod map;
 pub(crate) mod renew;
 
 use dead::DeadStops;
 use fixed::Fixed;
+use landings::Landings;
 
 pub(crate) use follow::Chain;
 
@@ -26,7 +28,7 @@ use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
-use crate::emit::{self, Emitter, stack, walk};
+use crate::emit::{self, Emitter, Work, stack, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::heat::Heat;
@@ -47,6 +49,11 @@ const THROUGH: usize = 6;
 /// Offset in the first chunk of the name that our memory has in the guest's maps.
 const NAME_OFFSET: u64 = 32;
 
+/// How many bytes of memory that will be needed soon are asked for beforehand.
+pub(crate) const AHEAD: usize = 64 << 10;
+
+const PAGE: u64 = 4096;
+
 /// Bytes of code in a large page's place from which on it pays.
 const LARGE_FROM: u64 = 256 << 10;
 
@@ -58,11 +65,26 @@ pub(crate) struct Chunk {
     pub(crate) used: u64,
     /// Bytes for which large pages have been asked.
     pub(crate) large: u64,
+    /// Bytes that have been touched, if that is more than what is used.
+    pub(crate) touched: u64,
     /// Where its code asks for what has not been translated; if not, it stops.
     pub(crate) requests: Option<Requests>,
 }
 
 impl Chunk {
+    pub(crate) fn new(guest: u64, host: SharedMemory) -> Self {
+        Self { guest, host, used: 0, large: 0, touched: 0, requests: None }
+    }
+
+    /// Touches a page or two of what will be used next, so that writing code there needs no page.
+    fn touch_ahead(&mut self) {
+        self.touched = self.touched.max(self.used.next_multiple_of(PAGE));
+        if self.touched < (self.used + AHEAD as u64).min(arena::CHUNK_SIZE) {
+            self.host.write(self.touched as usize, &[0]);
+            self.touched += PAGE;
+        }
+    }
+
     /// Asks for large pages where there is so much code that it pays: a program whose caches are simulated has several times
     /// as much code as without.
     pub(crate) fn enlarge(&mut self) {
@@ -239,8 +261,7 @@ pub(crate) struct Space {
     pub(crate) pairs: bool,
     pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
-    /// The byte of the landing for this guest address that says how far to go on if it is the right one.
-    landings: Map<(Way, u64), u64>,
+    landings: Landings,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
     incoming: Map<(u64, StandingId), Vec<u64>>,
     pub(crate) gadget: Gadget,
@@ -270,6 +291,7 @@ pub(crate) struct Space {
     fresh: Vec<u64>,
     batch: Batch,
     code: CodeCache,
+    work: Work,
 }
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
@@ -322,7 +344,7 @@ impl Space {
             pairs: false,
             pairs_due: false,
             chains: Map::default(),
-            landings: Map::default(),
+            landings: Landings::default(),
             incoming: Map::default(),
             gadget: Gadget(0),
             far: false,
@@ -340,13 +362,14 @@ impl Space {
             fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
+            work: Work::default(),
         }
     }
 
     /// Adds a chunk that has been mapped into the guest. The first one gets what is there only once: the gadget for remote
     /// system calls and the stub behind empty entries of the indirect-branch table.
     pub(crate) fn add_chunk(&mut self, guest: u64, host: SharedMemory) {
-        let chunk = Chunk { guest, host, used: 0, large: 0, requests: None };
+        let chunk = Chunk::new(guest, host);
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
         if self.chunks.len() == 1 {
@@ -422,6 +445,7 @@ impl Space {
             fresh: Vec::new(),
             batch: Batch::default(),
             code: CodeCache::default(),
+            work: Work::default(),
         }
     }
 
@@ -519,6 +543,15 @@ impl Space {
         }
     }
 
+    /// Asks for a little of the memory that the next translations will need, while nobody waits: a page that is touched for the first
+    /// time takes longer than a block.
+    pub(crate) fn make_room_ahead(&mut self) {
+        if let Some(chunk) = self.chunks.iter_mut().rev().find(|c| c.used > 0) {
+            chunk.touch_ahead();
+        }
+        self.trans.make_room_ahead();
+    }
+
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
     pub(crate) fn translate(&mut self, pc: u64, standing: StandingId, memory: &Memory) -> Option<BlockId> {
@@ -588,7 +621,7 @@ impl Space {
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let flows = !self.volatile(pc) && !self.trace.settings.any();
             self.trans.begin_batch();
-            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of)
+            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
@@ -600,7 +633,8 @@ impl Space {
             for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
                 self.note_link(base + pos as u64, target, standing);
             }
-            self.commit(chunk, emitted);
+            self.commit(chunk, &emitted);
+            self.work.recycle(emitted);
         }
         self.batch = batch;
         self.trans.lookup(pc, standing)

@@ -13,6 +13,8 @@ use crate::distances::Distances;
 use crate::follow::{self, StandingId};
 use crate::hash::Map;
 use crate::heat::Heat;
+use crate::own_memory;
+use crate::space::AHEAD;
 use crate::trace::{self, SiteKind};
 pub(crate) use way::Way;
 
@@ -286,13 +288,17 @@ impl Default for Page {
     }
 }
 
-/// Bodies and points in one chunk of code cache. Code is only ever added behind what is there, so both are sorted.
-#[derive(Clone, Debug)]
+/// What is in one chunk of code cache. Code is only ever added behind what is there, so all of it is sorted by address.
+#[derive(Clone, Debug, Default)]
 struct Run {
     /// Address of the chunk.
     start: u64,
     blocks: Vec<BlockId>,
     points: Vec<(u64, Point)>,
+    /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
+    ways_in: Vec<(u64, BlockId)>,
+    /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
+    ways_out: Vec<(u64, BlockId)>,
 }
 
 /// See the module's description.
@@ -316,10 +322,6 @@ pub(crate) struct TransTab {
     runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
     dead: Map<u64, BlockId>,
-    /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
-    ways_in: Map<u64, BlockId>,
-    /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
-    ways_out: Map<u64, BlockId>,
     /// Where conditional branches lead, by module.
     pub(crate) distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
@@ -327,6 +329,8 @@ pub(crate) struct TransTab {
     /// Calls, by where they return to.
     pub(crate) call_sites: Map<u64, CallSite>,
     cells: u32,
+    /// How far the memory of blocks, shapes, stubs, flows and points has been touched, in elements.
+    touched: [usize; 5],
     /// Places that write records.
     pub(crate) trace_sites: Vec<trace::Site>,
     /// Their numbers, once translations have been thrown away.
@@ -422,6 +426,19 @@ impl TransTab {
         self.follow.renew();
     }
 
+    /// Asks for a little of the memory that the next entries will need.
+    pub(crate) fn make_room_ahead(&mut self) {
+        let Self { blocks, shapes, stubs, flows, runs, touched, .. } = self;
+        let [b, s, t, f, p] = touched;
+        own_memory::touch_ahead(blocks, b, AHEAD);
+        own_memory::touch_ahead(shapes, s, AHEAD);
+        own_memory::touch_ahead(stubs, t, AHEAD);
+        own_memory::touch_ahead(flows, f, AHEAD);
+        if let Some(run) = runs.iter_mut().rev().find(|r| !r.points.is_empty()) {
+            own_memory::touch_ahead(&mut run.points, p, AHEAD);
+        }
+    }
+
     /// The number that the next block gets.
     pub(crate) fn next_block(&self) -> BlockId {
         BlockId(self.blocks.len() as u32)
@@ -496,7 +513,7 @@ impl TransTab {
 
     /// Code will be put into the chunk at `start`.
     pub(crate) fn add_chunk(&mut self, start: u64) {
-        self.runs.push(Run { start, blocks: Vec::new(), points: Vec::new() });
+        self.runs.push(Run { start, ..Run::default() });
     }
 
     /// Adds a stub; `addr` and a patch site are known only when the code has its place, so they are set later.
@@ -579,14 +596,15 @@ impl TransTab {
         self.blocks[id.0 as usize].entry = entry;
     }
 
-    /// The jump at cache address `at` leads from a block's entry to its translation.
+    /// The jump at cache address `at`, behind what was added before, leads from a block's entry to its translation.
     pub(crate) fn add_way_in(&mut self, at: u64, id: BlockId) {
-        self.ways_in.insert(at, id);
+        self.run_for(at).ways_in.push((at, id));
     }
 
-    /// The instruction at cache address `at` is on the way out of a loop, and not counted yet: `skipped` is not executed.
+    /// The instruction at cache address `at`, behind what was added before, is on the way out of a loop, and not counted yet:
+    /// `skipped` is not executed.
     pub(crate) fn add_way_out(&mut self, at: u64, skipped: BlockId) {
-        self.ways_out.insert(at, skipped);
+        self.run_for(at).ways_out.push((at, skipped));
     }
 
     /// The dead block that would be entered at `cache`.
@@ -596,15 +614,17 @@ impl TransTab {
 
     /// What the translated code at `cache` belongs to. `None` for stubs, landings and what is no code of ours.
     pub(crate) fn place(&self, cache: u64) -> Option<Place> {
-        let blocks = &self.run_of(cache)?.blocks;
+        let run = self.run_of(cache)?;
+        let blocks = &run.blocks;
         let id = blocks[blocks.partition_point(|id| self.block(*id).cache <= cache).checked_sub(1)?];
         let b = self.block(id);
         let offset = cache - b.cache;
         if offset >= u64::from(b.len) {
-            if let Some(&block) = self.ways_out.get(&cache) {
+            let among = |ways: &[(u64, BlockId)]| ways.binary_search_by_key(&cache, |w| w.0).ok().map(|i| ways[i].1);
+            if let Some(block) = among(&run.ways_out) {
                 return Some(Place { block, index: 0, at_start: false, bumped: true });
             }
-            let &block = self.ways_in.get(&cache)?;
+            let block = among(&run.ways_in)?;
             return Some(Place { block, index: 0, at_start: true, bumped: true });
         }
         let bumped = offset >= u64::from(b.bump_end);

@@ -1,7 +1,7 @@
 //! Whether the table of translations can say how large the largest block is: as many instructions as a block may have, of the
 //! kinds whose translations are longest.
 
-use super::Emitter;
+use super::{Emitter, Work};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
@@ -55,7 +55,9 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 &Untranslated(0..0),
             );
             let mut trans = TransTab::default();
-            let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0).traced(settings, false).emit();
+            let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0, &mut Work::default())
+                .traced(settings, false)
+                .emit();
             let b = trans.blocks[0];
             assert!(usize::from(b.n) > MAX_INSNS - 3, "{name}: {} instructions", b.n);
             assert!(e.code.buf.len() >= b.len as usize, "{name}");

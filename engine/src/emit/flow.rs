@@ -87,13 +87,15 @@ const COPIES: [usize; 2] = [16, 4];
 
 impl Emitter<'_> {
     /// Repeats short loops.
-    pub(super) fn unroll(&mut self, order: Vec<usize>) -> Vec<usize> {
+    pub(super) fn unroll(&mut self) {
         if !self.with_flows {
-            return order;
+            return;
         }
+        let order = std::mem::take(&mut self.work.order);
         let batch = self.batch;
         let last = |i: usize| batch.insns_of(&batch.blocks[i]).last();
-        let mut out = Vec::with_capacity(order.len() + 16);
+        let mut out = std::mem::take(&mut self.work.unrolled);
+        out.clear();
         let mut k = 0;
         while k < order.len() {
             let head = &batch.blocks[order[k]];
@@ -131,13 +133,13 @@ impl Emitter<'_> {
                 continue;
             };
             let copies = if insns <= SHORT[0] { COPIES[0] } else { COPIES[1] };
-            self.loops.push(Loop { at: out.len(), len: n + 1, copies });
+            self.work.loops.push(Loop { at: out.len(), len: n + 1, copies });
             for _ in 0..copies {
                 out.extend_from_slice(&order[k..=k + n]);
             }
             k += n + 1;
         }
-        out
+        (self.work.order, self.work.unrolled) = (out, order);
     }
 
     /// Takes note of where the conditional branches of the batch lead.
@@ -167,12 +169,14 @@ impl Emitter<'_> {
 
     /// Settles it for all blocks, in the order of their emission.
     pub(super) fn plan_flows(&mut self, order: &[usize]) {
-        self.plan = vec![Plan::default(); order.len()];
+        self.work.plan.resize(order.len(), Plan::default());
         if !self.with_flows {
             return;
         }
         self.note_distances();
-        let mut place = vec![usize::MAX; self.batch.blocks.len()];
+        let mut place = std::mem::take(&mut self.work.place);
+        place.clear();
+        place.resize(self.batch.blocks.len(), usize::MAX);
         for (k, &i) in order.iter().enumerate() {
             place[i] = place[i].min(k);
         }
@@ -182,7 +186,9 @@ impl Emitter<'_> {
         // Whoever runs into it would run into its landing. One behind a call is not in the way.
         let lands = |i: usize| blocks[i].return_site && !self.pairs;
         // Where branches lead back to. Those are counted, and the shortest way in is for them.
-        let mut heads = vec![false; order.len()];
+        let mut heads = std::mem::take(&mut self.work.heads);
+        heads.clear();
+        heads.resize(order.len(), false);
         for (k, &i) in order.iter().enumerate() {
             let b = &blocks[i];
             let last = &self.batch.insns[b.first + b.n - 1];
@@ -192,11 +198,11 @@ impl Emitter<'_> {
                 heads[place[j]] = true;
             }
         }
-        let mut flows = Vec::new();
+        let mut flows = std::mem::take(&mut self.work.flows);
         for (k, &i) in order.iter().enumerate() {
             let b = &blocks[i];
             let last = &self.batch.insns[b.first + b.n - 1];
-            let here = self.loops.iter().find_map(|l| l.place(k).map(|(n, copy)| (l, n, copy)));
+            let here = self.work.loops.iter().find_map(|l| l.place(k).map(|(n, copy)| (l, n, copy)));
             let repeated = here.is_some_and(|(l, n, copy)| n + 1 == l.len && copy + 1 < l.copies);
             let behind = order.get(k + 1).filter(|&&j| !lands(j) && blocks[j].pc == last.target());
             let turned = here.is_none() && behind.is_some() && self.turned(last);
@@ -214,7 +220,7 @@ impl Emitter<'_> {
             // Later, and where counting in front costs no more than elsewhere.
             let fine = |t: usize| t > k && self.batch.insns[blocks[order[t]].first].live & OSZAP == 0;
             let (target, next) = if inverted { (last.next(), last.target()) } else { (last.target(), last.next()) };
-            self.plan[k].inverted = inverted;
+            self.work.plan[k].inverted = inverted;
             match last.class {
                 Class::Jcc
                     if find(next) == Some(k + 1)
@@ -223,20 +229,21 @@ impl Emitter<'_> {
                 {
                     // Loops are repeated more often than they are left.
                     let cell = self.trans.new_cell();
-                    self.plan[k].exit = Some(cell);
-                    self.plan[k].goal = find(target).map(|t| Goal { block: id(t), free: false, past_way_in: false });
-                    self.plan[k + 1].entry = Entry::Free;
+                    self.work.plan[k].exit = Some(cell);
+                    self.work.plan[k].goal =
+                        find(target).map(|t| Goal { block: id(t), free: false, past_way_in: false });
+                    self.work.plan[k + 1].entry = Entry::Free;
                     flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Cell(cell)) });
                 }
                 Class::Jcc => {
                     let Some(t) = find(target) else { continue };
                     let n = k + 1;
                     let free = fine(t) && find(next) == Some(n) && fine(n) && !heads[n];
-                    self.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
+                    self.work.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
                     if free {
-                        self.plan[n].entry = Entry::Edge;
-                        if self.plan[t].entry == Entry::Anywhere {
-                            self.plan[t].entry = Entry::Front;
+                        self.work.plan[n].entry = Entry::Edge;
+                        if self.work.plan[t].entry == Entry::Anywhere {
+                            self.work.plan[t].entry = Entry::Front;
                         }
                         flows.push(Flow { to: id(t), from: id(k), unless: Some(Unless::Edge(id(n))) });
                     }
@@ -245,12 +252,12 @@ impl Emitter<'_> {
                     let Some(t) = find(if c.ends_block() { target } else { next }) else { continue };
                     let runs_into = t == k + 1 && c != Class::Call && !lands(order[t]);
                     let free = fine(t) && !(runs_into && heads[t]);
-                    self.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
+                    self.work.plan[k].goal = Some(Goal { block: id(t), free, past_way_in: false });
                     if free {
                         if runs_into {
-                            self.plan[t].entry = Entry::Free;
-                        } else if self.plan[t].entry == Entry::Anywhere {
-                            self.plan[t].entry = Entry::Front;
+                            self.work.plan[t].entry = Entry::Free;
+                        } else if self.work.plan[t].entry == Entry::Anywhere {
+                            self.work.plan[t].entry = Entry::Front;
                         }
                         flows.push(Flow { to: id(t), from: id(k), unless: None });
                     }
@@ -260,18 +267,19 @@ impl Emitter<'_> {
         }
         flows.sort_unstable();
         self.trans.flows.append(&mut flows);
+        (self.work.place, self.work.heads, self.work.flows) = (place, heads, flows);
     }
 
     /// The ways in from elsewhere to blocks that are run into uncounted. `first` is the first block of the batch.
     pub(super) fn entries(&mut self, first: BlockId) {
-        for k in 0..self.plan.len() {
-            if !matches!(self.plan[k].entry, Entry::Edge | Entry::Free) {
+        for k in 0..self.work.plan.len() {
+            if !matches!(self.work.plan[k].entry, Entry::Edge | Entry::Free) {
                 continue;
             }
             let id = BlockId(first.0 + k as u32);
             let entry = self.out.code.here();
             let b = *self.trans.block(id);
-            debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_CELL) == (self.plan[k].entry == Entry::Edge));
+            debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_CELL) == (self.work.plan[k].entry == Entry::Edge));
             self.out.code.bump(arena::cell_offset(b.cell), b.live_in);
             self.out.code.align_field(1);
             self.trans.add_way_in(self.out.code.here(), id);
@@ -284,25 +292,25 @@ impl Emitter<'_> {
 
     /// The ways out of copies of loops, and those that are seldom taken.
     pub(super) fn place_exits(&mut self) {
-        for e in std::mem::take(&mut self.exits) {
+        for i in 0..self.work.exits.len() {
+            let e = self.work.exits[i];
             let begin = self.out.code.here();
             self.out.code.patch_rel32(e.pos, begin);
             let live = self.batch.find(e.target).map_or(STATUS, |t| self.batch.insns[self.batch.blocks[t].first].live);
             let cell = arena::cell_offset(e.cell);
-            let mut uncounted = vec![begin];
+            self.trans.add_way_out(begin, e.skipped);
             if live & OSZAP == 0 {
                 self.out.code.bump(cell, live);
             } else {
                 self.out.code.spill(Scratch::Rax, Gpr::RAX);
-                uncounted.push(self.out.code.here());
+                self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.load_gs(Gpr::RAX, cell);
-                uncounted.push(self.out.code.here());
+                self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.lea_disp(Gpr::RAX, Gpr::RAX, 1);
-                uncounted.push(self.out.code.here());
+                self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.store_gs(cell, Gpr::RAX);
                 self.out.code.reload(Gpr::RAX, Scratch::Rax);
             }
-            uncounted.iter().for_each(|&at| self.trans.add_way_out(at, e.skipped));
             let pos = self.out.code.jmp();
             self.out.fixups.push(Fixup { pos, target: e.target, to: e.to });
         }

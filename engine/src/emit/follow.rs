@@ -130,12 +130,12 @@ impl Emitter<'_> {
     /// Leaves by the transfer that `site` tells of, to wherever that turns out to lead.
     pub(super) fn leave_by(&mut self, site: u32) {
         let field = self.out.code.jmp();
-        self.transfers.push((field, site));
+        self.work.transfers.push((field, site));
     }
 
     /// Lets what leaves by transfers stop, behind the hot code: until a bridge is known, the sink has to decide.
     pub(super) fn place_transfers(&mut self) {
-        for (field, told) in std::mem::take(&mut self.transfers) {
+        for (field, told) in std::mem::take(&mut self.work.transfers) {
             let root = self.out.code.base + field as u64;
             let id = self.trans.add_stub(StubKind::Transfer { told, standing: self.standing, root });
             let pos = self.out.code.pos();

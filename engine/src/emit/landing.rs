@@ -88,12 +88,26 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 /// What `crc32` has to begin with to end with 0 after the 64 bits of `pc`.
 fn remainder_before(pc: u64) -> u32 {
-    (0..64).rev().fold(0, |after: u32, bit| {
-        let high = after >> 31;
-        let before = (after ^ (POLYNOMIAL * high)) << 1 | high;
-        before ^ (pc >> bit & 1) as u32
-    })
+    pc.to_be_bytes().iter().fold(0, |after, byte| after << 8 ^ BEFORE_A_BYTE[(after >> 24) as usize] ^ u32::from(*byte))
 }
+
+/// By its highest byte: what has been before a remainder, eight bits of 0 ago.
+const BEFORE_A_BYTE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut high = 0;
+    while high < 256 {
+        let mut r = (high as u32) << 24;
+        let mut bit = 0;
+        while bit < 8 {
+            let odd = r >> 31;
+            r = (r ^ (POLYNOMIAL * odd)) << 1 | odd;
+            bit += 1;
+        }
+        table[high] = r;
+        high += 1;
+    }
+    table
+};
 
 impl Asm {
     /// Turns a target in rcx into the number of its entry.

@@ -29,8 +29,8 @@ pub(super) fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
 impl Emitter<'_> {
     /// Settles it for all blocks, in the order of their emission.
     pub(super) fn plan_fronts(&mut self, order: &[usize]) {
-        self.fronts.clear();
-        self.fronts.resize(order.len(), Front { unchecked: false, run_into: true });
+        self.work.fronts.clear();
+        self.work.fronts.resize(order.len(), Front { unchecked: false, run_into: true });
         let Some(f) = self.tracer.fetches() else { return };
         let blocks = &self.batch.blocks;
         let last = |k: usize| self.batch.insns_of(&blocks[order[k]]).last();
@@ -63,12 +63,12 @@ impl Emitter<'_> {
                 c => c.goes_on() && l.next() == pc,
             });
             let same = before.map(|l| lines_of(l, f).1 == line);
-            self.fronts[k].unchecked = match same {
+            self.work.fronts[k].unchecked = match same {
                 Some(true) => true,
                 Some(false) => branches[k].1,
                 None => branches[k].0,
             };
-            self.fronts[k].run_into = same != Some(false) || !self.fronts[k].unchecked;
+            self.work.fronts[k].run_into = same != Some(false) || !self.work.fronts[k].unchecked;
         }
     }
 
@@ -77,14 +77,14 @@ impl Emitter<'_> {
         if let Some(f) = self.tracer.fetches()
             && lines_of(insn, f).1 == target >> f.line.trailing_zeros()
         {
-            self.within_line.push(pos);
+            self.work.within_line.push(pos);
         }
     }
 
     /// The ways in from elsewhere to blocks that begin without a check. `first` is the first block of the batch.
     pub(super) fn checked_entries(&mut self, first: BlockId, order: &[usize]) {
         for (k, &i) in order.iter().enumerate() {
-            if !self.fronts[k].unchecked {
+            if !self.work.fronts[k].unchecked {
                 continue;
             }
             let block = &self.batch.blocks[i];
@@ -92,7 +92,7 @@ impl Emitter<'_> {
             let entry = self.out.code.here();
             self.check_line(&insns[0], Plan::entry(&registers[0]));
             let pos = self.out.code.jmp();
-            self.within_line.push(pos);
+            self.work.within_line.push(pos);
             self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to: None });
             self.trans.set_entry(BlockId(first.0 + k as u32), entry);
         }

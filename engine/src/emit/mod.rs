@@ -42,7 +42,7 @@ use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
 
-use crate::transtab::{Block, BlockId, Emulate, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
+use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
 
 pub(crate) use landing::PAIR_BITS;
 pub(crate) use landing::{Landing, emit_landing, entry_of};
@@ -78,7 +78,21 @@ pub(crate) struct Emitted {
 
 impl Emitted {
     fn new(base: u64) -> Self {
-        Self { code: Asm { buf: Vec::with_capacity(8192), base }, ..Self::default() }
+        Self { code: Asm { buf: Vec::new(), base }, ..Self::default() }
+    }
+
+    /// Nothing yet, in the same buffers.
+    fn clear(&mut self, base: u64) {
+        let Self { code, literals, literal_uses, literal_pos, landings, fixups, links, stubs } = self;
+        code.buf.clear();
+        code.base = base;
+        literals.clear();
+        literal_uses.clear();
+        *literal_pos = 0;
+        landings.clear();
+        fixups.clear();
+        links.clear();
+        stubs.clear();
     }
 
     /// A 64-bit constant behind the code; `pos` is the 32-bit field that shall lead to it.
@@ -150,6 +164,83 @@ enum Bump {
     Done,
 }
 
+/// Buffers that an emitter needs, kept from batch to batch, because to allocate them would take a tenth of the time. What is in
+/// them means nothing to the next one.
+pub(crate) struct Work {
+    out: Emitted,
+    info: InstructionInfoFactory,
+    encoder: Encoder,
+    /// Points of the block at hand, by offset.
+    points: Vec<(usize, Point)>,
+    /// How blocks are counted, in the order of emission.
+    plan: Vec<flow::Plan>,
+    loops: Vec<flow::Loop>,
+    /// Ways out of copies of loops that are still to be placed.
+    exits: Vec<flow::Exit>,
+    /// Which blocks begin without a check of their line, in the order of emission.
+    fronts: Vec<lines::Front>,
+    /// Fields of branches that may lead past such checks, in order.
+    within_line: Vec<usize>,
+    /// Where blocks are left by transfers that the sink decides on: 32-bit fields and sites.
+    transfers: Vec<(usize, u32)>,
+    /// Blocks in the order of their emission, and the same before loops are repeated.
+    order: Vec<usize>,
+    unrolled: Vec<usize>,
+    /// For what is settled before the first block is emitted.
+    seen: Vec<bool>,
+    place: Vec<usize>,
+    heads: Vec<bool>,
+    flows: Vec<Flow>,
+}
+
+impl Work {
+    fn clear(&mut self) {
+        // The rest is filled anew by whoever uses it.
+        let Self { points, plan, loops, exits, fronts, within_line, transfers, .. } = self;
+        points.clear();
+        plan.clear();
+        loops.clear();
+        exits.clear();
+        fronts.clear();
+        within_line.clear();
+        transfers.clear();
+    }
+
+    /// Takes buffers back that are not needed any more.
+    pub(crate) fn recycle(&mut self, out: Emitted) {
+        self.out = out;
+    }
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            out: Emitted::default(),
+            info: InstructionInfoFactory::new(),
+            encoder: Encoder::new(64),
+            points: Vec::new(),
+            plan: Vec::new(),
+            loops: Vec::new(),
+            exits: Vec::new(),
+            fronts: Vec::new(),
+            within_line: Vec::new(),
+            transfers: Vec::new(),
+            order: Vec::new(),
+            unrolled: Vec::new(),
+            seen: Vec::new(),
+            place: Vec::new(),
+            heads: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
 /// Turns batches into code.
 pub(crate) struct Emitter<'a> {
     batch: &'a Batch,
@@ -158,10 +249,7 @@ pub(crate) struct Emitter<'a> {
     tables: u64,
     module_of: &'a dyn Fn(u64) -> u32,
     out: Emitted,
-    info: InstructionInfoFactory,
-    encoder: Encoder,
-    /// Points of the block at hand, by offset.
-    points: Vec<(usize, Point)>,
+    work: &'a mut Work,
     /// For the block at hand: its bump, its cell, where the bump was done (offset).
     bump: Bump,
     cell: u32,
@@ -172,23 +260,12 @@ pub(crate) struct Emitter<'a> {
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
     crosses: &'a dyn Fn(u64, u64) -> bool,
     masked: bool,
-    /// How blocks are counted, in the order of emission.
-    plan: Vec<flow::Plan>,
     /// The plan of the block at hand.
     here: flow::Plan,
     with_flows: bool,
     with_contexts: bool,
-    loops: Vec<flow::Loop>,
-    /// Ways out of copies of loops that are still to be placed.
-    exits: Vec<flow::Exit>,
-    /// Which blocks begin without a check of their line, in the order of emission.
-    fronts: Vec<lines::Front>,
-    /// Fields of branches that may lead past such checks, in order.
-    within_line: Vec<usize>,
     /// Whom executions count for.
     standing: StandingId,
-    /// Where blocks are left by transfers that the sink decides on: 32-bit fields and sites.
-    transfers: Vec<(usize, u32)>,
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
     carries: carry::Carries,
@@ -207,16 +284,18 @@ impl<'a> Emitter<'a> {
         base: u64,
         tables: u64,
         module_of: &'a dyn Fn(u64) -> u32,
+        work: &'a mut Work,
     ) -> Self {
+        work.clear();
+        let mut out = std::mem::take(&mut work.out);
+        out.clear(base);
         Self {
             batch,
             trans,
             tables,
             module_of,
-            out: Emitted::new(base),
-            info: InstructionInfoFactory::new(),
-            encoder: Encoder::new(64),
-            points: Vec::new(),
+            out,
+            work,
             bump: Bump::Spill,
             cell: 0,
             bump_end: 0,
@@ -225,16 +304,10 @@ impl<'a> Emitter<'a> {
             teller: calls::Teller::default(),
             crosses: &|_, _| false,
             masked: false,
-            plan: Vec::new(),
             here: flow::Plan::default(),
             with_flows: true,
             with_contexts: false,
-            loops: Vec::new(),
-            exits: Vec::new(),
-            fronts: Vec::new(),
-            within_line: Vec::new(),
             standing: StandingId::NONE,
-            transfers: Vec::new(),
             requests: None,
             carries: carry::Carries::default(),
             pairs: false,
@@ -274,8 +347,9 @@ impl<'a> Emitter<'a> {
 
     /// Emits all blocks and adds them, their stubs and their points to the table.
     pub(crate) fn emit(mut self) -> Emitted {
-        let order = self.order();
-        let order = self.unroll(order);
+        self.order();
+        self.unroll();
+        let order = std::mem::take(&mut self.work.order);
         let first = self.trans.next_block();
         self.plan_flows(&order);
         self.plan_fronts(&order);
@@ -283,17 +357,17 @@ impl<'a> Emitter<'a> {
         let called = self.called_within();
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
-            self.here = self.plan[k];
+            self.here = self.work.plan[k];
             self.carries.here = k;
             // Only a block without a landing can be run into.
-            let next = order.get(k + 1).filter(|_| self.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
+            let next = order.get(k + 1).filter(|_| self.work.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             // Nothing in front of it gets there in a straight line.
             let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
             let plain =
-                matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.fronts[k].unchecked;
+                matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.work.fronts[k].unchecked;
             self.callable = self.pairs && apart && plain && (k == 0 || called.contains(&b.pc));
             let behind = next.filter(|n| self.pairs || !n.return_site).map(|n| n.pc);
-            self.block(&b, behind, self.fronts[k].unchecked);
+            self.block(&b, behind, self.work.fronts[k].unchecked);
             self.land_behind_call(behind);
         }
         self.checked_entries(first, &order);
@@ -309,6 +383,7 @@ impl<'a> Emitter<'a> {
         for &(pos, id) in &self.out.stubs {
             self.trans.stubs[id as usize].addr = self.out.code.base + pos as u64;
         }
+        self.work.order = order;
         self.out
     }
 
@@ -320,10 +395,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// Blocks that run into one another stand together.
-    fn order(&self) -> Vec<usize> {
+    fn order(&mut self) {
         let n = self.batch.blocks.len();
-        let mut seen = vec![false; n];
-        let mut order = Vec::with_capacity(n);
+        let (mut seen, mut order) = (std::mem::take(&mut self.work.seen), std::mem::take(&mut self.work.order));
+        seen.clear();
+        seen.resize(n, false);
+        order.clear();
         for start in 0..n {
             let mut at = Some(start);
             while let Some(i) = at.filter(|&i| !seen[i]) {
@@ -343,7 +420,7 @@ impl<'a> Emitter<'a> {
                 };
             }
         }
-        order
+        (self.work.seen, self.work.order) = (seen, order);
     }
 
     fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
@@ -373,7 +450,7 @@ impl<'a> Emitter<'a> {
             self.bump = Bump::Done;
             self.begin_told_block();
         }
-        self.points.clear();
+        self.work.points.clear();
         let shapes = self.trans.shapes.len() as u32;
         let checked = self.tracer.checks();
         let told = self.teller.active();
@@ -480,7 +557,7 @@ impl<'a> Emitter<'a> {
             dead: false,
         });
         self.end_told_block(b, insns);
-        for &(pos, point) in &self.points {
+        for &(pos, point) in &self.work.points {
             self.trans.add_point(base + pos as u64, point);
         }
     }
@@ -514,7 +591,7 @@ impl<'a> Emitter<'a> {
             if !matches!(insn.class, Class::Plain | Class::Jcc | Class::Jmp | Class::Call) {
                 return None;
             }
-            let r = Registers::of(insn, &mut self.info);
+            let r = Registers::of(insn, &mut self.work.info);
             let dead = r.overwritten & !read;
             if dead != 0 {
                 return Some(Gpr(dead.trailing_zeros() as u8));
@@ -529,7 +606,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn point(&mut self, point: Point) {
-        self.points.push((self.out.code.pos(), point));
+        self.work.points.push((self.out.code.pos(), point));
     }
 
     /// Emits one instruction; true if its executions are counted elsewhere than by the block.
@@ -545,7 +622,7 @@ impl<'a> Emitter<'a> {
                 let target = if inverted { insn.next() } else { insn.target() };
                 if let Some(cell) = self.here.exit {
                     let skipped = BlockId(self.current.0 + 1);
-                    self.exits.push(flow::Exit { pos, cell, target, to: self.here.goal, skipped });
+                    self.work.exits.push(flow::Exit { pos, cell, target, to: self.here.goal, skipped });
                 } else if !self.tell_taken(insn, pos) {
                     self.note_branch(insn, target, pos);
                     self.out.fixups.push(Fixup { pos, target, to: self.here.goal });

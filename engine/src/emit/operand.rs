@@ -45,7 +45,7 @@ impl Emitter<'_> {
             Register::R14,
             Register::R15,
         ];
-        let used = self.info.info(ins).used_registers();
+        let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
             .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
@@ -76,10 +76,10 @@ impl Emitter<'_> {
 
     pub(super) fn encode(&mut self, ins: &Instruction) {
         let here = self.out.code.here();
-        self.encoder.encode(ins, here).expect("a decoded instruction with a plainer operand can be encoded");
-        let bytes = self.encoder.take_buffer();
+        self.work.encoder.encode(ins, here).expect("a decoded instruction with a plainer operand can be encoded");
+        let bytes = self.work.encoder.take_buffer();
         self.out.code.bytes(&bytes);
-        self.encoder.set_buffer(bytes_cleared(bytes));
+        self.work.encoder.set_buffer(bytes_cleared(bytes));
     }
 
     /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.

@@ -131,7 +131,7 @@ impl Emitter<'_> {
         c.bytes(&[0x8b, 0x0c, 0x24]); // mov ecx, [rsp]
         c.bytes(&[0xc4, 0xe2, 0x72, 0xf5, 0x0c, 0x25]); // pext ecx, ecx, [bits]
         c.bytes(&((self.tables + arena::PAIR_BITS) as u32).to_le_bytes());
-        self.points.push((c.pos(), Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)])));
+        self.work.points.push((c.pos(), Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)])));
         c.bytes(&[0xff, 0x34, 0xcd]); // push [rcx*8 + table]
         c.bytes(&((self.tables + Way::Paired.table()) as u32).to_le_bytes());
         c.bytes(&[0xc2, PUSHED as u8, 0]); // ret 8

@@ -9,13 +9,13 @@ impl Emitter<'_> {
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
     pub(super) fn resolve(&mut self) {
         let fixups = std::mem::take(&mut self.out.fixups);
-        for f in fixups {
+        for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
             if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
-                let within = self.within_line.binary_search(&f.pos).is_ok();
+                let within = self.work.within_line.binary_search(&f.pos).is_ok();
                 let body = match () {
                     () if calls => self.called_entry(id),
                     () if free => Some(b.cache + u64::from(b.bump_end)),
@@ -48,5 +48,6 @@ impl Emitter<'_> {
             self.out.stubs.push((pos, id));
             self.out.code.stop(id);
         }
+        self.out.fixups = fixups;
     }
 }

@@ -97,7 +97,7 @@ impl Emitter<'_> {
         if let Some(f) = self.tracer.settings.accesses {
             let uses = self.tracer.settings.keeps_uses();
             let again = emit_repeat_walk(&mut self.out.code, f, repeat, site, uses);
-            self.points.push((again, Point::RepeatWalk { site }));
+            self.work.points.push((again, Point::RepeatWalk { site }));
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
-use super::{Emitter, bridge};
+use super::{Emitter, Work, bridge};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
@@ -61,7 +61,7 @@ fn listing_with(
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
         &Untranslated(GUEST..GUEST + 0x1000),
     );
-    let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0)).emit();
+    let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
     for (at, _, line) in text(code, pc) {
         let _ = writeln!(out, "guest {:x}: {line}", at - pc);
@@ -189,7 +189,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
-        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).in_pairs(true).emit()
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
     let (first, second) = (text(&first.code.buf, CACHE), text(&second.code.buf, CACHE + 0x1000));
@@ -209,7 +209,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
-        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0).in_pairs(pairs).emit()
+        Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
     let lines = text(&caller.code.buf, CACHE);
     let call = lines.iter().find(|(_, _, l)| l.starts_with("call ")).expect("the call");

@@ -191,6 +191,7 @@ impl Hub<'_> {
             if now - last > IDLE {
                 return None;
             }
+            space.borrow_mut().make_room_ahead();
             seen = now;
         }
     }

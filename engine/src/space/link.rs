@@ -22,34 +22,33 @@ impl Space {
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
         let requests = self.chunks[chunk].requests;
         let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans, requests.as_ref());
-        self.commit(chunk, emitted);
+        self.commit(chunk, &emitted);
     }
 
     /// Puts code in its place and makes its landings reachable.
-    pub(super) fn commit(&mut self, chunk: usize, e: Emitted) {
+    pub(super) fn commit(&mut self, chunk: usize, e: &Emitted) {
         let base = e.code.base;
-        let mut publish = Vec::with_capacity(e.landings.len());
-        for l in &e.landings {
-            let slot = emit::entry_of(l.way, l.pc);
-            self.landings.insert((l.way, l.pc), base + l.matches as u64);
-            let entry = (l.way.table() + u64::from(slot) * 8) as usize;
-            let next = base + l.next as u64;
-            let there = self.chains.insert((l.way, slot), Tail { next });
-            publish.push((entry, l.way, there, next, base + l.pos as u64));
-        }
         let c = &mut self.chunks[chunk];
         c.host.write((base - c.guest) as usize, &e.code.buf);
         c.used = (c.used + e.code.buf.len() as u64).next_multiple_of(16);
         if self.trace.settings.any() {
             c.enlarge();
         }
-        for (entry, way, there, next, landing) in publish {
-            match there {
+        for l in &e.landings {
+            let slot = emit::entry_of(l.way, l.pc);
+            let entry = (l.way.table() + u64::from(slot) * 8) as usize;
+            let (landing, next) = (base + l.pos as u64, base + l.next as u64);
+            self.landings.add(l.way, l.pc, base + l.matches as u64);
+            if l.way == Way::Paired {
                 // The newest one first: it is where a call has been translated last.
-                Some(_) if way == Way::Paired => {
-                    self.lead(next, self.tables.u64(entry));
-                    self.tables.store_u64(entry, landing);
+                let first = self.tables.u64(entry);
+                if first != self.empty_entry(l.way) {
+                    self.lead(next, first);
                 }
+                self.tables.store_u64(entry, landing);
+                continue;
+            }
+            match self.chains.insert((l.way, slot), Tail { next }) {
                 Some(tail) => self.lead(tail.next, landing),
                 None => self.tables.store_u64(entry, landing),
             }
@@ -146,7 +145,7 @@ impl Space {
     /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
     pub(super) fn unlink(&mut self, pc: u64, standing: StandingId) {
         for way in Way::ALL {
-            if let Some(at) = self.landings.remove(&(way, pc))
+            if let Some(at) = self.landings.remove(way, pc)
                 && let Some((c, offset)) = self.host(at)
             {
                 c.host.store_u8(offset, 0);

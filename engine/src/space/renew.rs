@@ -123,13 +123,21 @@ impl Space {
 
     /// Lets every indirect branch stop.
     pub(super) fn empty_tables(&self) {
-        let Some(first) = self.chunks.first() else { return };
-        for (way, at) in EMPTY_ENTRIES {
+        if self.chunks.is_empty() {
+            return;
+        }
+        for (way, _) in EMPTY_ENTRIES {
             if matches!(way, Way::Call | Way::Paired) && !self.pairs {
                 continue;
             }
-            let entry = first.requests.map_or(first.guest + at, |r| r.miss(way));
-            self.tables.fill(way.table() as usize, entry, way.entries() as usize);
+            self.tables.fill(way.table() as usize, self.empty_entry(way), way.entries() as usize);
         }
+    }
+
+    /// Where an entry leads that has no landing.
+    pub(super) fn empty_entry(&self, way: Way) -> u64 {
+        let first = &self.chunks[0];
+        let stub = || EMPTY_ENTRIES.iter().find(|(w, _)| *w == way).map_or(0, |(_, at)| first.guest + at);
+        first.requests.map_or_else(stub, |r| r.miss(way))
     }
 }
