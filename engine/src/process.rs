@@ -171,9 +171,23 @@ pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> 
     wholes
 }
 
+/// Adds to a list that is sorted by address, at an address near its end: what comes before begins at most a block in front of it.
+fn add_among(list: &mut Vec<InstructionCount>, new: InstructionCount) {
+    let mut at = list.len();
+    while at > 0 && list[at - 1].addr > new.addr {
+        at -= 1;
+    }
+    let same =
+        |c: &InstructionCount| (c.addr, c.module, c.len, c.events) == (new.addr, new.module, new.len, new.events);
+    match list[..at].last_mut().filter(|c| same(c)) {
+        Some(there) => there.count = there.count.wrapping_add(new.count),
+        None => list.insert(at, new),
+    }
+}
+
 /// The executions of every instruction, from sums of cells.
 pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<InstructionCount> {
-    let mut out = Vec::new();
+    let mut out: Vec<InstructionCount> = Vec::new();
     let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
     let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();
     for (&key, &n) in &fix.head {
@@ -181,7 +195,7 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
     }
     let cell = |cell: u32| get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0));
     let wholes = block_counts(trans, sum, fix);
-    // By address: whoever adds them up then finds them sorted, but for blocks that overlap.
+    // By address: whoever adds them up then finds them sorted, but for those with counters of their own.
     let begun = (0..).zip(&wholes).zip(&trans.blocks).filter(|((id, whole), _)| **whole != 0 || heads.contains_key(id));
     let mut executed: Vec<(u64, u32, u64)> = begun.map(|((id, whole), b)| (b.pc, id, *whole)).collect();
     executed.sort_unstable();
@@ -190,19 +204,21 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
         let b = trans.block(BlockId(id));
         let head = heads.get(&id);
         let mut addr = b.pc;
+        let overlaps = out.last().is_some_and(|last| last.addr.0 >= addr);
         for (k, shape) in trans.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
             if shape.in_block_count() {
                 let extra: i64 =
                     head.map_or(0, |h| h.iter().filter(|(n, _)| usize::from(*n) > k).map(|(_, c)| c).sum());
                 let count = whole.wrapping_add_signed(extra);
                 if count != 0 {
-                    out.push(InstructionCount {
+                    let count = InstructionCount {
                         module: b.module as usize,
                         addr: GuestAddr(addr),
                         len: shape.guest_len() as u8,
                         count,
                         events: trans.facts.get(b.shapes as usize + k).copied().unwrap_or_default(),
-                    });
+                    };
+                    if overlaps { add_among(&mut out, count) } else { out.push(count) }
                 }
             }
             addr += shape.guest_len();

@@ -71,6 +71,15 @@ impl Events {
         false
     }
 
+    /// Tells the counts of these events, in the order of a profile.
+    fn columns(self, counts: &EventCounts, mut tell: impl FnMut(u64)) {
+        let all = counts.in_order();
+        let groups = [(true, 0..1), (self.cache, 1..9), (self.branch, 9..13), (self.contexts, 13..EVENTS)];
+        for (_, columns) in groups.into_iter().filter(|(wanted, _)| *wanted) {
+            all[columns].iter().for_each(|&n| tell(n));
+        }
+    }
+
     /// Their names, in the order of a profile.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
@@ -80,20 +89,22 @@ impl Events {
     }
 }
 
-/// The counts of a process.
+/// The counts of a process: what the engine reports of instructions, which is left where it is, and what was found out besides.
 #[derive(Clone, Debug, Default)]
-pub struct CountTable {
+pub struct CountTable<'a> {
     events: Events,
+    instructions: &'a [InstructionCount],
+    /// The rows behind those.
     places: Vec<(usize, GuestAddr)>,
     /// One row of `events.len()` values for each of `places`.
     values: Vec<u64>,
 }
 
-impl CountTable {
-    /// An empty table for these events.
+impl<'a> CountTable<'a> {
+    /// A table of executions of instructions, for these events.
     #[must_use]
-    pub fn new(events: Events) -> Self {
-        Self { events, places: Vec::new(), values: Vec::new() }
+    pub fn new(events: Events, instructions: &'a [InstructionCount]) -> Self {
+        Self { events, instructions, places: Vec::new(), values: Vec::new() }
     }
 
     /// The events, which are its columns.
@@ -102,68 +113,69 @@ impl CountTable {
         self.events
     }
 
-    /// Adds executions of instructions, as the engine reports them.
-    pub fn add_instructions(&mut self, counts: &[InstructionCount]) {
-        self.places.reserve(counts.len());
-        self.values.reserve(counts.len() * self.events.len());
-        if self.events.len() == 1 {
-            self.places.extend(counts.iter().map(|count| (count.module, count.addr)));
-            self.values.extend(counts.iter().map(|count| count.count));
-            return;
-        }
-        for count in counts {
-            let n = count.count;
-            let each = count.events;
-            let times = |events: u8| n.wrapping_mul(u64::from(events));
-            let counts = EventCounts {
-                ir: n,
-                // Cachegrind books a modification as a read.
-                dr: times(each.reads).wrapping_add(times(each.modifies)),
-                dw: times(each.writes),
-                bc: times(each.conditional.into()),
-                bi: times(each.indirect.into()),
-                ..EventCounts::default()
-            };
-            self.add(count.module, count.addr, &counts);
-        }
-    }
-
     /// Adds counts of the instruction at `addr`, which lies in `module` (an index into the report's modules).
     pub fn add(&mut self, module: usize, addr: GuestAddr, counts: &EventCounts) {
-        let all = counts.in_order();
         self.places.push((module, addr));
-        self.values.push(all[0]);
-        if self.events.cache {
-            self.values.extend_from_slice(&all[1..9]);
-        }
-        if self.events.branch {
-            self.values.extend_from_slice(&all[9..13]);
-        }
-        if self.events.contexts {
-            self.values.extend_from_slice(&all[13..]);
-        }
+        self.events.columns(counts, |column| self.values.push(column));
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.instructions.len() + self.places.len()
     }
 
     /// Module and address of every row.
-    #[must_use]
-    pub fn places(&self) -> &[(usize, GuestAddr)] {
-        &self.places
+    pub fn places(&self) -> impl Iterator<Item = (usize, GuestAddr)> {
+        self.instructions.iter().map(|count| (count.module, count.addr)).chain(self.places.iter().copied())
     }
 
-    /// The counts of a row, in the order of the events.
+    /// Adds the counts of a row, in the order of the events.
     ///
     /// # Panics
-    /// When there is no such row.
-    #[must_use]
-    pub fn row(&self, index: usize) -> &[u64] {
+    /// When there is no such row, or fewer sums than events.
+    pub fn add_row(&self, index: usize, sums: &mut [i128]) {
         let width = self.events.len();
-        &self.values[index * width..][..width]
+        if let Some(row) = index.checked_sub(self.instructions.len()) {
+            let values = &self.values[row * width..][..width];
+            sums[..width].iter_mut().zip(values).for_each(|(sum, n)| *sum += i128::from(*n));
+            return;
+        }
+        let count = &self.instructions[index];
+        let n = count.count;
+        if width == 1 {
+            sums[0] += i128::from(n);
+            return;
+        }
+        let each = count.events;
+        let times = |events: u8| n.wrapping_mul(u64::from(events));
+        let counts = EventCounts {
+            ir: n,
+            // Cachegrind books a modification as a read.
+            dr: times(each.reads).wrapping_add(times(each.modifies)),
+            dw: times(each.writes),
+            bc: times(each.conditional.into()),
+            bi: times(each.indirect.into()),
+            ..EventCounts::default()
+        };
+        let mut sums = sums.iter_mut();
+        self.events.columns(&counts, |column| {
+            if let Some(sum) = sums.next() {
+                *sum += i128::from(column);
+            }
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sums(table: &CountTable<'_>, index: usize) -> Vec<i128> {
+        let mut sums = vec![0; table.events().len()];
+        table.add_row(index, &mut sums);
+        sums
+    }
 
     #[test]
     fn columns_are_in_the_order_of_the_names() {
@@ -196,15 +208,16 @@ mod tests {
             ),
         ] {
             let events = Events { cache, branch, contexts: false };
-            let mut table = CountTable::new(events);
+            let mut table = CountTable::new(events, &[]);
             table.add(3, GuestAddr(4), &EventCounts::default());
             table.add(5, GuestAddr(6), &counts);
             assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
-            assert_eq!((table.row(1), table.places()[1]), (row, (5, GuestAddr(6))));
+            assert_eq!((sums(&table, 1), table.places().nth(1)), (row.to_vec(), Some((5, GuestAddr(6)))));
+            assert_eq!((table.rows(), table.places().count()), (2, 2));
         }
-        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true });
+        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true }, &[]);
         table.add(0, GuestAddr(0), &counts);
         assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
-        assert_eq!(table.row(0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);
+        assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);
     }
 }

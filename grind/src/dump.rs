@@ -42,7 +42,7 @@ impl<'a> Object<'a> {
 /// When a count is larger than a profile can hold.
 pub fn profile(
     report: &ProcessReport<'_>,
-    counts: &CountTable,
+    counts: &CountTable<'_>,
     simulation: &Simulation,
     attribute: &mut dyn Attribute,
 ) -> Result<Profile, TooLarge> {
@@ -56,7 +56,7 @@ pub fn profile(
 /// When a count is larger than a profile can hold.
 pub fn profiles(
     report: &ProcessReport<'_>,
-    tables: &[CountTable],
+    tables: &[CountTable<'_>],
     simulation: &Simulation,
     attribute: &mut dyn Attribute,
 ) -> Result<Vec<Profile>, TooLarge> {
@@ -84,16 +84,20 @@ pub fn profiles(
         .collect();
 
     // For each object, where its instructions lie, and their tables and rows.
-    let mut rows: Vec<Vec<(u64, u32, u32)>> = vec![Vec::new(); objects.len() + 1];
+    // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
+    let object_of = |module: usize| object_of_module.get(module).copied().unwrap_or(objects.len());
+    let mut lengths = vec![0; objects.len() + 1];
+    for (module, _) in tables.iter().flat_map(CountTable::places) {
+        lengths[object_of(module)] += 1;
+    }
+    let mut rows: Vec<Vec<(u64, u32, u32)>> = lengths.into_iter().map(Vec::with_capacity).collect();
     for (number, table) in (0u32..).zip(tables) {
         for (row, (module, addr)) in (0u32..).zip(table.places()) {
-            // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
-            let (object, offset) = match report.modules.get(*module) {
-                Some(m) if m.image.is_none() && m.path.is_none() => (object_of_module[*module], addr.0),
-                Some(m) => (object_of_module[*module], addr.since(m.start).wrapping_add(m.offset)),
-                None => (objects.len(), addr.0),
+            let offset = match report.modules.get(module) {
+                Some(m) if m.image.is_some() || m.path.is_some() => addr.since(m.start).wrapping_add(m.offset),
+                _ => addr.0,
             };
-            rows[object].push((offset, number, row));
+            rows[object_of(module)].push((offset, number, row));
         }
     }
 
@@ -103,14 +107,14 @@ pub fn profiles(
         rows.sort_by_key(|row| row.0);
         let mut offsets = Vec::with_capacity(rows.len());
         // Where the rows of each offset begin, and where the last ones end.
-        let mut starts = Vec::with_capacity(rows.len() + 1);
-        for (at, row) in rows.iter().enumerate() {
+        let mut starts: Vec<u32> = Vec::with_capacity(rows.len() + 1);
+        for (at, row) in (0u32..).zip(&rows) {
             if offsets.last() != Some(&row.0) {
                 offsets.push(row.0);
                 starts.push(at);
             }
         }
-        starts.push(rows.len());
+        starts.push(rows.len() as u32);
         let code = match objects.get(object) {
             Some(Module { image: Some(image), .. }) => Code::Image(image),
             Some(Module { path: Some(path), .. }) => Code::File(path),
@@ -120,12 +124,11 @@ pub fn profiles(
         let mut failure = Ok(());
         let mut book = |at: Range<usize>, place: Place<'_>| {
             // Of one table; with several, of one after the other, offset by offset.
-            for rows in rows[starts[at.start]..starts[at.end]].chunk_by(|a, b| a.1 == b.1) {
+            for rows in rows[starts[at.start] as usize..starts[at.end] as usize].chunk_by(|a, b| a.1 == b.1) {
                 let table = rows[0].1 as usize;
                 sums.fill(0);
                 for (_, _, row) in rows {
-                    let counts = tables[table].row(*row as usize);
-                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i128::from(*count));
+                    tables[table].add_row(*row as usize, &mut sums);
                 }
                 let added = profiles[table].add(place.file, place.function, u64::from(place.line), &sums);
                 if added.is_err() {
@@ -255,8 +258,7 @@ mod tests {
     }
 
     fn instructions(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Profile {
-        let mut counts = CountTable::default();
-        counts.add_instructions(report.counts);
+        let counts = CountTable::new(Events::default(), report.counts);
         profile(report, &counts, &Simulation::default(), attribute).unwrap()
     }
 
@@ -282,8 +284,8 @@ mod tests {
     #[test]
     fn rows_of_an_instruction_are_added_up_event_by_event() {
         let modules = [module(Some("a"), 0x1000, 0)];
-        let mut table = CountTable::new(Events { cache: true, branch: true, contexts: false });
-        table.add_instructions(&[count(0, 0x1004, 5), count(0, 0x1008, 2)]);
+        let instructions = [count(0, 0x1004, 5), count(0, 0x1008, 2)];
+        let mut table = CountTable::new(Events { cache: true, branch: true, contexts: false }, &instructions);
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1008), &EventCounts { bc: 2, bcm: 1, ..EventCounts::default() });

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cg_format::cachegrind::Profile;
 use grind_engine::{
-    Ask, ContextCounts, Exit, FirstProcess, InstructionCount, Instrumentation, Module, Notice, ProcessReport, Session,
-    Wish,
+    Ask, ContextCounts, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish,
 };
 use nix::sys::signal::Signal;
 
@@ -376,9 +375,8 @@ impl Session for Runner<'_> {
         let found = self.findings.take(pid);
         let mut events = self.simulation.events();
         events.contexts = events.cache && !report.contexts.is_empty();
-        let table = |instructions: &[InstructionCount], context: Option<u64>| {
-            let mut counts = CountTable::new(events);
-            counts.add_instructions(instructions);
+        let table = |instructions, context: Option<u64>| {
+            let mut counts = CountTable::new(events, instructions);
             for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
                 counts.add(found.module, found.addr, &found.counts);
             }
