@@ -159,7 +159,7 @@ struct Outside<'a> {
 
 impl Known for Outside<'_> {
     fn live_in(&self, pc: u64) -> Option<u8> {
-        self.trans.lookup(pc, self.standing).map(|id| self.trans.block(id).live_in)
+        self.trans.state_in(pc, self.standing).map(|(live, _)| live)
     }
 
     fn begins(&self, pc: u64) -> bool {
@@ -197,7 +197,7 @@ impl Known for Outside<'_> {
     }
 
     fn dead_in(&self, pc: u64) -> Option<u16> {
-        self.trans.lookup(pc, self.standing).map(|id| self.trans.block(id).dead_in)
+        self.trans.state_in(pc, self.standing).map(|(_, dead)| dead)
     }
 
     fn relies_on_others(&self) -> bool {

@@ -3,6 +3,7 @@
 //! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
 //! ([`TransTab::renew`]).
 
+mod page;
 mod way;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use crate::heat::Heat;
 use crate::own_memory;
 use crate::space::AHEAD;
 use crate::trace::{self, SiteKind};
+use page::Page;
 pub(crate) use way::Way;
 
 /// Number of a block.
@@ -235,59 +237,6 @@ pub(crate) struct Place {
     pub(crate) bumped: bool,
 }
 
-/// A page of guest code.
-#[derive(Clone, Debug)]
-struct Page {
-    /// Which of its bytes begin a live block: a bit each.
-    starts: [u64; 64],
-    /// The live blocks that begin on it, by their offset in it, in no order; no offset occurs twice.
-    live: Vec<(u16, BlockId)>,
-    /// Other blocks with code on it; some may be dead.
-    tails: Vec<BlockId>,
-}
-
-impl Page {
-    fn at(&self, pc: u64) -> (usize, u64) {
-        ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
-    }
-
-    fn begins(&self, pc: u64) -> bool {
-        let (word, bit) = self.at(pc);
-        self.starts[word] & bit != 0
-    }
-
-    /// The block at `pc` is dead, if it is `id`.
-    fn forget(&mut self, pc: u64, id: BlockId) {
-        let before = self.live.len();
-        self.live.retain(|(_, other)| *other != id);
-        if self.live.len() != before {
-            let (word, bit) = self.at(pc);
-            self.starts[word] &= !bit;
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.live.is_empty() && self.tails.is_empty()
-    }
-
-    fn insert(&mut self, pc: u64, id: BlockId) {
-        if self.begins(pc) {
-            // Of the copies of a loop, the first one is the one to be entered.
-            self.tails.push(id);
-            return;
-        }
-        let (word, bit) = self.at(pc);
-        self.starts[word] |= bit;
-        self.live.push(((pc & 0xfff) as u16, id));
-    }
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        Self { starts: [0; 64], live: Vec::new(), tails: Vec::new() }
-    }
-}
-
 /// What is in one chunk of code cache. Code is only ever added behind what is there, so all of it is sorted by address.
 #[derive(Clone, Debug, Default)]
 struct Run {
@@ -352,9 +301,13 @@ pub(crate) struct TransTab {
 impl TransTab {
     /// The live fragment for `pc`.
     pub(crate) fn lookup(&self, pc: u64, standing: StandingId) -> Option<BlockId> {
-        let page = self.pages.get(&(pc >> 12, standing)).filter(|p| p.begins(pc))?;
-        let offset = (pc & 0xfff) as u16;
-        page.live.iter().find(|(o, _)| *o == offset).map(|(_, id)| *id)
+        Some(self.pages.get(&(pc >> 12, standing))?.at(pc)?.id)
+    }
+
+    /// The flags and registers of the live fragment for `pc`, as [`Block::live_in`] and [`Block::dead_in`] have them.
+    pub(crate) fn state_in(&self, pc: u64, standing: StandingId) -> Option<(u8, u16)> {
+        let live = self.pages.get(&(pc >> 12, standing))?.at(pc)?;
+        Some((live.live_in, live.dead_in))
     }
 
     pub(crate) fn block(&self, id: BlockId) -> &Block {
@@ -463,9 +416,9 @@ impl TransTab {
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
-        self.page(first, block.standing).insert(block.pc, id);
+        self.page(first, block.standing).insert(&block, id);
         if last != first {
-            self.page(last, block.standing).tails.push(id);
+            self.page(last, block.standing).insert_tail(id);
         }
         self.blocks.push(block);
         id
@@ -488,17 +441,7 @@ impl TransTab {
     pub(crate) fn next_begin(&self, pc: u64, standing: StandingId) -> u64 {
         let end = (pc | 0xfff).saturating_add(1);
         let Some(page) = self.pages.get(&(pc >> 12, standing)) else { return end };
-        let first = (pc as usize & 0xfff) >> 6;
-        let mut word = page.starts[first] >> (pc & 63) << (pc & 63);
-        for i in first..64 {
-            if i > first {
-                word = page.starts[i];
-            }
-            if word != 0 {
-                return (pc & !0xfff) + 64 * i as u64 + u64::from(word.trailing_zeros());
-            }
-        }
-        end
+        page.next(pc).unwrap_or(end)
     }
 
     /// The run of the chunk that `cache` is in, which is made if need be.
@@ -563,7 +506,7 @@ impl TransTab {
         for page in self.pages_in(start >> 12, last) {
             let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
-            let mut keep = |id: BlockId| {
+            let keep = |id: BlockId| {
                 let b = &mut blocks[id.0 as usize];
                 if !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > start {
                     b.dead = true;
@@ -571,12 +514,7 @@ impl TransTab {
                 }
                 !b.dead
             };
-            entry.live.retain(|(_, id)| keep(*id));
-            entry.tails.retain(|id| keep(*id));
-            entry.starts = [0; 64];
-            for (offset, _) in &entry.live {
-                entry.starts[usize::from(*offset) >> 6] |= 1 << (offset & 63);
-            }
+            entry.retain(keep);
         }
         for &id in &killed {
             let b = self.blocks[id.0 as usize];

@@ -1,0 +1,123 @@
+//! What begins on a page of guest code: asked for every branch of everything that is translated, so an answer takes no search.
+//! Invariants: the live blocks stand in the order of their addresses, each address once, so that the place of one follows from
+//! how many bits are set in front of its own; what is told of a block here is what the table has.
+
+use super::{Block, BlockId};
+
+/// A page of guest code.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    /// Which of its bytes begin a live block: a bit each.
+    starts: [u64; 64],
+    /// How many live blocks begin in front of each 64 bytes.
+    before: [u16; 64],
+    /// The live blocks that begin on it, in order.
+    live: Vec<Live>,
+    /// Other blocks with code on it; some may be dead.
+    tails: Vec<BlockId>,
+}
+
+/// What is asked most of a live block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) id: BlockId,
+    /// As in [`Block`].
+    pub(super) dead_in: u16,
+    /// As in [`Block`].
+    pub(super) live_in: u8,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { starts: [0; 64], before: [0; 64], live: Vec::new(), tails: Vec::new() }
+    }
+}
+
+/// The word that has an address's bit, and that bit.
+fn place(pc: u64) -> (usize, u64) {
+    ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
+}
+
+impl Page {
+    /// Whether a live block begins at `pc`.
+    pub(super) fn begins(&self, pc: u64) -> bool {
+        let (word, bit) = place(pc);
+        self.starts[word] & bit != 0
+    }
+
+    /// How many live blocks begin on the page in front of `pc`.
+    fn rank(&self, pc: u64) -> usize {
+        let (word, bit) = place(pc);
+        usize::from(self.before[word]) + (self.starts[word] & (bit - 1)).count_ones() as usize
+    }
+
+    /// The live block at `pc`.
+    pub(super) fn at(&self, pc: u64) -> Option<Live> {
+        self.begins(pc).then(|| self.live[self.rank(pc)])
+    }
+
+    /// The first address from `pc` on at which a live block of this page begins.
+    pub(super) fn next(&self, pc: u64) -> Option<u64> {
+        let (first, bit) = place(pc);
+        let rest = self.starts[first] & !(bit - 1);
+        let words = std::iter::once(rest).chain(self.starts[first + 1..].iter().copied());
+        let (word, bits) = (first..).zip(words).find(|(_, bits)| *bits != 0)?;
+        Some((pc & !0xfff) + 64 * word as u64 + u64::from(bits.trailing_zeros()))
+    }
+
+    /// Adds a block that begins here.
+    pub(super) fn insert(&mut self, block: &Block, id: BlockId) {
+        if self.begins(block.pc) {
+            // Of the copies of a loop, the first one is the one to be entered.
+            self.tails.push(id);
+            return;
+        }
+        self.live.insert(self.rank(block.pc), Live { id, dead_in: block.dead_in, live_in: block.live_in });
+        let (word, bit) = place(block.pc);
+        self.starts[word] |= bit;
+        self.before[word + 1..].iter_mut().for_each(|n| *n += 1);
+    }
+
+    /// Adds a block that begins elsewhere.
+    pub(super) fn insert_tail(&mut self, id: BlockId) {
+        self.tails.push(id);
+    }
+
+    /// The block at `pc` is dead, if it is `id`.
+    pub(super) fn forget(&mut self, pc: u64, id: BlockId) {
+        if self.at(pc).is_none_or(|live| live.id != id) {
+            return;
+        }
+        self.live.remove(self.rank(pc));
+        let (word, bit) = place(pc);
+        self.starts[word] &= !bit;
+        self.before[word + 1..].iter_mut().for_each(|n| *n -= 1);
+    }
+
+    /// Keeps those blocks for which `keep` says so.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(BlockId) -> bool) {
+        let mut live = std::mem::take(&mut self.live).into_iter();
+        let mut n = 0;
+        for word in 0..64 {
+            self.before[word] = n;
+            let mut bits = self.starts[word];
+            while bits != 0 {
+                let bit = bits & bits.wrapping_neg();
+                bits ^= bit;
+                match live.next().filter(|l| keep(l.id)) {
+                    Some(kept) => {
+                        self.live.push(kept);
+                        n += 1;
+                    }
+                    None => self.starts[word] &= !bit,
+                }
+            }
+        }
+        self.tails.retain(|id| keep(*id));
+    }
+
+    /// Nothing of it has been translated.
+    pub(super) fn is_empty(&self) -> bool {
+        self.live.is_empty() && self.tails.is_empty()
+    }
+}
