@@ -47,6 +47,13 @@ impl Asm {
         self.buf.extend_from_slice(bytes);
     }
 
+    /// The first `len` of `bytes`: a few too many are written first, which takes less than to find out how to write just those.
+    pub(crate) fn first_bytes<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        let end = self.pos() + len.min(N);
+        self.buf.extend_from_slice(bytes);
+        self.buf.truncate(end);
+    }
+
     fn imm32(&mut self, v: u32) {
         self.bytes(&v.to_le_bytes());
     }

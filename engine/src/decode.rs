@@ -117,6 +117,16 @@ impl Insn {
         &self.raw[..self.len().min(MAX_INSN_LEN)]
     }
 
+    /// The same with what may follow, to be cut off behind [`Insn::len`].
+    pub(crate) fn raw(&self) -> &[u8; MAX_INSN_LEN] {
+        &self.raw
+    }
+
+    /// Whether it does the same wherever it stands, and nothing has to be told of it.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.class == Class::Plain && self.displacement_at == 0
+    }
+
     /// Where a jump or call finds its target, if that is a word at a fixed address.
     pub(crate) fn target_at(&self) -> Option<u64> {
         let indirect = matches!(self.class, Class::JmpIndirect | Class::CallIndirect);

@@ -139,6 +139,8 @@ struct Outside<'a> {
     standing: StandingId,
     /// Calls lead to other standings.
     followed: bool,
+    /// It is known where functions and sections begin and end.
+    bounded: bool,
     /// No code changes without a system call.
     steady: bool,
     /// What is emitted besides the guest's instructions needs many registers.
@@ -175,6 +177,9 @@ impl Known for Outside<'_> {
     }
 
     fn boundary_in(&self, start: u64, end: u64) -> Option<u64> {
+        if !self.bounded {
+            return None;
+        }
         let range = self.ranges.iter().find(|r| start >= r.start && start < r.end)?;
         let list = self.boundaries.get(range.module as usize)?;
         list.get(list.partition_point(|b| *b < start)).copied().filter(|b| *b < end)
@@ -580,6 +585,7 @@ impl Space {
         let outside = Outside {
             standing,
             followed: settings.followed(),
+            bounded: settings.calls.is_some(),
             steady: !any_volatile,
             registers: settings.any(),
             crosses: &crosses,

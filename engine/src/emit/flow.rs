@@ -91,16 +91,31 @@ impl Emitter<'_> {
         if !self.with_flows {
             return;
         }
-        let order = std::mem::take(&mut self.work.order);
         let batch = self.batch;
         let last = |i: usize| batch.insns_of(&batch.blocks[i]).last();
+        // Most batches have none.
+        let heads = &mut self.work.heads;
+        heads.clear();
+        heads.resize(batch.blocks.len(), false);
+        for i in 0..batch.blocks.len() {
+            if let Some(l) = last(i).filter(|l| l.class == Class::Jcc && l.target() <= l.pc())
+                && let Some(head) = batch.find(l.target())
+            {
+                heads[head] = true;
+            }
+        }
+        if !heads.contains(&true) {
+            return;
+        }
+        let heads = &self.work.heads;
+        let order = std::mem::take(&mut self.work.order);
         let mut out = std::mem::take(&mut self.work.unrolled);
         out.clear();
         let mut k = 0;
         while k < order.len() {
             let head = &batch.blocks[order[k]];
             let (mut insns, mut end) = (0, None);
-            if batch.insns[head.first].live & OSZAP == 0 {
+            if heads[order[k]] && batch.insns[head.first].live & OSZAP == 0 {
                 for n in 0..4 {
                     let Some(&i) = order.get(k + n) else { break };
                     let b = &batch.blocks[i];

@@ -454,6 +454,8 @@ impl<'a> Emitter<'a> {
         let shapes = self.trans.shapes.len() as u32;
         let checked = self.tracer.checks();
         let told = self.teller.active();
+        // Then there is nothing to do about most instructions.
+        let counts_only = !told && !self.tracer.active();
         let mut gone = false;
         let early = self.early_exit(insns);
         for (i, insn) in insns.iter().enumerate() {
@@ -470,6 +472,12 @@ impl<'a> Emitter<'a> {
                     self.out.code.reload(Gpr::RAX, Scratch::Rax);
                 }
                 _ => {}
+            }
+            if counts_only && insn.is_copied() {
+                self.out.code.first_bytes(insn.raw(), insn.len());
+                let cache = (self.out.code.pos() - from) as u16;
+                self.trans.shapes.push(InsnShape { guest: insn.len() as u8, cache });
+                continue;
             }
             if early == Some(i) {
                 self.count_early(insns);
