@@ -567,7 +567,6 @@ impl Space {
             return None;
         }
         let chunk = self.chunk_for(pc)?;
-        let mut batch = std::mem::take(&mut self.batch);
         let settings = self.trace.settings;
         let ranges = &self.ranges;
         let boundaries = &self.boundaries;
@@ -603,10 +602,10 @@ impl Space {
                     || self.once_writable.range(start & !0xfff..end).next().is_some())
         };
         let until = |pc| map::executable_until(ranges, pc);
-        batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile, &until), &outside);
-        if !batch.blocks.is_empty() {
+        self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile, &until), &outside);
+        if !self.batch.blocks.is_empty() {
             self.fresh.clear();
-            for b in batch.blocks.iter().filter(|_| any_volatile) {
+            for b in self.batch.blocks.iter().filter(|_| any_volatile) {
                 for page in [b.pc & !0xfff, (b.end - 1) & !0xfff] {
                     if !self.fresh.contains(&page) {
                         self.fresh.push(page);
@@ -627,7 +626,7 @@ impl Space {
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
             let flows = !self.volatile(pc) && !self.trace.settings.any();
             self.trans.begin_batch();
-            let emitted = Emitter::new(&batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
+            let emitted = Emitter::new(&self.batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
@@ -642,7 +641,6 @@ impl Space {
             self.commit(chunk, &emitted);
             self.work.recycle(emitted);
         }
-        self.batch = batch;
         self.trans.lookup(pc, standing)
     }
 }

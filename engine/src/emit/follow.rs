@@ -28,6 +28,7 @@ pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents) {
 
 impl Emitter<'_> {
     /// Executions count for this standing.
+    #[inline(always)]
     pub(crate) fn standing(mut self, standing: StandingId) -> Self {
         self.standing = standing;
         self

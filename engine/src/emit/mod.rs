@@ -278,6 +278,7 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
+    #[inline(always)]
     pub(crate) fn new(
         batch: &'a Batch,
         trans: &'a mut TransTab,
@@ -317,6 +318,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Stubs ask before they stop.
+    #[inline(always)]
     pub(crate) fn asking(mut self, requests: Option<Requests>) -> Self {
         self.requests = requests;
         self
@@ -324,6 +326,7 @@ impl<'a> Emitter<'a> {
 
     /// The code shall also record what a simulation needs.
     /// `masked`: the guest sees the baseline processor.
+    #[inline(always)]
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
@@ -333,6 +336,7 @@ impl<'a> Emitter<'a> {
 
     /// Where functions begin and end: whether a way from one address to another gets to, or over, a boundary.
     /// `steady`: no code changes without a system call.
+    #[inline(always)]
     pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
         self.teller.steady = steady;
@@ -340,6 +344,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether blocks may lead to others uncounted.
+    #[inline(always)]
     pub(crate) fn with_flows(mut self, yes: bool) -> Self {
         self.with_flows = yes;
         self

@@ -65,6 +65,7 @@ pub(crate) fn emit_called(base: u64, b: &Block) -> Asm {
 
 impl Emitter<'_> {
     /// Calls and returns are pairs from now on, unless they are told or followed.
+    #[inline(always)]
     pub(crate) fn in_pairs(mut self, yes: bool) -> Self {
         self.pairs = yes && !self.teller.active();
         self

@@ -25,6 +25,8 @@ pub(super) struct Live {
     pub(super) dead_in: u16,
     /// As in [`Block`].
     pub(super) live_in: u8,
+    /// Where it begins on the page.
+    offset: u16,
 }
 
 impl Default for Page {
@@ -37,6 +39,21 @@ impl Default for Page {
 fn place(pc: u64) -> (usize, u64) {
     ((pc as usize & 0xfff) >> 6, 1 << (pc & 63))
 }
+
+/// By a word: 1 for each word behind it.
+static BEHIND: [[u16; 64]; 64] = {
+    let mut table = [[0; 64]; 64];
+    let mut word = 0;
+    while word < 64 {
+        let mut i = word + 1;
+        while i < 64 {
+            table[word][i] = 1;
+            i += 1;
+        }
+        word += 1;
+    }
+    table
+};
 
 impl Page {
     /// Whether a live block begins at `pc`.
@@ -58,11 +75,7 @@ impl Page {
 
     /// The first address from `pc` on at which a live block of this page begins.
     pub(super) fn next(&self, pc: u64) -> Option<u64> {
-        let (first, bit) = place(pc);
-        let rest = self.starts[first] & !(bit - 1);
-        let words = std::iter::once(rest).chain(self.starts[first + 1..].iter().copied());
-        let (word, bits) = (first..).zip(words).find(|(_, bits)| *bits != 0)?;
-        Some((pc & !0xfff) + 64 * word as u64 + u64::from(bits.trailing_zeros()))
+        Some(pc & !0xfff | u64::from(self.live.get(self.rank(pc))?.offset))
     }
 
     /// Adds a block that begins here.
@@ -72,10 +85,12 @@ impl Page {
             self.tails.push(id);
             return;
         }
-        self.live.insert(self.rank(block.pc), Live { id, dead_in: block.dead_in, live_in: block.live_in });
-        let (word, bit) = place(block.pc);
+        let Block { pc, dead_in, live_in, .. } = *block;
+        self.live.insert(self.rank(pc), Live { id, dead_in, live_in, offset: (pc & 0xfff) as u16 });
+        let (word, bit) = place(pc);
         self.starts[word] |= bit;
-        self.before[word + 1..].iter_mut().for_each(|n| *n += 1);
+        // All of them at once, so that there are no branches.
+        self.before.iter_mut().zip(&BEHIND[word]).for_each(|(n, one)| *n += one);
     }
 
     /// Adds a block that begins elsewhere.
@@ -91,7 +106,7 @@ impl Page {
         self.live.remove(self.rank(pc));
         let (word, bit) = place(pc);
         self.starts[word] &= !bit;
-        self.before[word + 1..].iter_mut().for_each(|n| *n -= 1);
+        self.before.iter_mut().zip(&BEHIND[word]).for_each(|(n, one)| *n -= one);
     }
 
     /// Keeps those blocks for which `keep` says so.
