@@ -10,7 +10,7 @@ const WINDOW: usize = 1 << 14;
 /// More bytes are read, so that an instruction that begins in a window is whole.
 const OVERLAP: usize = 32;
 /// Windows kept; all are dropped when there are more.
-const KEPT: usize = 512;
+const KEPT: usize = 2048;
 
 /// The page of the legacy system calls.
 pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
