@@ -6,6 +6,7 @@
 //! not be the same (instrumentation began inside a stub), the rest is told where it was counted: the sum is always right.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
@@ -131,13 +132,30 @@ pub fn part(
     }
 
     // Calls that cost nothing were made while nothing was collected: the reference leaves them out too.
-    for arc in profile.arcs.iter().filter(|arc| arc.costs.iter().any(|cost| *cost != 0)) {
+    let arcs = profile.arcs.iter().filter(|arc| arc.costs.iter().any(|cost| *cost != 0));
+    let arcs = joined(
+        arcs,
+        |arc| (arc.from, program.site(arc.site), arc.to, arc.target),
+        |sum, arc| {
+            sum.calls = sum.calls.checked_add(arc.calls).ok_or(TooLarge)?;
+            for (sum, cost) in sum.costs.iter_mut().zip(&arc.costs) {
+                *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
+            }
+            Ok(())
+        },
+    )?;
+    for arc in &arcs {
         let at = maker.position(program.site(arc.site));
         let target = maker.position(arc.target).place;
         let call = Call { callee: node(arc.to), target, count: arc.calls };
         maker.part.add_call(node(arc.from), at, call, &arc.costs)?;
     }
-    for jump in &profile.jumps {
+    let key = |jump: &cg_calls::Jump| (jump.from, program.site(jump.site), jump.to, jump.target, jump.conditional);
+    let jumps = joined(profile.jumps.iter(), key, |sum, jump| {
+        sum.count = sum.count.checked_add(jump.count).ok_or(TooLarge)?;
+        Ok(())
+    })?;
+    for jump in &jumps {
         let from = program.site(jump.site);
         let function = (jump.from != jump.to).then(|| node(jump.to));
         let kind = if jump.conditional {
@@ -151,6 +169,25 @@ pub fn part(
         maker.part.add_jump(node(jump.from), at, Jump { target, function, kind });
     }
     Ok(maker.part)
+}
+
+/// Adds up what has the same key, in the order in which keys occur first. An instruction that has been translated more than once is
+/// several sites, which is nothing that a profile should tell.
+fn joined<'a, T: Clone + 'a, K: Eq + Hash>(
+    all: impl Iterator<Item = &'a T>,
+    key: impl Fn(&T) -> K,
+    add: impl Fn(&mut T, &T) -> Result<(), TooLarge>,
+) -> Result<Vec<T>, TooLarge> {
+    let mut sums: Vec<T> = Vec::new();
+    let mut places = HashMap::new();
+    for each in all {
+        let next = sums.len();
+        match *places.entry(key(each)).or_insert(next) {
+            place if place == next => sums.push(each.clone()),
+            place => add(&mut sums[place], each)?,
+        }
+    }
+    Ok(sums)
 }
 
 struct Maker<'a, P> {
@@ -198,7 +235,7 @@ mod tests {
     use cg_calls::{Calls, Code, Config, Function, JumpKind as Kind, ObjectId, Place, Section, Site};
     use cg_format::callgrind::{WriteOptions, Writer};
 
-    /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s`; so are cells.
+    /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s` (of its low 16 bits); so are cells.
     struct Small;
 
     impl Code for Small {
@@ -236,7 +273,7 @@ mod tests {
             Source { file: b"a.c", line: (addr % 256) as u32 + 1, addr }
         }
         fn site(&self, id: SiteId) -> u64 {
-            u64::from(id.0)
+            u64::from(id.0 & 0xffff)
         }
         fn cell(&self, cell: u32) -> &[OwnCosts] {
             static CELLS: std::sync::OnceLock<Vec<OwnCosts>> = std::sync::OnceLock::new();
@@ -283,10 +320,13 @@ mod tests {
 
     fn text(contexts: bool) -> String {
         let (profile, own) = run(contexts);
+        text_of(&profile, if contexts { &[] } else { &own })
+    }
+
+    fn text_of(profile: &Profile, own: &[OwnCosts]) -> String {
         let mut names = Names::default();
         let header = PartHeader { events: vec!["Ir".into()], ..PartHeader::default() };
-        let own = if contexts { &[][..] } else { &own };
-        let part = part(header, &profile, own, &Small, &mut names).unwrap();
+        let part = part(header, profile, own, &Small, &mut names).unwrap();
         let options = WriteOptions { compress_strings: false, compress_positions: false };
         let mut out = Vec::new();
         Writer::new(options).part(&mut out, &names, &part, &[]).unwrap();
@@ -300,6 +340,18 @@ mod tests {
         let expected = "10\nob=prog\nfl=a.c\nfn=f\n17 1\ncfn=f'2\ncalls=1 1\n17 5\n49 1\nfn=f'2\n33 4\njcnd=3/4 33\n33\n49 1\n\
                         fn=main\n17 2\ncfn=f\ncalls=1 1\n17 7\n22 1\ntotals: 10";
         assert_eq!(text(true), expected);
+    }
+
+    #[test]
+    fn an_instruction_that_was_translated_twice_is_told_once() {
+        let (mut profile, _) = run(true);
+        let other = |site: SiteId| SiteId(site.0 | 0x1_0000);
+        let (arcs, jumps) = (profile.arcs.clone(), profile.jumps.clone());
+        profile.arcs.extend(arcs.into_iter().map(|arc| cg_calls::Arc { site: other(arc.site), ..arc }));
+        profile.jumps.extend(jumps.into_iter().map(|jump| cg_calls::Jump { site: other(jump.site), ..jump }));
+        let expected = "10\nob=prog\nfl=a.c\nfn=f\n17 1\ncfn=f'2\ncalls=2 1\n17 10\n49 1\nfn=f'2\n33 4\njcnd=6/6 33\n33\n49 1\n\
+                        fn=main\n17 2\ncfn=f\ncalls=2 1\n17 14\n22 1\ntotals: 10";
+        assert_eq!(text_of(&profile, &[]), expected);
     }
 
     #[test]
