@@ -57,6 +57,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_whose_memory_is_touched_ahead_stays_as_it_is() {
+        let (mut list, mut touched) = (Vec::new(), 0);
+        for i in 0..20_000u64 {
+            if i % 3 == 0 {
+                touch_ahead(&mut list, &mut touched, 1 << 14);
+                assert!(list.capacity() >= list.len() + (1 << 14) / 8 && touched >= list.len());
+            }
+            list.push(i);
+        }
+        assert!(list.iter().copied().eq(0..20_000));
+        list.shrink_to_fit();
+        touch_ahead(&mut list, &mut touched, 1 << 14);
+        assert!(list.iter().copied().eq(0..20_000));
+    }
+
+    #[test]
     fn advice_changes_nothing() {
         let table = vec![7u8; 5 << 20];
         let begin = table.as_ptr().addr().next_multiple_of(2 << 20);

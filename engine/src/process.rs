@@ -171,17 +171,18 @@ pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> 
     wholes
 }
 
-/// Adds to a list that is sorted by address, at an address near its end: what comes before begins at most a block in front of it.
+/// Adds to a list that is sorted by address, at an address near its end: what comes before begins at most a block in front of it. What
+/// is the same instruction is there once.
 fn add_among(list: &mut Vec<InstructionCount>, new: InstructionCount) {
-    let mut at = list.len();
-    while at > 0 && list[at - 1].addr > new.addr {
-        at -= 1;
+    let mut end = list.len();
+    while end > 0 && list[end - 1].addr > new.addr {
+        end -= 1;
     }
-    let same =
-        |c: &InstructionCount| (c.addr, c.module, c.len, c.events) == (new.addr, new.module, new.len, new.events);
-    match list[..at].last_mut().filter(|c| same(c)) {
+    // Code that was changed again and again may have had several instructions there, in turn.
+    let same = |c: &&mut InstructionCount| (c.module, c.len, c.events) == (new.module, new.len, new.events);
+    match list[..end].iter_mut().rev().take_while(|c| c.addr == new.addr).find(same) {
         Some(there) => there.count = there.count.wrapping_add(new.count),
-        None => list.insert(at, new),
+        None => list.insert(end, new),
     }
 }
 
@@ -240,4 +241,36 @@ pub(crate) fn instruction_counts(trans: &TransTab, sum: &[u64], fix: &Correction
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_of_blocks_that_overlap_are_told_in_order_and_once() {
+        let mut state = 1u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for _ in 0..200 {
+            let mut blocks: Vec<(u64, u64)> = (0..40).map(|_| (random(60), 1 + random(20))).collect();
+            blocks.sort_unstable();
+            let mut list = Vec::new();
+            let mut naive = std::collections::BTreeMap::new();
+            for (pc, n) in blocks {
+                for addr in pc..pc + n {
+                    let (module, len, count) = (random(2) as usize, 1 + random(2) as u8, random(9));
+                    *naive.entry((addr, module, len)).or_insert(0) += count;
+                    let events = StaticEvents::default();
+                    add_among(&mut list, InstructionCount { module, addr: GuestAddr(addr), len, count, events });
+                }
+            }
+            assert!(list.is_sorted_by_key(|c| c.addr));
+            let mut found: Vec<_> = list.iter().map(|c| ((c.addr.0, c.module, c.len), c.count)).collect();
+            found.sort_unstable();
+            assert_eq!(found, naive.into_iter().collect::<Vec<_>>());
+        }
+    }
 }
