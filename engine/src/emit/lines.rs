@@ -3,7 +3,9 @@
 //! branches of that kind and for the block that runs into it; everyone else enters it by way of a few instructions that
 //! check.
 //!
-//! Invariants: what has no check in front is entered, without one, from the same line only; a check too many changes nothing.
+//! Invariants: what has no check in front is entered, without one, from the same line only, and by the same thread with the same caches
+//! (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on); a check too many
+//! changes nothing.
 
 use super::plan::Plan;
 use super::{Emitter, Fixup};
@@ -24,6 +26,11 @@ pub(super) struct Front {
 pub(super) fn lines_of(insn: &Insn, f: FirstLevel) -> (u64, u64) {
     let bits = f.line.trailing_zeros();
     (insn.pc() >> bits, (insn.next() - 1) >> bits)
+}
+
+/// Whether what comes next is executed with the same caches.
+fn keeps_caches(insn: &Insn) -> bool {
+    !matches!(insn.class, Class::Syscall | Class::ClientRequest)
 }
 
 impl Emitter<'_> {
@@ -62,7 +69,7 @@ impl Emitter<'_> {
                 Class::Jmp => l.target() == pc,
                 c => c.goes_on() && l.next() == pc,
             });
-            let same = before.map(|l| lines_of(l, f).1 == line);
+            let same = before.map(|l| lines_of(l, f).1 == line && keeps_caches(l));
             self.work.fronts[k].unchecked = match same {
                 Some(true) => true,
                 Some(false) => branches[k].1,
@@ -75,6 +82,7 @@ impl Emitter<'_> {
     /// The branch of `insn`, whose field is at `pos`, does not leave its line: it may lead past a check.
     pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
         if let Some(f) = self.tracer.fetches()
+            && keeps_caches(insn)
             && lines_of(insn, f).1 == target >> f.line.trailing_zeros()
         {
             self.work.within_line.push(pos);

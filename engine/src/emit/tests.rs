@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
 use crate::follow::{Always, RouteKind};
-use crate::trace::{CallTrace, TraceSettings};
+use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
 use crate::transtab::{NO_CELL, StubKind, TransTab};
 
@@ -218,6 +218,28 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     assert!(lines.iter().any(|(at, _, l)| *at == to && l == "lea 8(%rsp),%rsp"), "{lines:#?}");
     let stub = trans.stubs.iter().find(|s| s.addr == to + 5).expect("a stub behind it");
     assert!(matches!(stub.kind, StubKind::Exit { target, .. } if target == GUEST + 6), "{stub:?}");
+}
+
+#[test]
+fn behind_a_system_call_the_line_is_checked_again() {
+    let checked = |code: &[u8]| {
+        let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
+        let mut cache_of_code = CodeCache::holding(GUEST, code);
+        let mut batch = Batch::default();
+        let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
+        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
+        let settings = TraceSettings { fetches, ..TraceSettings::default() };
+        let mut trans = TransTab::default();
+        Emitter::new(&batch, &mut trans, CACHE, TABLES, &|_| 0, &mut Work::default()).traced(settings, true).emit();
+        // What has no check in front is entered elsewhere.
+        let behind = trans.blocks.iter().find(|b| b.pc == GUEST + 2).expect("the block behind the first one");
+        behind.entry == behind.cache
+    };
+    // syscall; xor eax,eax; ret: a thread may begin behind it, whose code cache is empty
+    assert!(checked(&[0x0f, 0x05, 0x31, 0xc0, 0xc3]));
+    // jz to the next instruction; xor eax,eax; ret
+    assert!(!checked(&[0x74, 0x00, 0x31, 0xc0, 0xc3]));
 }
 
 #[test]
