@@ -119,12 +119,6 @@ impl<'a> CountTable<'a> {
         self.events.columns(counts, |column| self.values.push(column));
     }
 
-    /// How many rows there are.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.instructions.len() + self.places.len()
-    }
-
     /// Module and address of every row.
     pub fn places(&self) -> impl Iterator<Item = (usize, GuestAddr)> {
         self.instructions.iter().map(|count| (count.module, count.addr)).chain(self.places.iter().copied())
@@ -213,7 +207,7 @@ mod tests {
             table.add(5, GuestAddr(6), &counts);
             assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
             assert_eq!((sums(&table, 1), table.places().nth(1)), (row.to_vec(), Some((5, GuestAddr(6)))));
-            assert_eq!((table.rows(), table.places().count()), (2, 2));
+            assert_eq!(table.places().count(), 2);
         }
         let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true }, &[]);
         table.add(0, GuestAddr(0), &counts);
