@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
+use crate::counts::Counts;
 pub use crate::cpuid::CpuModel;
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
@@ -172,14 +173,14 @@ pub struct StaticEvents {
 }
 
 /// What a process has executed in one context of the statistics.
-#[derive(Clone, Debug)]
-pub struct ContextCounts {
+#[derive(Debug)]
+pub struct ContextCounts<'a> {
     /// Its number.
     pub context: u64,
     /// Its name, if it was given one.
     pub name: Option<Vec<u8>>,
     /// As [`ProcessReport::counts`].
-    pub counts: Vec<InstructionCount>,
+    pub counts: Counts<'a>,
 }
 
 /// What a process has executed.
@@ -199,10 +200,10 @@ pub struct ProcessReport<'a> {
     pub exit: Option<Exit>,
     /// Everything that code was executed from.
     pub modules: &'a [Module],
-    /// Executed instructions; in no order to rely on.
-    pub counts: &'a [InstructionCount],
+    /// Executed instructions.
+    pub counts: &'a Counts<'a>,
     /// The same, by context: the sum over them is `counts`. Empty if the process has never left context 0.
-    pub contexts: &'a [ContextCounts],
+    pub contexts: &'a [ContextCounts<'a>],
 }
 
 /// Something the user should be told. The text has no prefix and no line end.

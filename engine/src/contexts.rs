@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use crate::api::InstructionCount;
+use crate::counts::{self, Corrections, Counts, block_counts};
 use crate::hash::Map;
-use crate::process::{Corrections, block_counts, instruction_counts};
 use crate::slots::SlotId;
 use crate::transtab::TransTab;
 
@@ -54,10 +54,8 @@ impl Book {
     }
 
     /// The executions of every instruction. The same address may occur several times.
-    pub(crate) fn counts(&self, trans: &TransTab) -> Vec<InstructionCount> {
-        let mut counts = instruction_counts(trans, &self.sums(), &self.corrections);
-        counts.extend_from_slice(&self.earlier);
-        counts
+    pub(crate) fn counts<'a>(&self, trans: &'a TransTab) -> Counts<'a> {
+        counts::counts(trans, &self.sums(), &self.corrections, &self.earlier)
     }
 
     /// How often each block was executed, but for parts of blocks.
@@ -68,8 +66,8 @@ impl Book {
     /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.
     fn without_cells(&self, trans: &TransTab) -> Self {
         let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
-        let mut counts = self.counts(trans);
-        // Two long runs that are sorted already, which a stable sort merges.
+        let mut counts: Vec<InstructionCount> = self.counts(trans).instructions().collect();
+        // Two long runs, nearly sorted already, which a stable sort makes use of.
         counts.sort_by_key(key);
         counts.dedup_by(|next, first| {
             let same = key(next) == key(first);
@@ -84,6 +82,15 @@ impl Book {
             Cells::Few(_) => Cells::Few(Map::default()),
         };
         Self { earlier: counts, ..Self::new(self.context, cells) }
+    }
+
+    /// There will be counts of cells below this one.
+    pub(crate) fn expect(&mut self, cells: u32) {
+        if let Cells::List(list) = &mut self.cells
+            && list.len() < cells as usize
+        {
+            list.resize(cells as usize, 0);
+        }
     }
 
     /// Adds to a cell.

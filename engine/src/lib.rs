@@ -6,6 +6,7 @@ mod asm;
 mod batch;
 mod code_reader;
 mod contexts;
+mod counts;
 mod decode;
 mod distances;
 mod emit;
@@ -36,6 +37,7 @@ pub mod own_memory;
 pub mod trace;
 
 pub use api::*;
+pub use counts::{Counts, Stretch};
 pub use error::EngineError;
 #[doc(hidden)]
 pub use events::resolve;

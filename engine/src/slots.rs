@@ -493,7 +493,7 @@ impl SlotPool {
     /// Calls `add` for every cell of the first `n` that is not 0.
     pub(crate) fn each_cell(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
-        let mut buf = vec![0; (n * 8).min(1 << 20)];
+        let mut buf = vec![0; (n * 8).min(1 << 16)];
         let start = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
         let mut done = 0;
         while done < n {

@@ -34,7 +34,7 @@ struct Driver {
 
 fn counts(report: &ProcessReport<'_>) -> Counts {
     let mut counts = Counts::new();
-    for c in report.counts {
+    for c in report.counts.instructions() {
         *counts.entry(c.addr.0).or_default() += c.count;
     }
     counts

@@ -31,7 +31,7 @@ impl Session for Driver {
     fn forked(&mut self, _: i32, _: i32) {}
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         let mut counts = Counts::new();
-        for c in report.counts {
+        for c in report.counts.instructions() {
             *counts.entry(c.addr.0).or_default() += c.count;
         }
         self.0.push(counts);

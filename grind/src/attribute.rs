@@ -45,6 +45,10 @@ pub trait Attribute {
     /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>));
 
+    /// As [`Attribute::places`], of stretches of instructions, given as ranges of offsets, each not empty, by where they begin:
+    /// tells of some of them the one place that all of their instructions have. The others are to be asked for one by one.
+    fn stretches(&mut self, _code: Code<'_>, _: &[Range<u64>], _tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {}
+
     /// Code of this file is likely to be asked about later on.
     fn expect(&mut self, _file: &Path) {}
 

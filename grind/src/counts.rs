@@ -1,11 +1,11 @@
-//! What was counted, instruction by instruction, on its way from the engine to the profile.
+//! What was counted, on its way from the engine to the profile.
 //!
 //! An instruction may have several entries: its executions, its misses and its branches come from different places, and it
 //! may have been translated more than once. They are added up when the profile is made, so nothing here has to look for
-//! an instruction. Only the events of the run are kept.
+//! an instruction. What the engine tells in stretches is taken apart only for who asks. Only the events of the run are kept.
 
-use grind_engine::InstructionCount;
 use grind_engine::addr::GuestAddr;
+use grind_engine::{Counts, InstructionCount, StaticEvents, Stretch};
 
 /// How many events there are.
 pub const EVENTS: usize = 15;
@@ -90,10 +90,12 @@ impl Events {
 }
 
 /// The counts of a process: what the engine reports of instructions, which is left where it is, and what was found out besides.
-#[derive(Clone, Debug, Default)]
+///
+/// Its rows are the engine's stretches of instructions, then the engine's single ones, then those that were added.
+#[derive(Debug)]
 pub struct CountTable<'a> {
     events: Events,
-    instructions: &'a [InstructionCount],
+    instructions: &'a Counts<'a>,
     /// The rows behind those.
     places: Vec<(usize, GuestAddr)>,
     /// One row of `events.len()` values for each of `places`.
@@ -103,7 +105,7 @@ pub struct CountTable<'a> {
 impl<'a> CountTable<'a> {
     /// A table of executions of instructions, for these events.
     #[must_use]
-    pub fn new(events: Events, instructions: &'a [InstructionCount]) -> Self {
+    pub fn new(events: Events, instructions: &'a Counts<'a>) -> Self {
         Self { events, instructions, places: Vec::new(), values: Vec::new() }
     }
 
@@ -119,29 +121,61 @@ impl<'a> CountTable<'a> {
         self.events.columns(counts, |column| self.values.push(column));
     }
 
-    /// Module and address of every row.
-    pub fn places(&self) -> impl Iterator<Item = (usize, GuestAddr)> {
-        self.instructions.iter().map(|count| (count.module, count.addr)).chain(self.places.iter().copied())
+    /// The rows that are stretches, the first ones.
+    #[must_use]
+    pub fn stretches(&self) -> &'a [Stretch] {
+        self.instructions.stretches()
+    }
+
+    /// Module and address of the rows behind those.
+    pub fn singles(&self) -> impl Iterator<Item = (usize, GuestAddr)> {
+        let singles = self.instructions.singles().iter().map(|one| (one.module, one.addr));
+        singles.chain(self.places.iter().copied())
+    }
+
+    /// The instructions of a row that is a stretch: the bytes from its beginning to each, and by which number
+    /// [`CountTable::add_part`] knows it.
+    pub fn parts(&self, row: usize) -> impl Iterator<Item = (u64, u16)> {
+        let stretch = &self.instructions.stretches()[row];
+        self.instructions.instructions_of(stretch).map(|(number, one)| (one.addr.since(stretch.start), number))
+    }
+
+    /// Adds the counts of one instruction of a row that is a stretch, in the order of the events.
+    pub fn add_part(&self, row: usize, number: u16, sums: &mut [i128]) {
+        let stretch = &self.instructions.stretches()[row];
+        self.add_executions(stretch.count, 1, self.instructions.events_of(stretch, number), sums);
     }
 
     /// Adds the counts of a row, in the order of the events.
     ///
     /// # Panics
     /// When there is no such row, or fewer sums than events.
-    pub fn add_row(&self, index: usize, sums: &mut [i128]) {
+    pub fn add_row(&self, row: usize, sums: &mut [i128]) {
+        let (stretches, singles) = (self.instructions.stretches(), self.instructions.singles());
+        if let Some(stretch) = stretches.get(row) {
+            if self.events.len() == 1 {
+                self.add_executions(stretch.count, stretch.instructions, StaticEvents::default(), sums);
+            } else {
+                for (_, InstructionCount { count, events, .. }) in self.instructions.instructions_of(stretch) {
+                    self.add_executions(count, 1, events, sums);
+                }
+            }
+            return;
+        }
+        if let Some(one) = singles.get(row - stretches.len()) {
+            return self.add_executions(one.count, 1, one.events, sums);
+        }
         let width = self.events.len();
-        if let Some(row) = index.checked_sub(self.instructions.len()) {
-            let values = &self.values[row * width..][..width];
-            sums[..width].iter_mut().zip(values).for_each(|(sum, n)| *sum += i128::from(*n));
+        let values = &self.values[(row - stretches.len() - singles.len()) * width..][..width];
+        sums[..width].iter_mut().zip(values).for_each(|(sum, n)| *sum += i128::from(*n));
+    }
+
+    /// Adds `n` executions of each of so many instructions that do the same.
+    fn add_executions(&self, n: u64, instructions: u16, each: StaticEvents, sums: &mut [i128]) {
+        if self.events.len() == 1 {
+            sums[0] += i128::from(n) * i128::from(instructions);
             return;
         }
-        let count = &self.instructions[index];
-        let n = count.count;
-        if width == 1 {
-            sums[0] += i128::from(n);
-            return;
-        }
-        let each = count.events;
         let times = |events: u8| n.wrapping_mul(u64::from(events));
         let counts = EventCounts {
             ir: n,
@@ -155,7 +189,7 @@ impl<'a> CountTable<'a> {
         let mut sums = sums.iter_mut();
         self.events.columns(&counts, |column| {
             if let Some(sum) = sums.next() {
-                *sum += i128::from(column);
+                *sum += i128::from(column) * i128::from(instructions);
             }
         });
     }
@@ -202,14 +236,16 @@ mod tests {
             ),
         ] {
             let events = Events { cache, branch, contexts: false };
-            let mut table = CountTable::new(events, &[]);
+            let none = Counts::default();
+            let mut table = CountTable::new(events, &none);
             table.add(3, GuestAddr(4), &EventCounts::default());
             table.add(5, GuestAddr(6), &counts);
             assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
-            assert_eq!((sums(&table, 1), table.places().nth(1)), (row.to_vec(), Some((5, GuestAddr(6)))));
-            assert_eq!(table.places().count(), 2);
+            assert_eq!((sums(&table, 1), table.singles().nth(1)), (row.to_vec(), Some((5, GuestAddr(6)))));
+            assert_eq!(table.singles().count(), 2);
         }
-        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true }, &[]);
+        let none = Counts::default();
+        let mut table = CountTable::new(Events { cache: true, branch: false, contexts: true }, &none);
         table.add(0, GuestAddr(0), &counts);
         assert_eq!(table.events().names().join(" "), "Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw OcD1 OcLL");
         assert_eq!(sums(&table, 0), [1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15]);

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
-use grind_engine::{Module, ProcessReport};
+use grind_engine::addr::GuestAddr;
+use grind_engine::{Module, ProcessReport, Stretch};
 
 use crate::attribute::{Attribute, Code, Place};
 use crate::counts::CountTable;
@@ -83,84 +84,150 @@ pub fn profiles(
         })
         .collect();
 
-    // For each object, where its instructions lie, and their tables and rows.
     // A module that does not exist would be the engine's mistake; its instructions are still counted, namelessly.
     let object_of = |module: usize| object_of_module.get(module).copied().unwrap_or(objects.len());
-    let mut lengths = vec![0; objects.len() + 1];
-    for (module, _) in tables.iter().flat_map(CountTable::places) {
-        lengths[object_of(module)] += 1;
-    }
-    let mut rows: Vec<Vec<(u64, u32, u32)>> = lengths.into_iter().map(Vec::with_capacity).collect();
-    for (number, table) in (0u32..).zip(tables) {
-        for (row, (module, addr)) in (0u32..).zip(table.places()) {
-            let offset = match report.modules.get(module) {
-                Some(m) if m.image.is_some() || m.path.is_some() => addr.since(m.start).wrapping_add(m.offset),
-                _ => addr.0,
-            };
-            rows[object_of(module)].push((offset, number, row));
+    let code_of = |object: usize| match objects.get(object) {
+        Some(Module { image: Some(image), .. }) => Code::Image(image),
+        Some(Module { path: Some(path), .. }) => Code::File(path),
+        _ => Code::Anonymous,
+    };
+    let offset_of = |module: usize, addr: GuestAddr| match report.modules.get(module) {
+        Some(m) if m.image.is_some() || m.path.is_some() => addr.since(m.start).wrapping_add(m.offset),
+        _ => addr.0,
+    };
+
+    let mut sums = vec![0; tables.first().map_or(0, |t| t.events().len())];
+    let mut failure = Ok(());
+    // For each object, what has to be asked for instruction by instruction.
+    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); objects.len() + 1];
+    for ((number, table), profile) in (0..).zip(tables).zip(&mut profiles) {
+        let mut first = 0;
+        let of_modules = table.stretches().chunk_by(|a, b| a.module == b.module);
+        for piece in of_modules.flat_map(|of_module| of_module.chunks(AT_ONCE)) {
+            let module = piece[0].module as usize;
+            let offset = |s: &Stretch| offset_of(module, s.start);
+            let ranges: Vec<Range<u64>> =
+                piece.iter().map(|s| offset(s)..offset(s).saturating_add(s.bytes.into())).collect();
+            let mut asked = Asked::new(piece.len());
+            attribute.stretches(code_of(object_of(module)), &ranges, &mut |range, place| {
+                asked.answer(range, |at| {
+                    sums.fill(0);
+                    at.for_each(|at| table.add_row(first + at, &mut sums));
+                    book(profile, place, &sums, &mut failure);
+                });
+            });
+            for at in asked.open() {
+                let parts = table.parts(first + at);
+                let row = |(on, part)| Row {
+                    offset: ranges[at].start.wrapping_add(on),
+                    table: number,
+                    row: (first + at) as u32,
+                    part,
+                };
+                rows[object_of(module)].extend(parts.map(row));
+            }
+            first += piece.len();
+        }
+        for (row, (module, addr)) in (first as u32..).zip(table.singles()) {
+            rows[object_of(module)].push(Row { offset: offset_of(module, addr), table: number, row, part: WHOLE });
         }
     }
 
-    let mut sums = vec![0; tables.first().map_or(0, |t| t.events().len())];
     for (object, mut rows) in rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         // Stable, because that makes use of the order in which most of them come.
-        rows.sort_by_key(|row| row.0);
+        rows.sort_by_key(|row| row.offset);
         let mut offsets = Vec::with_capacity(rows.len());
         // Where the rows of each offset begin, and where the last ones end.
         let mut starts: Vec<u32> = Vec::with_capacity(rows.len() + 1);
         for (at, row) in (0u32..).zip(&rows) {
-            if offsets.last() != Some(&row.0) {
-                offsets.push(row.0);
+            if offsets.last() != Some(&row.offset) {
+                offsets.push(row.offset);
                 starts.push(at);
             }
         }
         starts.push(rows.len() as u32);
-        let code = match objects.get(object) {
-            Some(Module { image: Some(image), .. }) => Code::Image(image),
-            Some(Module { path: Some(path), .. }) => Code::File(path),
-            _ => Code::Anonymous,
-        };
-        let mut told = vec![false; offsets.len()];
-        let mut failure = Ok(());
-        let mut book = |at: Range<usize>, place: Place<'_>| {
-            // Of one table; with several, of one after the other, offset by offset.
-            for rows in rows[starts[at.start] as usize..starts[at.end] as usize].chunk_by(|a, b| a.1 == b.1) {
-                let table = rows[0].1 as usize;
-                sums.fill(0);
-                for (_, _, row) in rows {
-                    tables[table].add_row(*row as usize, &mut sums);
-                }
-                let added = profiles[table].add(place.file, place.function, u64::from(place.line), &sums);
-                if added.is_err() {
-                    failure = added;
-                }
-            }
-        };
+        let mut asked = Asked::new(offsets.len());
         let mut add = |range: Range<usize>, place: Place<'_>| {
-            let range = range.start.min(told.len())..range.end.min(told.len());
-            // Those that have not been told before, and as a rule that is all of them.
-            let mut at = range.start;
-            for same in told[range].chunk_by_mut(|a, b| a == b) {
-                let end = at + same.len();
-                if !same[0] {
-                    same.fill(true);
-                    book(at..end, place);
+            asked.answer(range, |at| {
+                let rows = &rows[starts[at.start] as usize..starts[at.end] as usize];
+                // Of one table; with several, of one after the other, offset by offset.
+                for rows in rows.chunk_by(|a, b| a.table == b.table) {
+                    let table = rows[0].table as usize;
+                    sums.fill(0);
+                    for row in rows {
+                        match row.part {
+                            WHOLE => tables[table].add_row(row.row as usize, &mut sums),
+                            part => tables[table].add_part(row.row as usize, part, &mut sums),
+                        }
+                    }
+                    book(&mut profiles[table], place, &sums, &mut failure);
                 }
-                at = end;
-            }
+            });
         };
-        attribute.places(code, &offsets, &mut add);
+        attribute.places(code_of(object), &offsets, &mut add);
         // An answer that never came must not lose counts.
         for index in 0..offsets.len() {
             add(index..index + 1, Place::UNKNOWN);
         }
-        failure?;
     }
-    Ok(profiles)
+    failure.map(|()| profiles)
+}
+
+/// So many stretches are asked for at once: their places need memory, and memory that is touched for the first time takes time.
+const AT_ONCE: usize = 4096;
+
+/// Adds counts of a place; what is too large is told in `failure`.
+fn book(profile: &mut Profile, place: Place<'_>, sums: &[i128], failure: &mut Result<(), TooLarge>) {
+    let added = profile.add(place.file, place.function, u64::from(place.line), sums);
+    if added.is_err() {
+        *failure = added;
+    }
 }
 
 fn command(args: &[OsString]) -> Vec<u8> {
     args.iter().map(|a| a.as_bytes()).collect::<Vec<_>>().join(&b' ')
+}
+
+/// A row of a table of counts that is a single instruction, or one of the instructions of another.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// In the object.
+    offset: u64,
+    table: u32,
+    row: u32,
+    /// Which instruction of it; [`WHOLE`]: it is one.
+    part: u16,
+}
+
+/// No instruction's number: blocks are shorter.
+const WHOLE: u16 = u16::MAX;
+
+/// What has been answered of a list of questions.
+struct Asked(Vec<bool>);
+
+impl Asked {
+    fn new(questions: usize) -> Self {
+        Self(vec![false; questions])
+    }
+
+    /// Hands on what has not been answered before, and as a rule that is all of it.
+    fn answer(&mut self, range: Range<usize>, mut take: impl FnMut(Range<usize>)) {
+        let range = range.start.min(self.0.len())..range.end.min(self.0.len());
+        let mut at = range.start;
+        for same in self.0[range].chunk_by_mut(|a, b| a == b) {
+            let end = at + same.len();
+            if !same[0] {
+                same.fill(true);
+                take(at..end);
+            }
+            at = end;
+        }
+    }
+
+    /// What has not been answered.
+    fn open(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|(_, answered)| !**answered).map(|(i, _)| i)
+    }
 }
 
 /// What became of a profile.
@@ -210,7 +277,7 @@ mod tests {
     use crate::counts::{EventCounts, Events};
     use crate::options::{Request, parse, sources};
     use grind_engine::addr::GuestAddr;
-    use grind_engine::{InstructionCount, StaticEvents};
+    use grind_engine::{Counts, InstructionCount, StaticEvents};
     use std::sync::Arc;
 
     fn module(path: Option<&str>, start: u64, offset: u64) -> Module {
@@ -227,7 +294,7 @@ mod tests {
         InstructionCount { module, addr: GuestAddr(addr), len: 1, count, events: StaticEvents::default() }
     }
 
-    fn report<'a>(modules: &'a [Module], counts: &'a [InstructionCount]) -> ProcessReport<'a> {
+    fn report<'a>(modules: &'a [Module], counts: &'a Counts<'a>) -> ProcessReport<'a> {
         ProcessReport {
             pid: 1,
             parent: 0,
@@ -274,6 +341,7 @@ mod tests {
         modules.push(Module { image: Some(Arc::from([0u8; 4].as_slice())), ..module(Some("[vdso]"), 0x7000, 0) });
         let counts =
             [count(0, 0x1010, 5), count(1, 0x9000, 7), count(0, 0x1000, 1), count(2, 0x501, 2), count(3, 0x7002, 0)];
+        let counts = Counts::from(counts.to_vec());
         let profile = instructions(&report(&modules, &counts), &mut Echo);
         assert_eq!(
             text(&profile),
@@ -281,10 +349,67 @@ mod tests {
         );
     }
 
+    /// Stretches of code, told whole where `Whole` finds them within one of its functions of 16 bytes, and one by one by
+    /// `Echo`-like questions: the same profile.
+    #[test]
+    fn stretches_come_to_the_same_as_their_instructions() {
+        struct Functions {
+            whole: bool,
+            told: usize,
+        }
+        fn with_place(offset: u64, say: impl FnOnce(Place<'_>)) {
+            let function = format!("f{}", offset / 16);
+            say(Place { function: function.as_bytes(), ..Place::UNKNOWN });
+        }
+        impl Attribute for Functions {
+            fn places(&mut self, _: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+                assert!(offsets.is_sorted_by(|a, b| a < b));
+                offsets.iter().enumerate().for_each(|(i, offset)| with_place(*offset, |place| tell(i..i + 1, place)));
+            }
+
+            fn stretches(
+                &mut self,
+                _: Code<'_>,
+                stretches: &[Range<u64>],
+                tell: &mut dyn FnMut(Range<usize>, Place<'_>),
+            ) {
+                assert!(stretches.is_sorted_by_key(|s| s.start));
+                for (i, s) in stretches.iter().enumerate() {
+                    if self.whole && s.start / 16 == (s.end - 1) / 16 {
+                        self.told += 1;
+                        with_place(s.start, |place| tell(i..i + 1, place));
+                    }
+                }
+            }
+        }
+        let modules = [module(Some("a"), 0x1000, 0), module(Some("b"), 0x3000, 0x40), module(None, 0x5000, 0)];
+        let mut state = 7u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let pieces: Vec<(u32, GuestAddr, Vec<u8>, u64)> = (0..AT_ONCE as u64 + 2000)
+            .map(|_| {
+                let module = random(3) as u32;
+                let lengths = (0..1 + random(5)).map(|_| 1 + random(4) as u8).collect();
+                (module, GuestAddr(0x1000 + 0x2000 * u64::from(module) + random(0x400)), lengths, 1 + random(1000))
+            })
+            .collect();
+        let counts = Counts::of_stretches(pieces.iter().map(|(m, at, lengths, n)| (*m, *at, &lengths[..], *n)));
+        let singles = Counts::from(counts.instructions().collect::<Vec<_>>());
+        let (mut whole, mut parts) = (Functions { whole: true, told: 0 }, Functions { whole: false, told: 0 });
+        let told = text(&instructions(&report(&modules, &counts), &mut whole));
+        assert_eq!(told, text(&instructions(&report(&modules, &counts), &mut parts)));
+        assert_eq!(told, text(&instructions(&report(&modules, &singles), &mut parts)));
+        let sum: u64 = pieces.iter().map(|(_, _, lengths, n)| lengths.len() as u64 * n).sum();
+        assert!(told.ends_with(&format!("summary: {sum}\n")) && told.contains("fn=f63\n"));
+        assert!((100..pieces.len() - 100).contains(&whole.told), "{}", whole.told);
+    }
+
     #[test]
     fn rows_of_an_instruction_are_added_up_event_by_event() {
         let modules = [module(Some("a"), 0x1000, 0)];
-        let instructions = [count(0, 0x1004, 5), count(0, 0x1008, 2)];
+        let instructions = Counts::from(vec![count(0, 0x1004, 5), count(0, 0x1008, 2)]);
         let mut table = CountTable::new(Events { cache: true, branch: true, contexts: false }, &instructions);
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });
@@ -296,7 +421,7 @@ mod tests {
             panic!()
         };
         let simulation = Simulation::new(&options).unwrap();
-        let profile = profile(&report(&modules, &[]), &table, &simulation, &mut Echo).unwrap();
+        let profile = profile(&report(&modules, &Counts::default()), &table, &simulation, &mut Echo).unwrap();
         assert_eq!(
             text(&profile),
             "desc: I1 cache:         1024 B, 64 B, direct-mapped\n\
@@ -320,7 +445,7 @@ mod tests {
             }
         }
         let modules = [module(Some("a"), 0, 0)];
-        let counts = [count(0, 1, 1), count(0, 2, 2), count(7, 3, u64::MAX)];
+        let counts = Counts::from(vec![count(0, 1, 1), count(0, 2, 2), count(7, 3, u64::MAX)]);
         let all: [&mut dyn Attribute; 2] = [&mut Nothing, &mut Sloppy];
         for attribute in all {
             let profile = instructions(&report(&modules, &counts), attribute);

@@ -68,8 +68,9 @@ impl Sources {
     }
 }
 
-impl Attribute for Sources {
-    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+impl Sources {
+    /// What is known of the object with this code. `None`: there is none.
+    fn known(&mut self, code: Code<'_>) -> Option<&Known> {
         let begun;
         let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
             Code::File(path) => {
@@ -80,9 +81,15 @@ impl Attribute for Sources {
             Code::Image(bytes) => {
                 (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
             }
-            Code::Anonymous => return tell(0..offsets.len(), Place::UNKNOWN),
+            Code::Anonymous => return None,
         };
-        let known = self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0 });
+        Some(self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0 }))
+    }
+}
+
+impl Attribute for Sources {
+    fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+        let Some(known) = self.known(code) else { return tell(0..offsets.len(), Place::UNKNOWN) };
         let mut addresses = Vec::with_capacity(offsets.len());
         // Those that are in no code.
         let mut odd = Vec::new();
@@ -107,6 +114,21 @@ impl Attribute for Sources {
             if end < offsets.len() {
                 tell(end..end + 1, Place::UNKNOWN);
                 from = end + 1;
+            }
+        }
+    }
+
+    fn stretches(&mut self, code: Code<'_>, stretches: &[Range<u64>], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
+        let Some(known) = self.known(code) else { return tell(0..stretches.len(), Place::UNKNOWN) };
+        let Some(addresses) = known.object.svmas_of_stretches(stretches) else { return };
+        let resolution = known.object.resolve_stretches(&addresses);
+        let mut from = 0;
+        for same in resolution.places.chunk_by(PartialEq::eq) {
+            let range = from..from + same.len();
+            from = range.end;
+            if let Some(function) = same[0] {
+                let function = resolution.functions.get(function.index()).map_or(UNKNOWN, |name| name);
+                tell(range, Place { function, ..Place::UNKNOWN });
             }
         }
     }

@@ -67,6 +67,7 @@ pub(super) fn add_thread(th: &Thread, p: &Process, cells: u32, uncollected: Opti
     let counted = counted_slot(th, p.counting).map(|slot| (th.contexts.home, slot));
     for (context, slot) in counted.into_iter().chain(th.contexts.extra.iter().copied()) {
         let book = books.of(context);
+        book.expect(cells);
         pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
     }
 }

@@ -490,7 +490,7 @@ impl Hub<'_> {
         let counts = p.books.sum().counts(&space.trans);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
-        let contexts: Vec<ContextCounts> = books
+        let contexts: Vec<ContextCounts<'_>> = books
             .iter()
             .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
             .collect();

@@ -307,6 +307,16 @@ impl Image {
             .and_then(address)
     }
 
+    /// The link-time address of `start`, if that and all up to `end` (exclusive) lie in one executable segment, at addresses that
+    /// follow one another.
+    pub(super) fn svma_of_range(&self, start: u64, end: u64) -> Option<Svma> {
+        let executable = self.segments.iter().filter(|s| s.executable);
+        let mut meeting = executable.filter(|s| s.offset < end && s.offset.saturating_add(s.file_size) > start);
+        let segment = meeting.next()?;
+        let whole = segment.offset <= start && end <= segment.offset.saturating_add(segment.file_size);
+        (whole && start < end).then(|| Svma(segment.vaddr.wrapping_add(start - segment.offset)))
+    }
+
     /// The offset in the file of the byte at a link-time address, if it is part of an executable segment.
     pub(super) fn offset_of_svma(&self, at: u64) -> Option<u64> {
         let within = |s: &&Segment| s.executable && at >= s.vaddr && at - s.vaddr <= s.file_size;

@@ -95,6 +95,13 @@ impl<'a> Home<'a> {
     }
 }
 
+impl Home<'_> {
+    /// Whether there may be a line for any address.
+    pub(super) fn has_lines(&self) -> bool {
+        self.image.has_data(".debug_line")
+    }
+}
+
 /// The sections of an object's home, read when they are asked for.
 struct Reader<'a> {
     sections: &'a DwarfSections,
@@ -145,7 +152,7 @@ impl<'a> Reader<'a> {
 /// Reads, now, the sections that [`resolve`] is going to ask for; gives back what was wrong with them.
 pub(super) fn prepare(sections: &DwarfSections, home: &Home<'_>) -> Vec<String> {
     let mut problems = Vec::new();
-    if !home.image.has_data(".debug_line") {
+    if !home.has_lines() {
         return problems;
     }
     let reader = Reader { sections, home };
@@ -167,7 +174,7 @@ pub(super) fn resolve(
     files: &mut Interner,
 ) -> Vec<String> {
     let mut problems = Vec::new();
-    if addresses.is_empty() || !home.image.has_data(".debug_line") {
+    if addresses.is_empty() || !home.has_lines() {
         return problems;
     }
     let reader = Reader { sections, home };

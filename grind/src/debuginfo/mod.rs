@@ -25,6 +25,7 @@ mod program;
 mod symbols;
 
 use std::{
+    ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
 };
@@ -87,6 +88,15 @@ pub struct Resolution {
     pub files: Vec<Name>,
     /// One place per asked address, in the order asked.
     pub places: Vec<Place>,
+}
+
+/// The answer to [`Object::resolve_stretches`].
+#[derive(Clone, Debug)]
+pub struct StretchResolution {
+    /// Distinct function names; the first is `???`.
+    pub functions: Vec<Name>,
+    /// One for each stretch, in the order asked: the function, with no file and no line, if that is known of all of it.
+    pub places: Vec<Option<NameId>>,
 }
 
 /// One ELF file and what is known about its addresses.
@@ -164,6 +174,25 @@ impl Object {
     /// The link-time address of the byte at `offset` of the file, if it is part of an executable segment.
     pub fn svma_of_offset(&self, offset: u64) -> Option<Svma> {
         self.image.as_ref()?.svma_of_offset(offset)
+    }
+
+    /// The link-time addresses of stretches of bytes of the file, given by where they begin and end, in the order of their
+    /// beginnings: of the first byte and behind the last one. `None` unless all bytes of each are part of an executable segment,
+    /// and follow one another there.
+    pub fn svmas_of_stretches(&self, stretches: &[Range<u64>]) -> Option<Vec<(Svma, Svma)>> {
+        let image = self.image.as_ref()?;
+        let (first, end) = (stretches.first()?.start, stretches.iter().map(|s| s.end).max()?);
+        // As a rule all of them are in one segment.
+        let shift = image.svma_of_range(first, end).map(|at| at.0.wrapping_sub(first));
+        let shifted = |s: &Range<u64>| {
+            let start = match shift {
+                Some(shift) => s.start.wrapping_add(shift),
+                None => image.svma_of_range(s.start, s.end)?.0,
+            };
+            Some((Svma(start), Svma(start.checked_add(s.end - s.start)?)))
+        };
+        let addresses: Vec<_> = stretches.iter().map(shifted).collect::<Option<_>>()?;
+        addresses.is_sorted_by_key(|a| a.0).then_some(addresses)
     }
 
     /// The name of the function that covers `at`.
@@ -257,6 +286,35 @@ impl Object {
             self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
         }
         Resolution { functions: functions.into_names(), files: files.into_names(), places }
+    }
+
+    /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of their
+    /// first bytes: of those that have just one, which is that of all of their instructions. Only tried where there are no
+    /// lines.
+    pub fn resolve_stretches(&self, stretches: &[(Svma, Svma)]) -> StretchResolution {
+        let mut functions = Interner::new();
+        let mut places = vec![None; stretches.len()];
+        if !self.has_lines() {
+            let symbols = self.symbols();
+            let mut cursor = symbols.cursor();
+            let mut last = (None, NameId::UNKNOWN);
+            for (place, (start, end)) in places.iter_mut().zip(stretches) {
+                let Some(index) = cursor.find_all(start.0, end.0) else { continue };
+                if index != last.0 {
+                    let id = index.map_or(NameId::UNKNOWN, |i| functions.intern(self.shown(symbols.name(i))));
+                    last = (index, id);
+                }
+                *place = Some(last.1);
+            }
+        }
+        StretchResolution { functions: functions.into_names(), places }
+    }
+
+    fn has_lines(&self) -> bool {
+        self.image.as_ref().is_some_and(|image| {
+            Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
+                .is_some_and(|home| home.has_lines())
+        })
     }
 
     /// Reads, now, the tables that [`Object::resolve`] is going to need. Another thread may be doing the same.

@@ -97,6 +97,20 @@ impl Cursor<'_> {
     }
 }
 
+impl Cursor<'_> {
+    /// The index of the symbol that covers all of `start..end` (`None`: no symbol covers any of it); nothing if neither is so.
+    /// `start` must not be below that of the call before.
+    pub(super) fn find_all(&mut self, start: u64, end: u64) -> Option<Option<usize>> {
+        let found = self.find(start);
+        let holds_until = match (found, self.ranges.get(self.next)) {
+            (Some(_), Some(symbol)) => symbol.end,
+            (_, Some(next)) => next.start,
+            (_, None) => u64::MAX,
+        };
+        (end <= holds_until).then_some(found)
+    }
+}
+
 /// Whether the reference shows `name` as `(below main)`: the functions that call `main`, with or without a compiler's
 /// suffix. A versioned name does not count.
 pub(super) fn is_below_main(name: &[u8]) -> bool {

@@ -4,7 +4,7 @@ use super::*;
 use crate::attribute::Nothing;
 use crate::options::{Request, parse, sources};
 use grind_engine::addr::GuestAddr;
-use grind_engine::{InstructionCount, Module, StaticEvents};
+use grind_engine::{Counts, InstructionCount, Module, StaticEvents};
 use std::fs;
 use std::rc::Rc;
 
@@ -67,6 +67,7 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
             events: StaticEvents::default(),
         })
         .collect();
+    let counts = Counts::from(counts);
     runner.process_ends(&ProcessReport {
         pid,
         parent: 0,

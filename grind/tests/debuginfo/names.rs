@@ -71,3 +71,30 @@ fn deep_names() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(shown(&names).len(), names.len());
 }
+
+/// Stretches of code have the one place that their bytes have, and none if they have several.
+#[test]
+fn a_stretch_is_where_all_of_its_bytes_are() {
+    let object = object(&["a", "b", "c", "d"]);
+    let offset = |at: u64| object.svma_of_offset(at).map_or(0, |svma| svma.0);
+    let (mut whole, mut split) = (0, 0);
+    for length in 1..30 {
+        let stretches: Vec<_> = (0..110).map(|start| start..start + length).collect();
+        let addresses = object.svmas_of_stretches(&stretches).expect("all of it is code");
+        let found = object.resolve_stretches(&addresses);
+        for ((stretch, address), place) in stretches.iter().zip(addresses).zip(&found.places) {
+            assert_eq!((address.0.0, address.1.0), (offset(stretch.start), offset(stretch.end - 1) + 1));
+            let bytes: Vec<Svma> = stretch.clone().map(|at| Svma(offset(at))).collect();
+            let one_by_one = object.resolve(&bytes);
+            let mut names: Vec<_> =
+                one_by_one.places.iter().map(|p| one_by_one.functions[p.function.index()].clone()).collect();
+            names.dedup();
+            let expected = if let [name] = &names[..] { Some(name) } else { None };
+            assert_eq!(place.map(|f| &found.functions[f.index()]), expected, "{stretch:x?}");
+            *if place.is_some() { &mut whole } else { &mut split } += 1;
+        }
+    }
+    assert!(whole > 300 && split > 300, "{whole} {split}");
+    assert!(object.svmas_of_stretches(&[0..4, u64::MAX - 4..u64::MAX]).is_none(), "not in the file");
+    assert!(object.svmas_of_stretches(&[4..8, 0..4]).is_none(), "not in order");
+}

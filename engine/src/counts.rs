@@ -1,0 +1,364 @@
+//! From counters to executed instructions. The cells of threads' slots count how often blocks are entered, and ways between
+//! them taken; what they cannot know (blocks that were left in the middle) is kept in corrections. Instructions are told as
+//! stretches of code that were executed equally often, as a rule blocks: there are far more instructions, and most of who
+//! asks needs them one by one only here and there. Invariant: each execution of an instruction is told once, in one stretch or by
+//! itself; what was translated several times, or lies in blocks that overlap, is told several times, and to be added up.
+
+use std::borrow::Cow;
+
+use crate::addr::GuestAddr;
+use crate::api::{InstructionCount, StaticEvents};
+use crate::hash::Map;
+use crate::transtab::{Block, BlockId, InsnShape, NO_CELL, TransTab, Unless};
+
+/// Instructions that were executed without their block being counted, or the other way round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Corrections {
+    /// To be added to a block's count.
+    whole: Map<u32, i64>,
+    /// To be added to the count of the first `k` instructions of a block.
+    head: Map<u64, i64>,
+    /// To be added to a cell of its own.
+    cells: Map<u32, i64>,
+}
+
+impl Corrections {
+    /// A block was left after `executed` instructions; `bumped` tells whether its execution has been counted. Nothing flows
+    /// on from it.
+    pub(crate) fn left(&mut self, id: BlockId, block: &Block, executed: u16, bumped: bool) {
+        let mut bumped = bumped;
+        if !bumped && block.edge != NO_CELL {
+            // The branch in front of it has been counted as not taken, so far only by being counted at all.
+            let c = self.cells.entry(block.edge).or_default();
+            *c = c.wrapping_add(1);
+            bumped = true;
+        }
+        if bumped {
+            *self.whole.entry(id.0).or_default() -= 1;
+        }
+        if executed > 0 {
+            *self.head.entry(u64::from(id.0) << 16 | u64::from(executed)).or_default() += 1;
+        }
+    }
+
+    /// Of `executed` instructions of a block that have been counted, the last one has not been executed after all.
+    pub(crate) fn not_the_last(&mut self, block: BlockId, executed: u16) {
+        let key = |k: u16| u64::from(block.0) << 16 | u64::from(k);
+        *self.head.entry(key(executed)).or_default() -= 1;
+        if executed > 1 {
+            *self.head.entry(key(executed - 1)).or_default() += 1;
+        }
+    }
+
+    /// Those of another book, too.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.whole.iter().for_each(|(&k, &n)| *self.whole.entry(k).or_default() += n);
+        other.head.iter().for_each(|(&k, &n)| *self.head.entry(k).or_default() += n);
+        for (&k, &n) in &other.cells {
+            let c = self.cells.entry(k).or_default();
+            *c = c.wrapping_add(n);
+        }
+    }
+
+    /// `n` too many have been counted in `cell`.
+    pub(crate) fn take_off(&mut self, cell: u32, n: u64) {
+        let c = self.cells.entry(cell).or_default();
+        *c = c.wrapping_sub(n as i64);
+    }
+}
+
+/// Instructions that follow one another, and were executed equally often.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// Where the first one begins.
+    pub start: GuestAddr,
+    /// Executions of each.
+    pub count: u64,
+    /// Index into [`crate::ProcessReport::modules`].
+    pub module: u32,
+    /// Of the first one among all shapes.
+    first: u32,
+    /// Bytes of code.
+    pub bytes: u16,
+    /// Instructions, those included that are counted by themselves.
+    n: u16,
+    /// Instructions that are told here.
+    pub instructions: u16,
+}
+
+/// Executed instructions: stretches of them, in the order of their addresses, and single ones, in no order to rely on. The
+/// same address may occur several times.
+#[derive(Debug, Default)]
+pub struct Counts<'a> {
+    stretches: Vec<Stretch>,
+    shapes: Cow<'a, [InsnShape]>,
+    facts: &'a [StaticEvents],
+    singles: Vec<InstructionCount>,
+}
+
+impl From<Vec<InstructionCount>> for Counts<'_> {
+    /// Instructions one by one.
+    fn from(singles: Vec<InstructionCount>) -> Self {
+        Self { singles, ..Self::default() }
+    }
+}
+
+impl Counts<'_> {
+    /// Stretches as given, by module, address, lengths of their instructions and executions.
+    pub fn of_stretches<'b>(stretches: impl IntoIterator<Item = (u32, GuestAddr, &'b [u8], u64)>) -> Self {
+        let (mut all, mut shapes) = (Vec::new(), Vec::new());
+        for (module, start, lengths, count) in stretches {
+            let first = shapes.len() as u32;
+            shapes.extend(lengths.iter().map(|&guest| InsnShape { guest, cache: 0 }));
+            let (bytes, n) = (lengths.iter().map(|&n| u16::from(n)).sum(), lengths.len() as u16);
+            all.push(Stretch { start, count, module, first, bytes, n, instructions: n });
+        }
+        all.sort_by_key(|s| s.start);
+        Self { stretches: all, shapes: shapes.into(), ..Self::default() }
+    }
+
+    /// What is told in stretches.
+    #[must_use]
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// What is told by itself.
+    #[must_use]
+    pub fn singles(&self) -> &[InstructionCount] {
+        &self.singles
+    }
+
+    /// The instructions of a stretch, each with its number in there.
+    pub fn instructions_of(&self, stretch: &Stretch) -> impl Iterator<Item = (u16, InstructionCount)> {
+        let Stretch { module, count, first, n, .. } = *stretch;
+        let mut at = stretch.start;
+        let shapes = &self.shapes[first as usize..][..usize::from(n)];
+        (0..).zip(shapes).filter_map(move |(k, shape)| {
+            let (addr, len) = (at, shape.guest_len());
+            at = at.plus(len);
+            let events = self.events_of(stretch, k);
+            let one = InstructionCount { module: module as usize, addr, len: len as u8, count, events };
+            shape.in_block_count().then_some((k, one))
+        })
+    }
+
+    /// What instruction `number` of a stretch does.
+    #[must_use]
+    pub fn events_of(&self, stretch: &Stretch, number: u16) -> StaticEvents {
+        self.facts.get(stretch.first as usize + usize::from(number)).copied().unwrap_or_default()
+    }
+
+    /// All of it, instruction by instruction.
+    pub fn instructions(&self) -> impl Iterator<Item = InstructionCount> {
+        let within = self.stretches.iter().flat_map(|s| self.instructions_of(s).map(|(_, one)| one));
+        within.chain(self.singles.iter().copied())
+    }
+}
+
+/// Tells how often each block was executed, but for parts of blocks, from sums of cells.
+fn each_block<'a>(trans: &'a TransTab, sum: &[u64], fix: &Corrections, mut tell: impl FnMut(u32, &'a Block, u64)) {
+    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
+    // Hardly any has been corrected.
+    let mut corrected = [0u64; 64];
+    fix.cells.keys().for_each(|cell| corrected[*cell as usize / 64 % 64] |= 1 << (cell % 64));
+    let cell = |cell: u32| match corrected[cell as usize / 64 % 64] >> (cell % 64) & 1 {
+        0 => get(cell),
+        _ => get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0)),
+    };
+    let mut left: Vec<(u32, i64)> = fix.whole.iter().map(|(&id, &n)| (id, n)).collect();
+    left.sort_unstable();
+    let mut left = left.into_iter().peekable();
+    let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
+    let mut flows = trans.flows.iter().peekable();
+    for (id, b) in (0..).zip(&trans.blocks) {
+        let mut whole = get(b.cell);
+        while let Some((_, n)) = left.next_if(|l| l.0 == id) {
+            whole = whole.wrapping_add_signed(n);
+        }
+        if b.edge != NO_CELL {
+            whole = whole.wrapping_add(cell(b.edge));
+        }
+        while let Some(f) = flows.next_if(|f| f.to.0 == id) {
+            whole = whole.wrapping_add(wholes[f.from.0 as usize]);
+            match f.unless {
+                Some(Unless::Edge(other)) => whole = whole.wrapping_sub(cell(trans.block(other).edge)),
+                Some(Unless::Cell(exit)) => whole = whole.wrapping_sub(cell(exit)),
+                None => {}
+            }
+        }
+        wholes.push(whole);
+        tell(id, b, whole);
+    }
+}
+
+/// How often each block was executed, but for parts of blocks.
+pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<u64> {
+    let mut counts = Vec::with_capacity(trans.blocks.len());
+    each_block(trans, sum, fix, |_, _, whole| counts.push(whole));
+    counts
+}
+
+/// The executions of every instruction, from sums of cells, and `earlier` ones.
+pub(crate) fn counts<'a>(
+    trans: &'a TransTab,
+    sum: &[u64],
+    fix: &Corrections,
+    earlier: &[InstructionCount],
+) -> Counts<'a> {
+    let mut heads: Map<u32, Vec<(u16, i64)>> = Map::default();
+    for (&key, &n) in &fix.head {
+        heads.entry((key >> 16) as u32).or_default().push((key as u16, n));
+    }
+    let mut all = Counts {
+        stretches: Vec::new(),
+        shapes: Cow::Borrowed(&trans.shapes),
+        facts: &trans.facts,
+        singles: Vec::new(),
+    };
+    all.stretches.reserve(trans.blocks.len());
+    let mut parts = Vec::new();
+    each_block(trans, sum, fix, |id, b, whole| {
+        let head = heads.get(&id);
+        if whole == 0 && head.is_none() {
+            return;
+        }
+        let shapes = &trans.shapes[b.shapes as usize..][..usize::from(b.n)];
+        let instructions: u16 = shapes.iter().map(|s| u16::from(s.in_block_count())).sum();
+        let (start, bytes) = (GuestAddr(b.pc), b.guest_len);
+        let stretch = Stretch { start, count: whole, module: b.module, first: b.shapes, bytes, n: b.n, instructions };
+        match head {
+            Some(head) => parts.push((stretch, head)),
+            None => all.stretches.push(stretch),
+        }
+    });
+    for (stretch, head) in parts {
+        let singles = all.instructions_of(&stretch).filter_map(|(k, mut one)| {
+            let extra: i64 = head.iter().filter(|(n, _)| *n > k).map(|(_, n)| n).sum();
+            one.count = one.count.wrapping_add_signed(extra);
+            (one.count != 0).then_some(one)
+        });
+        let singles: Vec<_> = singles.collect();
+        all.singles.extend(singles);
+    }
+    all.stretches.sort_unstable_by_key(|s| s.start);
+    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
+    for s in &trans.sites {
+        let count = get(s.cell).wrapping_add_signed(fix.cells.get(&s.cell).copied().unwrap_or(0));
+        if count != 0 {
+            let b = trans.block(s.block);
+            let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
+            let addr = GuestAddr(trans.pc_of(s.block, s.index));
+            // Its accesses come with the trace.
+            let events = StaticEvents::default();
+            all.singles.push(InstructionCount { module: b.module as usize, addr, len, count, events });
+        }
+    }
+    all.singles.extend_from_slice(earlier);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::follow::StandingId;
+    use crate::transtab::{Flow, NO_REG, Site};
+
+    fn block(trans: &TransTab, pc: u64, n: u16, cell: u32) -> Block {
+        let shapes = trans.shapes.len() as u32 - u32::from(n);
+        let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
+        Block {
+            pc,
+            standing: StandingId::NONE,
+            cache: 0x7000_0000 + 64 * trans.blocks.len() as u64,
+            entry: 0x7000_0000 + 64 * trans.blocks.len() as u64,
+            called: 0,
+            len: 64,
+            cell,
+            edge: NO_CELL,
+            flows_in: false,
+            shapes,
+            n,
+            bump_end: 9,
+            module: (pc >> 4) as u32 & 1,
+            guest_len,
+            live_in: 0,
+            dead_in: 0,
+            held: [NO_REG; 3],
+            held_from: 0,
+            held_to: 0,
+            told: None,
+            dead: false,
+        }
+    }
+
+    #[test]
+    fn every_execution_is_told_once() {
+        let mut state = 1u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        for _ in 0..200 {
+            let (mut trans, mut fix, mut sum) = (TransTab::default(), Corrections::default(), Vec::new());
+            let mut naive: BTreeMap<(u64, u8), u64> = BTreeMap::new();
+            let mut before = 0;
+            for i in 0..40u32 {
+                let (pc, n, count) = (random(60), 1 + random(6) as u16, random(9));
+                let elsewhere = if random(5) == 0 { random(n.into()) as u16 } else { n };
+                for k in 0..n {
+                    let mark = if k == elsewhere { InsnShape::COUNTED_ELSEWHERE } else { 0 };
+                    trans.shapes.push(InsnShape { guest: (1 + random(3) as u8) | mark, cache: 4 });
+                }
+                let cell = trans.new_cell();
+                sum.push(count);
+                let id = trans.add_block(block(&trans, pc, n, cell));
+                let mut whole = count;
+                if i > 0 && random(4) == 0 {
+                    trans.flows.push(Flow { to: id, from: BlockId(i - 1), unless: None });
+                    whole += before;
+                }
+                before = whole;
+                let own = trans.new_cell();
+                sum.push(random(9));
+                if elsewhere < n {
+                    trans.sites.push(Site { cell: own, block: id, index: elsewhere });
+                }
+                // As many as have been counted are taken back, one by one.
+                let left = random(3).min(whole);
+                let executed = random(n.into()) as u16;
+                for _ in 0..left {
+                    let b = *trans.block(id);
+                    fix.left(id, &b, executed, true);
+                }
+                // Corrections of blocks that others follow from would have to flow on.
+                before -= left;
+                let mut at = pc;
+                for k in 0..n {
+                    let len = trans.shapes[trans.shapes.len() - usize::from(n - k)].guest_len();
+                    let times = if k == elsewhere {
+                        sum[own as usize]
+                    } else {
+                        whole - left + if k < executed { left } else { 0 }
+                    };
+                    *naive.entry((at, len as u8)).or_default() += times;
+                    at += len;
+                }
+            }
+            naive.retain(|_, n| *n != 0);
+            let told = counts(&trans, &sum, &fix, &[]);
+            assert!(told.stretches().is_sorted_by_key(|s| s.start));
+            let mut found = BTreeMap::new();
+            for one in told.instructions() {
+                *found.entry((one.addr.0, one.len)).or_default() += one.count;
+            }
+            found.retain(|_, n| *n != 0);
+            assert_eq!(found, naive);
+            for s in told.stretches() {
+                assert_eq!(told.instructions_of(s).count(), usize::from(s.instructions));
+            }
+        }
+    }
+}
