@@ -4,6 +4,8 @@
 //! to a block of the same batch that is emitted later, past all that is counted there, so counts follow in one pass over
 //! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, landings, signals) is counted.
 
+use iced_x86::OpKind;
+
 use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
@@ -83,7 +85,18 @@ impl Loop {
 
 /// The most instructions of a loop that is emitted so often in a row, and of one that is emitted less often.
 const SHORT: [usize; 2] = [14, 32];
-const COPIES: [usize; 2] = [16, 4];
+const COPIES: [usize; 2] = [4, 2];
+
+/// The same where vectors are stored. More of the others would cost more than they gain: most are run a few times.
+const COPIES_WITH_VECTORS: [usize; 2] = [16, 4];
+
+/// Whether an instruction stores a vector.
+fn stores_vector(insn: &Insn) -> bool {
+    let ins = &insn.ins;
+    ins.op_count() > 1
+        && ins.op0_kind() == OpKind::Memory
+        && (1..ins.op_count()).any(|i| ins.op_kind(i) == OpKind::Register && ins.op_register(i).is_vector_register())
+}
 
 impl Emitter<'_> {
     /// Repeats short loops.
@@ -147,7 +160,8 @@ impl Emitter<'_> {
                 k += 1;
                 continue;
             };
-            let copies = if insns <= SHORT[0] { COPIES[0] } else { COPIES[1] };
+            let stores = order[k..=k + n].iter().any(|&i| batch.insns_of(&batch.blocks[i]).iter().any(stores_vector));
+            let copies = if stores { COPIES_WITH_VECTORS } else { COPIES }[usize::from(insns > SHORT[0])];
             self.work.loops.push(Loop { at: out.len(), len: n + 1, copies });
             for _ in 0..copies {
                 out.extend_from_slice(&order[k..=k + n]);

@@ -121,6 +121,22 @@ fn a_loop_bumps_where_flags_are_dead() {
     check("loop", &[0x31, 0xc0, 0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3]);
 }
 
+#[test]
+fn a_loop_that_stores_vectors_is_emitted_more_often() {
+    let copies = |code: &[u8], of: &str| {
+        let text = listing(code, GUEST, CACHE);
+        text.lines().filter(|l| !l.starts_with("guest") && l.contains(of)).count()
+    };
+    // 1: add ecx,eax; dec ecx; jnz 1b; ret
+    assert_eq!(copies(&[0x01, 0xc1, 0xff, 0xc9, 0x75, 0xfa, 0xc3], "add %eax,%ecx"), 4);
+    // 1: movaps [rdi],xmm0; add rdi,16; dec ecx; jnz 1b; ret
+    let stores = [0x0f, 0x29, 0x07, 0x48, 0x83, 0xc7, 0x10, 0xff, 0xc9, 0x75, 0xf5, 0xc3];
+    assert_eq!(copies(&stores, "movaps %xmm0,(%rdi)"), 16);
+    // The same, loading.
+    let loads = [0x0f, 0x28, 0x07, 0x48, 0x83, 0xc7, 0x10, 0xff, 0xc9, 0x75, 0xf5, 0xc3];
+    assert_eq!(copies(&loads, "movaps (%rdi),%xmm0"), 4);
+}
+
 /// test eax,eax; jnz 1f; xor ecx,ecx; ret; 1: xor edx,edx; ret
 const BRANCH: [u8; 10] = [0x85, 0xc0, 0x75, 0x03, 0x31, 0xc9, 0xc3, 0x31, 0xd2, 0xc3];
 

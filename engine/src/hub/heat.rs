@@ -38,36 +38,49 @@ const THREADS: usize = 64;
 /// When the next look is due.
 #[derive(Debug)]
 pub(super) struct Looks {
+    begun: Instant,
     /// `None`: never.
     due: Option<Instant>,
+    /// The shortest time between two, at present.
     pause: Duration,
     ticks: Option<Ticks>,
+    /// Sums of counters. Kept, because memory that is touched for the first time takes longer than the look itself.
+    counted: Vec<u64>,
 }
 
 impl Looks {
     /// From now on, where it may ever pay.
     pub(super) fn begin(settings: &Settings) -> Self {
+        let begun = Instant::now();
+        let never = Self { begun, due: None, pause: FIRST, ticks: None, counted: Vec::new() };
         if settings.hot_after == 0 || settings.trace.calls.is_some() {
-            return Self { due: None, pause: FIRST, ticks: None };
+            return never;
         }
         let mut ticks = Ticks::new();
         if let Some(ticks) = &mut ticks {
             ticks.set(FIRST);
         }
-        Self { due: Some(Instant::now() + FIRST), pause: FIRST, ticks }
+        Self { due: Some(begun + FIRST), ticks, ..never }
     }
 
-    fn is_due(&mut self) -> bool {
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| Instant::now() >= due)
+    }
+
+    /// There has been a look, and so much of the steps that it takes had been made. The next one is half way to where there
+    /// will be enough if things go on as before, but not much later than now: a look at all counters takes a millisecond or two,
+    /// and whoever asks for code meanwhile waits.
+    fn looked(&mut self, share: f64) {
         let now = Instant::now();
-        if self.due.is_none_or(|due| now < due) {
-            return false;
-        }
-        self.due = Some(now + self.pause);
+        let so_far = now - self.begun;
+        let half_way = (1.0 / share.clamp(0.01, 1.0) - 1.0) / 2.0;
+        let most = so_far.clamp(self.pause, LONGEST);
+        let pause = so_far.mul_f64(half_way).clamp(self.pause, most);
+        self.due = Some(now + pause);
         if let Some(ticks) = &mut self.ticks {
-            ticks.set(self.pause);
+            ticks.set(pause);
         }
         self.pause = (self.pause + self.pause / 8).min(LONGEST);
-        true
     }
 }
 
@@ -80,6 +93,8 @@ impl Hub<'_> {
             return;
         }
         let pids: Vec<i32> = self.processes.keys().copied().collect();
+        let mut counted = std::mem::take(&mut self.looks.counted);
+        let mut nearest = 0.0;
         for pid in pids {
             let Some(p) = self.processes.get(&pid) else { continue };
             let space = p.space.clone();
@@ -92,7 +107,7 @@ impl Hub<'_> {
                 continue;
             }
             let cells = space.borrow().trans.cells();
-            let mut counted = Vec::new();
+            counted.clear();
             for th in p.threads.iter().filter_map(|tid| self.threads.get(tid)).filter(|th| !th.folded) {
                 p.pool.borrow().add_cells(th.slot, cells, &mut counted);
             }
@@ -102,7 +117,13 @@ impl Hub<'_> {
             let due = if at_once { after } else { space.borrow().heat_due.max(after).max(pays) };
             if sum >= due && self.begin_renewal(pid, true) {
                 space.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
+            } else {
+                nearest = f64::max(nearest, sum as f64 / due as f64);
             }
+        }
+        self.looks.counted = counted;
+        if !at_once {
+            self.looks.looked(nearest);
         }
     }
 }
