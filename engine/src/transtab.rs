@@ -568,7 +568,8 @@ impl TransTab {
         let bumped = offset >= u64::from(b.bump_end);
         let mut at = 0;
         for (i, s) in self.shapes[b.shapes as usize..][..usize::from(b.n)].iter().enumerate() {
-            if offset < at + u64::from(s.cache) {
+            // A jump to what stands right behind it is nothing at all: there, too, it has still to be executed.
+            if offset < at + u64::from(s.cache) || s.cache == 0 && offset == at {
                 return Some(Place { block: id, index: i as u16, at_start: offset == at, bumped });
             }
             at += u64::from(s.cache);

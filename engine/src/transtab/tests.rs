@@ -55,6 +55,22 @@ fn code_that_is_translated_anew_has_its_old_sites() {
     assert_eq!(t.new_trace_site(site(0x3000, SiteKind::Fetch)), 16);
 }
 
+#[test]
+fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
+    let mut t = TransTab::default();
+    // One instruction of three bytes and a jump of two, of which nothing is left; and the jump alone, with a byte to be killed by.
+    let jump = InsnShape { guest: 2, cache: 0 };
+    t.shapes.extend([InsnShape { guest: 3, cache: 3 }, jump, jump]);
+    let base = arena::CHUNK_SIZE;
+    let both = t.add_block(Block { n: 2, len: 4, ..block(0x1000, 5, base) });
+    let alone = t.add_block(Block { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
+    let place = |cache: u64| t.place(cache).map(|p| (p.block, p.index, p.at_start));
+    assert_eq!(place(base), Some((both, 0, true)));
+    assert_eq!(place(base + 3), Some((both, 1, true)));
+    assert_eq!(place(base + 16), Some((alone, 0, true)));
+    assert_eq!((t.pc_of(both, 1), t.pc_of(alone, 0)), (0x1003, 0x1003));
+}
+
 /// The same questions, answered by looking at all blocks.
 struct Naive(Vec<Block>);
 
