@@ -195,6 +195,14 @@ impl SharedMemory {
         unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) }.load(Ordering::SeqCst)
     }
 
+    /// Replaces 8 aligned bytes if they are `old`; whether they were.
+    pub(crate) fn replace_u64(&self, offset: usize, old: u64, new: u64) -> bool {
+        assert!(offset.is_multiple_of(8));
+        // SAFETY: in bounds and aligned (the mapping starts on a page).
+        let word = unsafe { AtomicU64::from_ptr(self.check(offset, 8).cast()) };
+        word.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
     /// Reads 4 bytes.
     pub(crate) fn u32(&self, offset: usize) -> u32 {
         let mut b = [0; 4];

@@ -144,6 +144,13 @@ pub enum Transfer {
     Onward(GuestAddr),
 }
 
+impl Transfer {
+    /// Whether only the program's state says where it leads.
+    pub(crate) fn is_indirect(self) -> bool {
+        matches!(self, Self::CallIndirect | Self::JumpIndirect)
+    }
+}
+
 /// A first-level cache, which every thread has of its own. It replaces the least recently used line of a set, allocates on
 /// writes, and an access to two lines uses one after the other. At first it holds line 0 in every way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use grind_engine::trace::CallTrace;
-use grind_engine::{Beside, EngineError, Exit, Program, Settings};
+use grind_engine::{EngineError, Exit, Program, Settings};
 
 use crate::called::Called;
 use crate::callgrind::desk::Desk;
@@ -137,7 +137,7 @@ fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<En
         hot_after: options.hot_after,
         trace: simulation.trace(),
         contexts: options.tool == Tool::Cachegrind,
-        beside: Beside::default(),
+        beside: options.beside,
     };
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;

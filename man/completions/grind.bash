@@ -52,6 +52,9 @@ _grind_options='--tool=cachegrind
 --code-limit=
 --pair-calls-from=
 --hot-after=
+--beside=auto
+--beside=always
+--beside=never
 --time-stamp=yes
 --time-stamp=no
 --log-fd=

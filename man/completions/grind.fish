@@ -18,6 +18,7 @@ complete -c grind -l cpu -x -a 'baseline host haswell' -d 'the processor that th
 complete -c grind -l code-limit -x -d 'how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and what still runs is translated anew (counts are not affected; grind itself takes about three times as much)'
 complete -c grind -l pair-calls-from -x -d 'let calls and returns be predicted as such, which large programs need, from so many MiB of executable files on; it makes smaller ones slower (counts are not affected; never with --tool=callgrind)'
 complete -c grind -l hot-after -x -d 'translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have been counted and it is expected to pay; 0 for never (counts are not affected)'
+complete -c grind -l beside -x -a 'auto always never' -d 'let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never (counts are not affected)'
 complete -c grind -l time-stamp -x -a 'yes no' -d 'put the time since the start in front of every log line'
 complete -c grind -l log-fd -x -d 'log to this file descriptor (2: standard error)'
 complete -c grind -l log-file -r -F -d 'log to this file; %p stands for the process ID, %n for a running number, %q{VAR} for an environment variable, %% for %'

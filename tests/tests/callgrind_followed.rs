@@ -122,6 +122,9 @@ fn all_that_calls_can_be() {
     for options in OPTIONS {
         both("followed.c", &[&program], options, dir.path());
     }
+    for beside in ["--beside=always", "--beside=never"] {
+        both("followed.c", &[&program], &[beside], dir.path());
+    }
     // Who is first in the last level is up to chance.
     for options in SIMULATED {
         both_but_for("followed.c", &[&program], options, dir.path(), &[" ILmr", " DLmr", " DLmw"]);

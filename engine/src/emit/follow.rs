@@ -12,6 +12,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::{StandingId, TOTALS};
+use crate::trace::SiteKind;
 use crate::transtab::{NO_REG, Point, StubKind};
 
 /// What has been executed, as a thread's totals are.
@@ -134,15 +135,21 @@ impl Emitter<'_> {
         self.work.transfers.push((field, site));
     }
 
-    /// Lets what leaves by transfers stop, behind the hot code: until a bridge is known, the sink has to decide.
+    /// Lets what leaves by transfers ask, or stop, behind the hot code: until a bridge is known, the sink has to decide.
     pub(super) fn place_transfers(&mut self) {
         for (field, told) in std::mem::take(&mut self.work.transfers) {
             let root = self.out.code.base + field as u64;
             let id = self.trans.add_stub(StubKind::Transfer { told, standing: self.standing, root });
-            let pos = self.out.code.pos();
-            self.out.stubs.push((pos, id));
             let here = self.out.code.here();
             self.out.code.patch_rel32(field, here);
+            if let Some(requests) = &self.requests {
+                let how = self.trans.trace_sites[told as usize].kind;
+                let indirect = matches!(how, SiteKind::Transfer { how, .. } if how.is_indirect());
+                self.out.code.ask_about(id, indirect, requests);
+                continue;
+            }
+            let pos = self.out.code.pos();
+            self.out.stubs.push((pos, id));
             self.out.code.stop(id);
         }
     }

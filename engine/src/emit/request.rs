@@ -1,28 +1,42 @@
-//! Asking for a translation without a stop. A stub says which it is in a scratch word and goes to a piece of code that every
+//! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a scratch word and goes to a piece of code that every
 //! chunk has; that waits for an answer as long as the engine says that it is looking (`hub::attend`), and stops if it does
 //! not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop here, or is
 //! stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub means.
 //!
-//! Words, and who writes them: `Request` (guest), `Posted` (guest: 1, and 0 before it stops; engine: 0 when it takes the
-//! request), `Listening` (engine), `Answer` (engine; guest: 0 when it takes it). The guest is in the loop while `Posted` is 1.
+//! Words, and who writes them: `Request` (guest), `Posted` (guest: 1; engine: [`TAKEN`], and 0 when it answers), `Listening`
+//! (engine), `Answer` (engine; guest: 0 when it takes it). Nothing is dealt with twice, by an answer and by a stop: the engine takes what is
+//! posted in one indivisible step, and the guest takes it back in one before it stops; whoever comes second finds it gone. What has been taken is always
+//! answered, if by the address of the stop.
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::transtab::{StubKind, TransTab, Way};
+
+/// What `Posted` is while the engine deals with a request.
+pub(crate) const TAKEN: u64 = 2;
 
 /// Where code of a chunk asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requests {
     /// With the stub's number in `Request`.
     exit: u64,
+    /// The same; rcx has been saved.
+    saved: u64,
     /// Indirect branches that have found no landing, in the state in which they look for one.
     jump: u64,
     call: u64,
     ret: u64,
     paired: u64,
+    /// The stop that means what was asked for, with all registers as they are then.
+    stop: u64,
 }
 
 impl Requests {
+    /// The answer to what takes a stop.
+    pub(crate) fn stop(&self) -> u64 {
+        self.stop
+    }
+
     /// Where the chain of landings ends.
     pub(crate) fn miss(&self, way: Way) -> u64 {
         match way {
@@ -57,6 +71,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     let from_jump = c.jmp_short();
     let exit = c.here();
     c.spill(Scratch::Rcx, Gpr::RCX);
+    let saved = c.here();
     c.patch_short(from_return);
     c.patch_short(from_paired);
     c.patch_short(from_call);
@@ -71,16 +86,22 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.jmp_gs(Scratch::T1 as u32);
     c.patch_short(none);
     c.reload(Gpr::RCX, Scratch::Listening);
-    let stop = c.jrcxz();
+    let deaf = c.jrcxz();
     c.bytes(&[0xf3, 0x90]); // pause
     c.jmp_back(again);
-    c.patch_short(stop);
-    c.store_gs32_imm(Scratch::Posted as u32, 0);
+    c.patch_short(deaf);
+    // rcx is 0: takes it back, if it is still there.
+    c.gs_op(0x87, Gpr::RCX, Scratch::Posted as u32);
+    c.lea_disp(Gpr::RCX, Gpr::RCX, -1);
+    let taken_back = c.jrcxz();
+    c.jmp_back(again);
+    c.patch_short(taken_back);
     c.reload(Gpr::RCX, Scratch::Rcx);
     let id = trans.add_stub(StubKind::Asked);
-    trans.stubs[id as usize].addr = c.here();
+    let stop = c.here();
+    trans.stubs[id as usize].addr = stop;
     c.stop(id);
-    (c, Requests { exit, jump, call, ret, paired })
+    (c, Requests { exit, saved, jump, call, ret, paired, stop })
 }
 
 impl Asm {
@@ -89,6 +110,14 @@ impl Asm {
         self.store_gs32_imm(Scratch::Request as u32, id);
         let field = self.jmp_away();
         self.patch_rel32(field, requests.exit);
+    }
+
+    /// A stub that asks what a transfer of control comes to, of which it tells the stack pointer. `saved`: rcx has been saved.
+    pub(super) fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests) {
+        self.spill(Scratch::T2, Gpr::RSP);
+        self.store_gs32_imm(Scratch::Request as u32, id);
+        let field = self.jmp_away();
+        self.patch_rel32(field, if saved { requests.saved } else { requests.exit });
     }
 
     /// `mov qword gs:[offset], 0`

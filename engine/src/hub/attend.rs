@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use super::Hub;
 use crate::api::Beside;
 use crate::arena::{Scratch, TARGET};
+use crate::emit::request::TAKEN;
 use crate::follow::StandingId;
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
@@ -105,8 +106,7 @@ impl Hub<'_> {
 
     /// Answers requests for as long as they come often; returns what has stopped meanwhile. `None`: they do not.
     pub(super) fn attend(&mut self) -> Option<Wait> {
-        // Calls that nothing is known of yet are stops, and more of them, which are faster on one processor.
-        if self.settings.trace.any() && self.pin.is_together() {
+        if !self.settings.trace.may_ask() {
             return None;
         }
         if !self.attention.aside {
@@ -165,8 +165,13 @@ impl Hub<'_> {
         let mut last = seen;
         let mut turns = 0;
         loop {
-            if header.load_u64(Scratch::Posted as usize) as u32 != 0 {
-                self.answer(tid, space, header)?;
+            if header.load_u64(Scratch::Posted as usize) != 0 && header.replace_u64(Scratch::Posted as usize, 1, TAKEN)
+            {
+                let entry = self.answer(tid, space, header);
+                let stop = || space.borrow().chunks.iter().find_map(|c| c.requests).map_or(0, |r| r.stop());
+                header.store_u64(Scratch::Posted as usize, 0);
+                header.store_u64(Scratch::Answer as usize, entry.unwrap_or_else(stop));
+                entry?;
                 if self.full.is_some() {
                     return Some(Wait::Interrupted);
                 }
@@ -196,13 +201,14 @@ impl Hub<'_> {
         }
     }
 
-    /// Does what is asked for. `None`: that takes a stop, which follows.
-    fn answer(&mut self, tid: i32, space: &Rc<RefCell<Space>>, header: &SharedMemory) -> Option<()> {
+    /// Does what is asked for; returns where the guest goes on. `None`: that takes a stop.
+    fn answer(&mut self, tid: i32, space: &Rc<RefCell<Space>>, header: &SharedMemory) -> Option<u64> {
         let number = header.load_u64(Scratch::Request as usize) as u32;
         let kind = space.borrow().trans.stubs.get(number as usize)?.kind;
         let (target, standing) = match kind {
             StubKind::Exit { target, standing, .. } => (target, standing),
             StubKind::IblMiss { .. } => (header.load_u64(TARGET as usize), StandingId::NONE),
+            StubKind::Transfer { .. } => return self.follow_asked(tid, kind),
             _ => return None,
         };
         let known = space.borrow().trans.lookup(target, standing);
@@ -227,8 +233,6 @@ impl Hub<'_> {
             _ => {}
         }
         let entry = space.borrow().trans.block(id).entry;
-        header.store_u64(Scratch::Posted as usize, 0);
-        header.store_u64(Scratch::Answer as usize, entry);
-        Some(())
+        Some(entry)
     }
 }

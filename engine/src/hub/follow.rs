@@ -5,6 +5,7 @@
 //! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
 //! on with what the sink says afterwards; cells are counted once, by [`Hub::harvest`].
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use nix::libc;
@@ -16,15 +17,28 @@ use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
 use crate::image::Remote;
 use crate::recreate;
 use crate::slots::SlotId;
+use crate::space::Space;
 use crate::trace::Transfer;
 use crate::tracee::Regs;
 use crate::transtab::{BlockId, StubKind};
 
 /// What a transfer of control has led to.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Followed {
     pub(super) target: u64,
     pub(super) standing: StandingId,
     outcome: Option<Outcome>,
+}
+
+/// Where what is called by code of this standing returns to, if it has to be translated for that: a return to code that has been
+/// translated by then is the faster one.
+fn returns_to(space: &RefCell<Space>, standing: StandingId, outcome: &Outcome) -> Option<(u64, StandingId)> {
+    match outcome.always {
+        Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
+            Some((returns_to, space.borrow_mut().trans.follow.caller(standing)))
+        }
+        _ => None,
+    }
 }
 
 impl Hub<'_> {
@@ -138,7 +152,8 @@ impl Hub<'_> {
         let tid = t.tid();
         let began = Instant::now();
         let Ok(mut regs) = t.regs() else { return };
-        let Followed { target, standing, outcome } = self.follow_on(tid, kind, &mut regs);
+        let followed = self.follow_on(tid, kind, &mut regs);
+        let Followed { target, standing, outcome } = followed;
         // It keeps the registers that it has stopped with until it goes on.
         let (t, id) = self.translation(t, target, standing);
         let Some(t) = t else { return };
@@ -149,16 +164,19 @@ impl Hub<'_> {
             return;
         };
         let Some((space, _)) = self.space_and_state(tid) else { return };
-        if !matches!((kind, outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
-            && !space.borrow().trans.follow.leads(root, target))
-            && space.borrow_mut().trans.follow.in_vain(began)
-        {
-            // Its calls are such that nearly each is decided on: to tell them is faster.
-            self.full = self.process_of(tid).map(|p| p.pid);
+        if let Some(pid) = self.process_of(tid).map(|p| p.pid) {
+            self.is_in_vain(pid, &space, (kind, &followed), began);
         }
         let t = match (kind, outcome) {
             (StubKind::Transfer { told, standing, root }, Some(outcome)) => {
-                self.bridge(t, (told, standing, root), (target, id), outcome)
+                let t = match returns_to(&space, standing, &outcome) {
+                    Some((pc, caller)) => self.translation(t, pc, caller).0,
+                    None => Some(t),
+                };
+                if t.is_some() {
+                    self.bridge(tid, (told, standing, root), (target, id), outcome);
+                }
+                t
             }
             _ => Some(t),
         };
@@ -169,37 +187,90 @@ impl Hub<'_> {
         }
     }
 
-    /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`. `t` is
-    /// handed back unless it died.
-    fn bridge(
-        &mut self,
-        t: Stopped,
-        site: (u32, StandingId, u64),
-        (target, id): (u64, BlockId),
-        outcome: Outcome,
-    ) -> Option<Stopped> {
-        let tid = t.tid();
+    /// The same for a thread that asks, and waits for an answer: where it goes on. `None`: that takes a stop, which follows.
+    pub(super) fn follow_asked(&mut self, tid: i32, kind: StubKind) -> Option<u64> {
+        let began = Instant::now();
         let (space, _) = self.space_and_state(tid)?;
-        // A return to code that has been translated by then is the faster one.
-        let returns = match outcome.always {
-            Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
-                Some((returns_to, space.borrow_mut().trans.follow.caller(site.1)))
+        let (told, target) = self.transfer_of(tid, kind)?;
+        let pid = self.process_of(tid)?.pid;
+        if !self.can_translate(tid, target) {
+            return None;
+        }
+        let followed = self.decide(tid, kind, (told, target), self.scratch(tid, Scratch::T2));
+        let Some(id) = self.translation_asked(tid, target, followed.standing) else {
+            // There is nothing to be read, and the sink has been told.
+            self.decided.insert(tid, followed);
+            return None;
+        };
+        self.is_in_vain(pid, &space, (kind, &followed), began);
+        if let (StubKind::Transfer { told, standing, root }, Some(outcome)) = (kind, followed.outcome) {
+            if let Some((pc, caller)) = returns_to(&space, standing, &outcome)
+                && self.can_translate(tid, pc)
+            {
+                self.translation_asked(tid, pc, caller);
             }
-            _ => None,
-        };
-        let t = match returns {
-            Some((pc, caller)) => self.translation(t, pc, caller).0?,
-            None => t,
-        };
-        let (space, _) = self.space_and_state(tid)?;
+            self.bridge(tid, (told, standing, root), (target, id), outcome);
+        }
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
+        let entry = space.borrow().trans.block(id).entry;
+        Some(entry)
+    }
+
+    /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
+    fn can_translate(&self, tid: i32, pc: u64) -> bool {
+        self.process_of(tid).is_some_and(|p| {
+            let space = p.space.borrow();
+            !space.is_full() && space.is_ordinary(pc)
+        })
+    }
+
+    /// The translation at `pc`, where that is so.
+    fn translation_asked(&self, tid: i32, pc: u64, standing: StandingId) -> Option<BlockId> {
+        let p = self.process_of(tid)?;
+        let known = p.space.borrow().trans.lookup(pc, standing);
+        known.or_else(|| p.space.borrow_mut().translate(pc, standing, &p.memory))
+    }
+
+    /// Whether the calls of `pid` are such that nearly each is decided on, as this one was: then to tell them is faster, and
+    /// everything begins anew.
+    fn is_in_vain(
+        &mut self,
+        pid: i32,
+        space: &RefCell<Space>,
+        (kind, followed): (StubKind, &Followed),
+        began: Instant,
+    ) {
+        let builds = matches!((kind, followed.outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
+            && !space.borrow().trans.follow.leads(root, followed.target));
+        if !builds && space.borrow_mut().trans.follow.in_vain(began) {
+            self.full = Some(pid);
+        }
+    }
+
+    /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
+    fn bridge(&mut self, tid: i32, site: (u32, StandingId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
+        let Some((space, _)) = self.space_and_state(tid) else { return };
         if space.borrow().trans.block(id).dead {
-            return Some(t);
+            return;
         }
         let made = space.borrow_mut().build_bridge(site, target, id, outcome);
         if made.is_some() {
             self.hand_back(tid, made);
         }
-        Some(t)
+    }
+
+    /// Which transfer it is that the stub is for, and where it leads.
+    fn transfer_of(&self, tid: i32, kind: StubKind) -> Option<(u32, u64)> {
+        let StubKind::Transfer { told, .. } = kind else { return None };
+        let how = self.process_of(tid).and_then(|p| p.space.borrow().told_transfer(told));
+        let target = match how {
+            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, arena::TARGET),
+            Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
+            Some(Transfer::Return) | None => 0,
+        };
+        Some((told, target))
     }
 
     /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
@@ -207,15 +278,10 @@ impl Hub<'_> {
         let (told, target) = match kind {
             StubKind::Transfer { told, .. } => {
                 let how = self.process_of(tid).and_then(|p| p.space.borrow().told_transfer(told));
-                let target = match how {
-                    Some(Transfer::CallIndirect | Transfer::JumpIndirect) => {
-                        regs.rcx = self.scratch(tid, Scratch::Rcx);
-                        self.scratch(tid, arena::TARGET)
-                    }
-                    Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
-                    Some(Transfer::Return) | None => 0,
-                };
-                (told, target)
+                if how.is_some_and(Transfer::is_indirect) {
+                    regs.rcx = self.scratch(tid, Scratch::Rcx);
+                }
+                self.transfer_of(tid, kind).unwrap_or((told, 0))
             }
             StubKind::Return { in_rcx } => {
                 let target = if in_rcx {
@@ -229,13 +295,21 @@ impl Hub<'_> {
             }
             _ => (0, 0),
         };
+        match self.decided.remove(&tid) {
+            Some(followed) => followed,
+            None => self.decide(tid, kind, (told, target), regs.rsp),
+        }
+    }
+
+    /// Has the sink decide on a transfer to `target` with this stack pointer.
+    fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
         let none = Followed { target, standing: StandingId::NONE, outcome: None };
         self.know_map(tid, target);
         self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
         let outcome = {
             let space = p.space.borrow();
-            feed.ask(|sink| sink.transfer(p.pid, tid, &space.trans.follow, told, target, regs.rsp))
+            feed.ask(|sink| sink.transfer(p.pid, tid, &space.trans.follow, told, target, sp))
         };
         self.hand_back(tid, None);
         let Some(outcome) = outcome else { return none };

@@ -71,6 +71,8 @@ pub(crate) struct Hub<'s> {
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
     looks: heat::Looks,
+    /// Transfers of control that have been decided on, but whose threads have to stop before they go on.
+    decided: Map<i32, follow::Followed>,
     /// Threads whose costs are, or were, not collected for a while.
     uncollected: Map<i32, ask::Uncollected>,
     /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
@@ -122,6 +124,7 @@ pub(crate) fn run(
         renewals: Vec::new(),
         full: None,
         looks: heat::Looks::begin(settings),
+        decided: Map::default(),
         uncollected: Map::default(),
         again: Map::default(),
         was_again: None,

@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use cg_sim::host::Given;
-use grind_engine::CpuModel;
+use grind_engine::{Beside, CpuModel};
 
 use crate::callgrind;
 use crate::debuginfo;
@@ -97,6 +97,8 @@ pub struct Options {
     pub pairs_from: u64,
     /// Steps of counters from which on hot code is translated anew; 0 for never.
     pub hot_after: u64,
+    /// `--beside`: when a program waits for translations of new code instead of stopping for them.
+    pub beside: Beside,
     /// Whether log lines carry the time.
     pub time_stamp: bool,
     /// Where the log goes.
@@ -162,6 +164,7 @@ impl Options {
             code_limit: DEFAULT_CODE_LIMIT << 20,
             pairs_from: DEFAULT_PAIRS_FROM << 20,
             hot_after: DEFAULT_HOT_AFTER,
+            beside: Beside::default(),
             time_stamp: false,
             log: LogTarget::Fd(2),
             demangle: true,

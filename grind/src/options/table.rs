@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use cg_sim::Geometry;
 use cg_sim::geometry::ParseError;
-use grind_engine::CpuModel;
+use grind_engine::{Beside, CpuModel};
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong};
@@ -81,6 +81,11 @@ const PTRACE_TRACE: &str = "grind does not print its inner workings; use strace 
 pub const CPUS: &[(&str, CpuModel)] =
     &[("baseline", CpuModel::Baseline), ("host", CpuModel::Host), ("haswell", CpuModel::Baseline)];
 const CPU_NAMES: &[&str] = &["baseline", "host", "haswell"];
+
+/// When grind answers from another processor, and names for that.
+const BESIDE: &[(&str, Beside)] =
+    &[("auto", Beside::WhenWorthwhile), ("always", Beside::Always), ("never", Beside::Never)];
+const BESIDE_NAMES: &[&str] = &["auto", "always", "never"];
 
 /// The tools that exist.
 pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
@@ -216,6 +221,20 @@ pub static OPTIONS: &[Opt] = &[
         "80000000",
         "translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have \
          been counted and it is expected to pay; 0 for never (counts are not affected)",
+    ),
+    opt(
+        &["--beside"],
+        Kind::Choice(BESIDE_NAMES),
+        Role::Core(|o, v| {
+            if let Value::Text(name) = v {
+                o.beside = BESIDE.iter().find(|(n, _)| *n == name).map(|(_, b)| *b).unwrap_or_default();
+            }
+            Ok(())
+        }),
+        "auto",
+        "let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not \
+         stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never \
+         (counts are not affected)",
     ),
     opt(
         &["--time-stamp"],
@@ -585,5 +604,6 @@ mod tests {
             assert!(CPUS.iter().any(|(n, _)| n == name));
         }
         assert_eq!(CPU_NAMES.len(), CPUS.len());
+        assert!(BESIDE_NAMES.iter().eq(BESIDE.iter().map(|(name, _)| name)));
     }
 }
