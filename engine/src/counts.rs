@@ -263,35 +263,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::follow::StandingId;
-    use crate::transtab::{Flow, NO_REG, Site};
+    use crate::transtab::{self, Flow, Site};
 
+    /// Of the last `n` instructions.
     fn block(trans: &TransTab, pc: u64, n: u16, cell: u32) -> Block {
         let shapes = trans.shapes.len() as u32 - u32::from(n);
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
-        Block {
-            pc,
-            standing: StandingId::NONE,
-            cache: 0x7000_0000 + 64 * trans.blocks.len() as u64,
-            entry: 0x7000_0000 + 64 * trans.blocks.len() as u64,
-            called: 0,
-            len: 64,
-            cell,
-            edge: NO_CELL,
-            flows_in: false,
-            shapes,
-            n,
-            bump_end: 9,
-            module: (pc >> 4) as u32 & 1,
-            guest_len,
-            live_in: 0,
-            dead_in: 0,
-            held: [NO_REG; 3],
-            held_from: 0,
-            held_to: 0,
-            told: None,
-            dead: false,
-        }
+        let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
+        let module = (pc >> 4) as u32 & 1;
+        Block { cell, shapes, n, bump_end: 9, module, ..transtab::tests::block(pc, guest_len, cache) }
     }
 
     #[test]

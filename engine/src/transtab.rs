@@ -585,4 +585,4 @@ impl TransTab {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
+/// A block that has nothing special about it.
+pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
     Block {
         pc,
         standing: StandingId(0),
