@@ -68,6 +68,7 @@ impl Asm {
         self.buf[pos..pos + 4].copy_from_slice(&(rel as i32).to_le_bytes());
     }
 
+    /// `op reg, gs:[offset]` or the other way round, with 64 bits.
     pub(crate) fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
         self.bytes(&[0x65, 0x48 | reg.high() << 2, opcode, reg.low() << 3 | 4, 0x25]);
         self.imm32(offset);

@@ -104,7 +104,8 @@ impl From<Vec<InstructionCount>> for Counts<'_> {
 }
 
 impl Counts<'_> {
-    /// Stretches as given, by module, address, lengths of their instructions and executions.
+    /// For tests of who is told: stretches by module, address, lengths of their instructions and executions.
+    #[doc(hidden)]
     pub fn of_stretches<'b>(stretches: impl IntoIterator<Item = (u32, GuestAddr, &'b [u8], u64)>) -> Self {
         let (mut all, mut shapes) = (Vec::new(), Vec::new());
         for (module, start, lengths, count) in stretches {
@@ -156,26 +157,25 @@ impl Counts<'_> {
     }
 }
 
-/// Tells how often each block was executed, but for parts of blocks, from sums of cells.
-fn each_block<'a>(trans: &'a TransTab, sum: &[u64], fix: &Corrections, mut tell: impl FnMut(u32, &'a Block, u64)) {
-    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
-    // Hardly any has been corrected.
-    let mut corrected = [0u64; 64];
-    fix.cells.keys().for_each(|cell| corrected[*cell as usize / 64 % 64] |= 1 << (cell % 64));
-    let cell = |cell: u32| match corrected[cell as usize / 64 % 64] >> (cell % 64) & 1 {
-        0 => get(cell),
-        _ => get(cell).wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0)),
-    };
-    let mut left: Vec<(u32, i64)> = fix.whole.iter().map(|(&id, &n)| (id, n)).collect();
-    left.sort_unstable();
-    let mut left = left.into_iter().peekable();
+/// What a cell has counted, by the sums of cells.
+fn count_of(cell: u32, sum: &[u64], fix: &Corrections) -> u64 {
+    let counted = sum.get(cell as usize).copied().unwrap_or(0);
+    counted.wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0))
+}
+
+/// Tells, block by block, how often each was executed, but for parts of blocks; returns the same as a list.
+fn each_block<'a>(
+    trans: &'a TransTab,
+    sum: &[u64],
+    fix: &Corrections,
+    mut tell: impl FnMut(u32, &'a Block, u64),
+) -> Vec<u64> {
+    let cell = |cell: u32| count_of(cell, sum, fix);
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
     let mut flows = trans.flows.iter().peekable();
     for (id, b) in (0..).zip(&trans.blocks) {
-        let mut whole = get(b.cell);
-        while let Some((_, n)) = left.next_if(|l| l.0 == id) {
-            whole = whole.wrapping_add_signed(n);
-        }
+        let mut whole = sum.get(b.cell as usize).copied().unwrap_or(0);
+        whole = whole.wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
         if b.edge != NO_CELL {
             whole = whole.wrapping_add(cell(b.edge));
         }
@@ -190,13 +190,12 @@ fn each_block<'a>(trans: &'a TransTab, sum: &[u64], fix: &Corrections, mut tell:
         wholes.push(whole);
         tell(id, b, whole);
     }
+    wholes
 }
 
 /// How often each block was executed, but for parts of blocks.
 pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<u64> {
-    let mut counts = Vec::with_capacity(trans.blocks.len());
-    each_block(trans, sum, fix, |_, _, whole| counts.push(whole));
-    counts
+    each_block(trans, sum, fix, |_, _, _| {})
 }
 
 /// The executions of every instruction, from sums of cells, and `earlier` ones.
@@ -242,9 +241,8 @@ pub(crate) fn counts<'a>(
         all.singles.extend(singles);
     }
     all.stretches.sort_unstable_by_key(|s| s.start);
-    let get = |cell: u32| sum.get(cell as usize).copied().unwrap_or(0);
     for s in &trans.sites {
-        let count = get(s.cell).wrapping_add_signed(fix.cells.get(&s.cell).copied().unwrap_or(0));
+        let count = count_of(s.cell, sum, fix);
         if count != 0 {
             let b = trans.block(s.block);
             let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;

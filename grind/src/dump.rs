@@ -349,8 +349,7 @@ mod tests {
         );
     }
 
-    /// Stretches of code, told whole where `Whole` finds them within one of its functions of 16 bytes, and one by one by
-    /// `Echo`-like questions: the same profile.
+    /// Stretches of code, answered whole where they lie within a function of 16 bytes, and by their instructions: the same profile.
     #[test]
     fn stretches_come_to_the_same_as_their_instructions() {
         struct Functions {

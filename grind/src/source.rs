@@ -120,6 +120,10 @@ impl Attribute for Sources {
 
     fn stretches(&mut self, code: Code<'_>, stretches: &[Range<u64>], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
         let Some(known) = self.known(code) else { return tell(0..stretches.len(), Place::UNKNOWN) };
+        // Then places differ within a function.
+        if known.object.has_lines() {
+            return;
+        }
         let Some(addresses) = known.object.svmas_of_stretches(stretches) else { return };
         let resolution = known.object.resolve_stretches(&addresses);
         let mut from = 0;

@@ -260,8 +260,8 @@ impl Asm {
             self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
             self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::frame_entered(total) as i8);
             self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
-            self.gs_word(0x03, Gpr::RCX, arena::TOTALS[total] as u32); // add rcx, gs:[…]
-            self.gs_word(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
+            self.gs_op(0x03, Gpr::RCX, arena::TOTALS[total] as u32); // add rcx, gs:[…]
+            self.gs_op(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
         }
         if b.is_counted() {
             self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);

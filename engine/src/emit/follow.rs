@@ -269,12 +269,6 @@ impl Asm {
         self.bytes(&offset.to_le_bytes());
     }
 
-    /// `op reg, gs:[offset]` or the other way round, with 64 bits.
-    pub(super) fn gs_word(&mut self, opcode: u8, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2, opcode, (reg.0 & 7) << 3 | 4, 0x25]);
-        self.bytes(&offset.to_le_bytes());
-    }
-
     /// `cmp qword gs:[offset], value`
     pub(super) fn cmp_gs(&mut self, offset: u32, value: i8) {
         self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);

@@ -49,7 +49,7 @@ impl Asm {
         let entered = arena::frame_entered(0) as i8;
         self.load_gs(frame, Scratch::TopFrame as u32);
         self.load_gs(value, Scratch::ToldTotal as u32);
-        self.gs_word(0x39, frame, Scratch::ToldFrame as u32); // cmp gs:[…], frame
+        self.gs_op(0x39, frame, Scratch::ToldFrame as u32); // cmp gs:[…], frame
         let other = self.jcc_away(NE);
         self.cmp_frame(frame, entered, value);
         let all_told = self.jcc_away(E);
@@ -63,7 +63,7 @@ impl Asm {
         self.lea_disp(frame, frame, -(arena::FRAME as i32));
         self.jmp_back(again);
         self.patch_here(found);
-        self.gs_word(0x3b, frame, Scratch::TopFrame as u32); // cmp frame, gs:[…]
+        self.gs_op(0x3b, frame, Scratch::TopFrame as u32); // cmp frame, gs:[…]
         let none = self.jcc_away(E);
         self.store_gs(Scratch::ToldTotal as u32, pos);
         self.load_gs(pos, Scratch::TracePos as u32);
@@ -71,7 +71,7 @@ impl Asm {
         self.lea_disp(frame, frame, arena::FRAME as i32);
         self.gs_base8_32(0x8b, value, frame, arena::FRAME_ROUTE as i8);
         self.tell_frame(pos, frame, value);
-        self.gs_word(0x3b, frame, Scratch::TopFrame as u32);
+        self.gs_op(0x3b, frame, Scratch::TopFrame as u32);
         self.jcc_back(NE, next);
         let told = self.jmp_away();
         self.patch_here(none);

@@ -191,7 +191,8 @@ impl Hub<'_> {
     pub(super) fn follow_asked(&mut self, tid: i32, kind: StubKind) -> Option<u64> {
         let began = Instant::now();
         let (space, _) = self.space_and_state(tid)?;
-        let (told, target) = self.transfer_of(tid, kind)?;
+        let StubKind::Transfer { told, .. } = kind else { return None };
+        let target = self.target_of(tid, self.transfer(tid, told));
         let pid = self.process_of(tid)?.pid;
         if !self.can_translate(tid, target) {
             return None;
@@ -261,27 +262,28 @@ impl Hub<'_> {
         }
     }
 
-    /// Which transfer it is that the stub is for, and where it leads.
-    fn transfer_of(&self, tid: i32, kind: StubKind) -> Option<(u32, u64)> {
-        let StubKind::Transfer { told, .. } = kind else { return None };
-        let how = self.process_of(tid).and_then(|p| p.space.borrow().told_transfer(told));
-        let target = match how {
+    fn transfer(&self, tid: i32, told: u32) -> Option<Transfer> {
+        self.process_of(tid)?.space.borrow().told_transfer(told)
+    }
+
+    /// Where a transfer of `tid` leads that is no return.
+    fn target_of(&self, tid: i32, how: Option<Transfer>) -> u64 {
+        match how {
             Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, arena::TARGET),
             Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
             Some(Transfer::Return) | None => 0,
-        };
-        Some((told, target))
+        }
     }
 
     /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
     pub(super) fn follow_on(&mut self, tid: i32, kind: StubKind, regs: &mut Regs) -> Followed {
         let (told, target) = match kind {
             StubKind::Transfer { told, .. } => {
-                let how = self.process_of(tid).and_then(|p| p.space.borrow().told_transfer(told));
+                let how = self.transfer(tid, told);
                 if how.is_some_and(Transfer::is_indirect) {
                     regs.rcx = self.scratch(tid, Scratch::Rcx);
                 }
-                self.transfer_of(tid, kind).unwrap_or((told, 0))
+                (told, self.target_of(tid, how))
             }
             StubKind::Return { in_rcx } => {
                 let target = if in_rcx {

@@ -509,6 +509,7 @@ impl Hub<'_> {
     /// The end of a thread, or of a process whose first thread this is, has been reported.
     pub(super) fn ended(&mut self, tid: i32, how: Exit) {
         self.early.remove(&tid);
+        self.decided.remove(&tid);
         self.other_calls.remove(&tid);
         self.fold(tid, Some(how));
         if let Some(th) = self.threads.remove(&tid) {

@@ -289,28 +289,27 @@ impl Object {
     }
 
     /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of their
-    /// first bytes: of those that have just one, which is that of all of their instructions. Only tried where there are no
-    /// lines.
+    /// first bytes: of those that have just one, which is that of all of their instructions. Where there are lines, they have to be
+    /// asked for one by one: see [`Object::has_lines`].
     pub fn resolve_stretches(&self, stretches: &[(Svma, Svma)]) -> StretchResolution {
         let mut functions = Interner::new();
         let mut places = vec![None; stretches.len()];
-        if !self.has_lines() {
-            let symbols = self.symbols();
-            let mut cursor = symbols.cursor();
-            let mut last = (None, NameId::UNKNOWN);
-            for (place, (start, end)) in places.iter_mut().zip(stretches) {
-                let Some(index) = cursor.find_all(start.0, end.0) else { continue };
-                if index != last.0 {
-                    let id = index.map_or(NameId::UNKNOWN, |i| functions.intern(self.shown(symbols.name(i))));
-                    last = (index, id);
-                }
-                *place = Some(last.1);
+        let symbols = self.symbols();
+        let mut cursor = symbols.cursor();
+        let mut last = (None, NameId::UNKNOWN);
+        for (place, (start, end)) in places.iter_mut().zip(stretches) {
+            let Some(index) = cursor.find_all(start.0, end.0) else { continue };
+            if index != last.0 {
+                let id = index.map_or(NameId::UNKNOWN, |i| functions.intern(self.shown(symbols.name(i))));
+                last = (index, id);
             }
+            *place = Some(last.1);
         }
         StretchResolution { functions: functions.into_names(), places }
     }
 
-    fn has_lines(&self) -> bool {
+    /// Whether there may be a line for any address.
+    pub fn has_lines(&self) -> bool {
         self.image.as_ref().is_some_and(|image| {
             Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
                 .is_some_and(|home| home.has_lines())
