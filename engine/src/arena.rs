@@ -25,17 +25,19 @@ pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
 /// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
 /// time comes first, so that one large page holds it.
 pub(crate) const DATA_TAGS: u64 = SIMULATED;
-/// Likewise, when that line was used last: nothing else has to be known for a hit.
-pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8 * DATA_ENTRIES;
+/// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's own cache.
+pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8;
+/// From one entry to the next, there and below.
+pub(crate) const DATA_ENTRY: u64 = 16;
 /// Likewise, the offset of its way in [`DATA_WAYS`], in the lower half of a word.
-pub(crate) const DATA_PLACES: u64 = DATA_TIMES + 8 * DATA_ENTRIES;
+pub(crate) const DATA_PLACES: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
 pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
-/// Entries of each of the three.
+/// Entries of each.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
-pub(crate) const COUNTERS: u64 = DATA_PLACES + 8 * DATA_ENTRIES;
+pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).

@@ -179,7 +179,11 @@ impl Asm {
 
     /// `mov reg32, from32` (clears the upper half)
     pub(crate) fn mov_reg32(&mut self, reg: Gpr, from: Gpr) {
-        self.bytes(&[0x40 | from.high() << 2 | reg.high(), 0x89, 0xc0 | from.low() << 3 | reg.low()]);
+        let rex = 0x40 | from.high() << 2 | reg.high();
+        if rex != 0x40 {
+            self.bytes(&[rex]);
+        }
+        self.bytes(&[0x89, 0xc0 | from.low() << 3 | reg.low()]);
     }
 
     /// `mov reg, [reg]`

@@ -30,7 +30,7 @@ const SHOWN: u64 = arena::SHOWN as u64;
 
 /// Offset of a line's entry in each of the tables.
 fn entry_of(line: u64, cache: FirstLevel) -> u64 {
-    (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * 8
+    (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * arena::DATA_ENTRY
 }
 
 /// What a way has to say of where its line's time is, if that is shown by an entry.

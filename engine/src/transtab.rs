@@ -80,6 +80,8 @@ pub(crate) struct Block {
     pub(crate) live_in: u8,
     /// Registers that are written before they are read, a bit each, as far as that was looked for.
     pub(crate) dead_in: u16,
+    /// Where caches are simulated: at `cache` the clock must have been moved (`emit::clock`).
+    pub(crate) timed: bool,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
     /// `Held1` to `Held3`. [`NO_REG`]: no such register.
     pub(crate) held: [u8; 3],

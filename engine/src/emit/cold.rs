@@ -19,6 +19,9 @@ pub(super) type Lines = [(u32, u32); 2];
 /// Bytes of a line of the processor's own caches.
 const PROCESSOR_LINE: u64 = 64;
 
+/// So many bytes are seldom in two lines, if it is a single access: what settles that is not worth its place, and it is walked.
+const SELDOM_TWO: u16 = 8;
+
 /// What remains to be emitted behind the hot code.
 #[derive(Clone, Debug)]
 pub(super) enum Cold {
@@ -94,7 +97,7 @@ impl Emitter<'_> {
                         self.save_flags(b);
                         self.access_address(place, offset, a, b);
                         self.entry_of(a, b, cache);
-                        self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
+                        self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
                     }
                     let settled = self.settle(group, cache);
                     let c = &mut self.out.code;
@@ -114,11 +117,7 @@ impl Emitter<'_> {
 
     /// Into `b`: the entry of address `a`.
     pub(super) fn entry_of(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) {
-        if self.tracer.extract {
-            self.out.code.extract(b, a, Scratch::EntryBits);
-        } else {
-            self.out.code.entry(b, a, cache.line.trailing_zeros());
-        }
+        self.out.code.entry(b, a, cache.line.trailing_zeros());
     }
 
     /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
@@ -132,17 +131,17 @@ impl Emitter<'_> {
                 (walk, settled) = self.settle_uses(&shape, a, b, cache, before, clock);
                 walk.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
-        } else if span > 1 {
+        } else if span > SELDOM_TWO || described_members(&words).count() > 1 {
             let c = &mut self.out.code;
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
             // The first one. (It has its time even if the other one is walked, and it too, once more.)
             c.time(a, clock, before);
-            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
+            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
             walk.push(self.find_next_line(a, b, cache));
             let c = &mut self.out.code;
             c.time(a, clock, before - 1);
-            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
+            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
             settled.push(c.jmp_away());
             walk.into_iter().for_each(|field| c.patch_here(field));
         }
@@ -154,12 +153,12 @@ impl Emitter<'_> {
     /// jump that leaves if that entry does not show it.
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
-        c.gs_entry(0x8b, a, b, arena::DATA_TAGS);
+        c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);
         c.negate(a);
         c.lea_disp(a, a, cache.line as i32);
         self.entry_of(a, b, cache);
         let c = &mut self.out.code;
-        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+        c.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
         c.jcc_away(NE)
     }
 
@@ -226,8 +225,8 @@ impl Emitter<'_> {
                 c.load_gs(b, entry);
             }
             c.time(a, clock, before);
-            c.gs_entry(0x89, a, b, arena::DATA_TIMES);
-            c.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
+            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
+            c.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
             for (n, &word) in std::iter::once(&shape.bytes).chain(numbers).enumerate() {
                 let c = &mut self.out.code;
                 c.load_gs(a, offset);

@@ -7,7 +7,6 @@ use super::Emitter;
 use super::cold::{Cold, Lines};
 use super::instructions::E;
 use super::lines::lines_of;
-use super::plan::{NO_LINE, Plan};
 use super::simulate::Taken;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
@@ -18,15 +17,12 @@ use crate::trace::SiteKind;
 pub(super) const NO_LINES: Lines = [(0, 0); 2];
 
 impl Emitter<'_> {
-    /// The check of the line of `insn`, which begins a block and lies in one line, for which `plan` has been made.
-    pub(super) fn check_line(&mut self, insn: &Insn, plan: Plan) {
-        self.tracer.plan = plan;
-        self.tracer.line = NO_LINE;
-        self.tracer.held.clear();
-        (self.tracer.left, self.tracer.fetches_timed) = (2, false);
+    /// The check of the line of `insn`, which begins a block and lies in one line, in front of that; `time` is how far it moves the
+    /// clock for the block.
+    pub(super) fn check_line(&mut self, insn: &Insn, time: u32) {
         let lines = self.new_lines(insn);
         // No accesses are checked here, so none of its registers are kept.
-        let taken = self.check_fetch(insn, 0, 2, lines, None);
+        let taken = self.check_fetch(insn, 0, time + 2, lines, None);
         debug_assert!(taken.is_none());
     }
 
@@ -64,8 +60,8 @@ impl Emitter<'_> {
         // Where the first line is a new one, so is another one behind it.
         let second = n == 1 && last != first;
         let site = self.trace_site(insn, if uses { SiteKind::CodeLine { block, second } } else { SiteKind::Fetch });
-        let timed = self.tracer.fetches_timed;
-        let before: [u32; 2] = std::array::from_fn(|k| if timed && k < n { self.tracer.time() - 1 } else { 0 });
+        let (timed, reserve) = (self.tracer.fetches_timed, self.tracer.reserve);
+        let before: [u32; 2] = std::array::from_fn(|k| if timed && k < n { self.tracer.time() - 1 } else { reserve });
         let mut waiting = [0; 2];
         let mut taken = None;
         // Where it goes on behind the walk: registers that have been taken come back as they were, and are given back here.
@@ -90,13 +86,18 @@ impl Emitter<'_> {
                 self.out.code.lea_disp(clock, clock, moves as i32);
                 self.out.code.store_gs(Scratch::Clock as u32, clock);
             }
+            // The time of all of them, unless each has one.
+            let mut time = clock;
+            if !timed && reserve > 0 {
+                time = regs.regs[0];
+                self.out.code.lea_disp(time, clock, -(reserve as i32));
+            }
             for k in 0..n {
                 let at = arena::LINES as u32 + lines[k].0;
                 // (All of the time: its low half alone may be 0, and the walk takes it that one of the lines is missed.)
                 self.out.code.cmp_gs_zero(at);
                 waiting[k] = self.out.code.jcc_away(E);
-                let mut time = clock;
-                if before[k] > 0 {
+                if timed {
                     // (With so many lines, the clock is loaded again.)
                     time = regs.regs[0];
                     self.out.code.time(time, held, before[k]);

@@ -68,14 +68,6 @@ impl Asm {
         self.bytes(&offset.to_le_bytes());
     }
 
-    /// `lea reg, [index * 8 + offset]`
-    pub(super) fn lea_entry(&mut self, reg: Gpr, index: Gpr, offset: i32) {
-        debug_assert!(index != Gpr::RSP);
-        let rex = 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1;
-        self.bytes(&[rex, 0x8d, 0x04 | (reg.0 & 7) << 3, 0xc5 | (index.0 & 7) << 3]);
-        self.bytes(&offset.to_le_bytes());
-    }
-
     /// `cmovcc reg, gs:[base + offset]`
     pub(super) fn gs_cmov(&mut self, condition: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[0x0f, 0x40 | condition], reg.0, base, offset as i32);
@@ -321,23 +313,25 @@ impl Asm {
         self.bytes(&[0x48 | reg.0 >> 3, 0xc7, 0xc0 | reg.0 & 7, 0xff, 0xff, 0xff, 0xff]);
     }
 
-    /// Into `to`: the number of the entry, in the tables of lines, for address `from`.
+    /// Into `to`: the offset of the entry, in the tables of lines, for address `from`.
     pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
+        let shift = (line_bits - arena::DATA_ENTRY.trailing_zeros()) as u8;
         if line_bits + arena::DATA_ENTRIES.trailing_zeros() > 32 {
             self.mov_reg(to, from);
-            self.shift(SHR, to, line_bits as u8);
+            self.shift(SHR, to, shift);
         } else {
             self.mov_reg32(to, from);
             if to.0 > 7 {
                 self.bytes(&[0x41]);
             }
-            self.bytes(&[0xc1, 0xe8 | to.0 & 7, line_bits as u8]); // shr
+            self.bytes(&[0xc1, 0xe8 | to.0 & 7, shift]); // shr
         }
-        if to.0 > 7 {
-            self.bytes(&[0x41]);
+        match to {
+            Gpr::RAX => self.bytes(&[0x25]), // and
+            _ if to.0 > 7 => self.bytes(&[0x41, 0x81, 0xe0 | to.0 & 7]),
+            _ => self.bytes(&[0x81, 0xe0 | to.0 & 7]),
         }
-        self.bytes(&[0x81, 0xe0 | to.0 & 7]); // and
-        self.bytes(&(arena::DATA_ENTRIES as u32 - 1).to_le_bytes());
+        self.bytes(&((arena::DATA_ENTRIES - 1) as u32 * arena::DATA_ENTRY as u32).to_le_bytes());
     }
 
     /// `pext to, from, gs:[mask]`: changes no flag.
@@ -354,28 +348,22 @@ impl Asm {
         self.bytes(&(mask as u32).to_le_bytes());
     }
 
-    /// `op reg, gs:[index * 8 + offset]`; `rex` has [`WIDE`] or nothing.
-    fn entry_operand(&mut self, rex: u8, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
+    /// `op reg, gs:[index * 8 + offset]` (64 bits)
+    pub(super) fn gs_scaled(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
         debug_assert!(index != Gpr::RSP);
-        self.bytes(&[0x65]);
-        self.rex(rex | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1);
+        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1]);
         self.bytes(&[opcode, (reg.0 & 7) << 3 | 4, 0xc5 | (index.0 & 7) << 3]);
         self.bytes(&(offset as u32).to_le_bytes());
     }
 
-    /// `op reg, gs:[index * 8 + offset]` (64 bits)
-    pub(super) fn gs_entry(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
-        self.entry_operand(WIDE, opcode, reg, index, offset);
+    /// `op reg32, gs:[base + offset]`
+    pub(super) fn gs_index32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
+        self.memory(true, 0, &[opcode], reg.0, base, offset as i32);
     }
 
-    /// `op reg32, gs:[index * 8 + offset]`
-    pub(super) fn gs_entry32(&mut self, opcode: u8, reg: Gpr, index: Gpr, offset: u64) {
-        self.entry_operand(0, opcode, reg, index, offset);
-    }
-
-    /// `op dword gs:[index * 8 + offset], n`, the operation by its digit
-    pub(super) fn gs_entry32_by(&mut self, digit: u8, index: Gpr, offset: u64, n: i8) {
-        self.gs_entry32(0x83, Gpr(digit), index, offset);
+    /// `op dword gs:[base + offset], n`, the operation by its digit
+    pub(super) fn gs_index32_by(&mut self, digit: u8, base: Gpr, offset: u32, n: i8) {
+        self.gs_index32(0x83, Gpr(digit), base, offset);
         self.bytes(&n.to_le_bytes());
     }
 

@@ -79,28 +79,47 @@ impl Emitter<'_> {
         }
     }
 
-    /// The branch of `insn`, whose field is at `pos`, does not leave its line: it may lead past a check.
+    /// Whether something stands in front of the block at this place, for those who come from elsewhere.
+    pub(super) fn has_front(&self, k: usize) -> bool {
+        self.work.fronts[k].unchecked || self.work.moves.get(k).is_some_and(|m| m.timed)
+    }
+
+    /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
     pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
-        if let Some(f) = self.tracer.fetches()
-            && keeps_caches(insn)
-            && lines_of(insn, f).1 == target >> f.line.trailing_zeros()
-        {
-            self.work.within_line.push(pos);
+        let Some(f) = self.tracer.settings.fetches.or(self.tracer.settings.accesses) else { return };
+        let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
+        if !keeps_caches(insn) {
+            return;
+        }
+        let place = self.batch.find(target).and_then(|i| self.work.places.get(i).copied());
+        let past = match place {
+            Some(to) => (same || !self.work.fronts[to].unchecked) && self.leaves_enough(self.carries.here, to),
+            None => same,
+        };
+        if past {
+            self.work.past_front.push(pos);
         }
     }
 
-    /// The ways in from elsewhere to blocks that begin without a check. `first` is the first block of the batch.
-    pub(super) fn checked_entries(&mut self, first: BlockId, order: &[usize]) {
+    /// The ways in from elsewhere to blocks that begin without a check, or without moving the clock. `first` is the first block of
+    /// the batch.
+    pub(super) fn fronts(&mut self, first: BlockId, order: &[usize]) {
         for (k, &i) in order.iter().enumerate() {
-            if !self.work.fronts[k].unchecked {
+            if !self.has_front(k) {
                 continue;
             }
             let block = &self.batch.blocks[i];
             let (insns, registers) = (self.batch.insns_of(block), self.batch.registers_of(block));
+            let time = self.work.moves.get(k).filter(|m| m.timed).map_or(0, |m| m.need);
             let entry = self.out.code.here();
-            self.check_line(&insns[0], Plan::entry(&registers[0]));
+            self.begin_front(Plan::entry(&registers[0]), time);
+            if self.work.fronts[k].unchecked {
+                self.check_line(&insns[0], time);
+            } else {
+                self.move_clock(&insns[0], 0, time);
+            }
             let pos = self.out.code.jmp();
-            self.work.within_line.push(pos);
+            self.work.past_front.push(pos);
             self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to: None });
             self.trans.set_entry(BlockId(first.0 + k as u32), entry);
         }

@@ -8,6 +8,7 @@ mod bounds;
 pub(crate) mod bridge;
 mod calls;
 mod carry;
+mod clock;
 mod cold;
 mod contexts;
 mod control;
@@ -179,8 +180,12 @@ pub(crate) struct Work {
     exits: Vec<flow::Exit>,
     /// Which blocks begin without a check of their line, in the order of emission.
     fronts: Vec<lines::Front>,
-    /// Fields of branches that may lead past such checks, in order.
-    within_line: Vec<usize>,
+    /// Where blocks move the clock, and how they are checked, in the order of emission; places in that by number of the block.
+    moves: Vec<clock::Moves>,
+    checks: Vec<plan::Plan>,
+    places: Vec<usize>,
+    /// Fields of branches that may lead past what blocks have in front, in order.
+    past_front: Vec<usize>,
     /// Where blocks are left by transfers that the sink decides on: 32-bit fields and sites.
     transfers: Vec<(usize, u32)>,
     /// Blocks in the order of their emission, and the same before loops are repeated.
@@ -196,13 +201,13 @@ pub(crate) struct Work {
 impl Work {
     fn clear(&mut self) {
         // The rest is filled anew by whoever uses it.
-        let Self { points, plan, loops, exits, fronts, within_line, transfers, .. } = self;
+        let Self { points, plan, loops, exits, fronts, past_front, transfers, .. } = self;
         points.clear();
         plan.clear();
         loops.clear();
         exits.clear();
         fronts.clear();
-        within_line.clear();
+        past_front.clear();
         transfers.clear();
     }
 
@@ -223,7 +228,10 @@ impl Default for Work {
             loops: Vec::new(),
             exits: Vec::new(),
             fronts: Vec::new(),
-            within_line: Vec::new(),
+            moves: Vec::new(),
+            checks: Vec::new(),
+            places: Vec::new(),
+            past_front: Vec::new(),
             transfers: Vec::new(),
             order: Vec::new(),
             unrolled: Vec::new(),
@@ -358,6 +366,7 @@ impl<'a> Emitter<'a> {
         let first = self.trans.next_block();
         self.plan_flows(&order);
         self.plan_fronts(&order);
+        self.plan_checks(&order);
         self.plan_carries(&order);
         let called = self.called_within();
         for (k, &i) in order.iter().enumerate() {
@@ -368,21 +377,20 @@ impl<'a> Emitter<'a> {
             let next = order.get(k + 1).filter(|_| self.work.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             // Nothing in front of it gets there in a straight line.
             let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
-            let plain =
-                matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.work.fronts[k].unchecked;
+            let plain = matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.has_front(k);
             self.callable = self.pairs && apart && plain && (k == 0 || called.contains(&b.pc));
             let behind = next.filter(|n| self.pairs || !n.return_site).map(|n| n.pc);
             self.block(&b, behind, self.work.fronts[k].unchecked);
             self.land_behind_call(behind);
         }
-        self.checked_entries(first, &order);
+        self.fronts(first, &order);
         self.cold_parts();
         self.cold_transfers();
         self.place_ways_in();
         self.place_transfers();
         self.entries(first);
         self.place_exits();
-        self.resolve();
+        self.resolve(first);
         self.out.place_misses(self.trans, self.requests.as_ref());
         self.out.place_literals();
         for &(pos, id) in &self.out.stubs {
@@ -563,6 +571,7 @@ impl<'a> Emitter<'a> {
             guest_len,
             live_in: insns[0].live,
             dead_in,
+            timed: self.tracer.timed,
             held,
             held_from,
             held_to,

@@ -3,11 +3,12 @@
 //! pushed, and so does its stub.
 
 use super::{CALL, Emitter};
+use crate::transtab::BlockId;
 use crate::transtab::StubKind;
 
 impl Emitter<'_> {
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
-    pub(super) fn resolve(&mut self) {
+    pub(super) fn resolve(&mut self, first: BlockId) {
         let fixups = std::mem::take(&mut self.out.fixups);
         for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
@@ -15,11 +16,12 @@ impl Emitter<'_> {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
-                let within = self.work.within_line.binary_search(&f.pos).is_ok();
+                // Within the batch that has been settled with the block's place.
+                let past = self.work.past_front.binary_search(&f.pos).is_ok() && (id >= first || !b.timed);
                 let body = match () {
                     () if calls => self.called_entry(id),
                     () if free => Some(b.cache + u64::from(b.bump_end)),
-                    () if within || past_way_in => Some(b.cache),
+                    () if past || past_way_in => Some(b.cache),
                     () => Some(b.entry),
                 };
                 let from = self.out.code.base + f.pos as u64 + 4;

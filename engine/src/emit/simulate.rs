@@ -62,6 +62,10 @@ pub(super) struct Tracer {
     pub(super) left: u32,
     /// Whether each of its fetches has a time of its own.
     pub(super) fetches_timed: bool,
+    /// What the block leaves to others of the time that the clock is moved by ([`super::clock`]): all of its own is before that.
+    pub(super) reserve: u32,
+    /// Whoever enters the block has moved the clock.
+    pub(super) timed: bool,
     /// Whether the host has PEXT (BMI2).
     pub(super) extract: bool,
 }
@@ -84,6 +88,14 @@ impl Tracer {
     /// The code cache, if fetches are simulated.
     pub(super) fn fetches(&self) -> Option<FirstLevel> {
         self.settings.fetches
+    }
+
+    /// The code line that a block's first instruction comes behind. `unchecked`: its own.
+    pub(super) fn line_before(&self, insns: &[Insn], unchecked: bool) -> u64 {
+        match self.settings.fetches {
+            Some(f) if unchecked => lines_of(&insns[0], f).0,
+            _ => NO_LINE,
+        }
     }
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
@@ -111,18 +123,17 @@ impl Emitter<'_> {
     /// Plans the block's checks, and takes registers for them if that pays. `unchecked`: it is known to be entered from the
     /// line of its first instruction.
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn], registers: &[Registers], unchecked: bool) {
-        self.tracer.line = match self.tracer.settings.fetches {
-            Some(f) if unchecked => lines_of(&insns[0], f).0,
-            _ => NO_LINE,
-        };
+        self.tracer.line = self.tracer.line_before(insns, unchecked);
         self.tracer.held.clear();
+        let k = self.carries.here;
+        (self.tracer.reserve, self.tracer.timed) = (self.work.moves[k].reserve.unwrap_or(0), self.work.moves[k].timed);
         let plan = match self.tracer.settings.every {
             Some(e) => {
                 let (stretches, plan) = every::plan(insns, registers, e);
                 self.tracer.stretches = stretches;
                 plan
             }
-            None => Plan::of(insns, registers, self.tracer.line, &self.tracer.settings),
+            None => std::mem::take(&mut self.work.checks[k]),
         };
         let mut held: Vec<_> = plan.hold.iter().enumerate().map(|(n, &r)| (r, n >= plan.unneeded)).collect();
         if held.len() == 3 && held[2].0 == Gpr::RCX {
@@ -136,6 +147,14 @@ impl Emitter<'_> {
         self.tracer.held = held;
         self.tracer.held_from = self.out.code.pos();
         self.tracer.held_to = usize::MAX;
+    }
+
+    /// What stands in front of a block, for those who come from elsewhere, begins; it leaves the block so much `time`.
+    pub(super) fn begin_front(&mut self, plan: Plan, time: u32) {
+        self.tracer.plan = plan;
+        self.tracer.line = NO_LINE;
+        self.tracer.held.clear();
+        (self.tracer.reserve, self.tracer.fetches_timed) = (time, false);
     }
 
     /// The registers that are held at present.
@@ -166,6 +185,12 @@ impl Emitter<'_> {
         if let Some(segment) = self.tracer.plan.segments.pop_if(|s| s.at == i) {
             moves = segment.time;
             (self.tracer.left, self.tracer.fetches_timed) = (moves, segment.fetches_timed);
+            if i == 0 && self.tracer.timed {
+                moves = 0;
+                if let Some(held) = self.clock() {
+                    self.out.code.load_gs(held, Scratch::Clock as u32);
+                }
+            }
         }
         let lines = self.new_lines(insn);
         let mut taken = None;
@@ -406,7 +431,8 @@ impl Emitter<'_> {
         let from = if let Some(t) = keeping_flags {
             debug_assert!(t == Gpr::RCX);
             c.extract(b, a, Scratch::EntryBits);
-            c.gs_entry(0x8b, t, b, arena::DATA_TAGS);
+            c.lea_sum(b, b);
+            c.gs_scaled(0x8b, t, b, arena::DATA_TAGS);
             c.lea_sum(a, t);
             // Beyond the line if what is above its bits is not 0.
             c.lea_disp(a, a, i32::from(group.span) - 1);
@@ -418,14 +444,19 @@ impl Emitter<'_> {
         } else {
             self.find_line(a, b, f, group.span)
         };
-        self.use_entry(a, b, before - 1);
+        if keeping_flags.is_some() {
+            let time = self.time_in(a, before - 1);
+            self.out.code.gs_scaled(0x89, time, b, arena::DATA_TIMES);
+        } else {
+            self.use_entry(a, b, before - 1);
+        }
         if self.tracer.settings.keeps_uses() {
             // The offset in the line once more.
             if self.access_address(&place, group.from_first, a, b) {
                 self.entry_of(a, b, f);
             }
-            self.out.code.gs_entry(0x03, a, b, arena::DATA_TAGS);
-            self.out.code.gs_entry32(0x8b, b, b, arena::DATA_PLACES);
+            self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
+            self.out.code.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
             let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
@@ -440,7 +471,7 @@ impl Emitter<'_> {
     fn find_line(&mut self, a: Gpr, b: Gpr, f: FirstLevel, span: u16) -> usize {
         self.entry_of(a, b, f);
         let c = &mut self.out.code;
-        c.gs_entry(0x03, a, b, arena::DATA_TAGS);
+        c.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
         c.cmp_imm(a, i32::from(f.line as u16 - span));
         c.jcc_away(ABOVE)
     }
@@ -448,7 +479,7 @@ impl Emitter<'_> {
     /// The line that entry `b` shows is used, so much before the clock. Changes `a`.
     fn use_entry(&mut self, a: Gpr, b: Gpr, before: u32) {
         let time = self.time_in(a, before);
-        self.out.code.gs_entry(0x89, time, b, arena::DATA_TIMES);
+        self.out.code.gs_index(0x89, time, b, arena::DATA_TIMES as u32);
     }
 
     /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
@@ -494,12 +525,12 @@ impl Emitter<'_> {
         c.gs_index_by(4, Gpr::RCX, way, !arena::SHOWN as i8); // and
         c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
         // Its time is its way's own from now on.
-        c.gs_entry(0x8b, Gpr::RAX, Gpr::RDX, arena::DATA_TIMES);
+        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, arena::DATA_TIMES as u32);
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own);
         c.mov_imm(Gpr::RAX, 0);
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, way + 8);
-        c.gs_entry(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS);
-        c.gs_entry32_by(0, Gpr::RDX, arena::DATA_HIDDEN, 1);
+        c.gs_index(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS as u32);
+        c.gs_index32_by(0, Gpr::RDX, arena::DATA_HIDDEN as u32, 1);
         c.patch_here(not_shown);
         c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
         c.jcc_back(NE, again);

@@ -169,6 +169,19 @@ fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
 }
 
 #[test]
+fn a_block_moves_the_clock_for_those_behind_it_and_a_loop_moves_it_itself() {
+    // 1: mov rax,[rdi]; test eax,eax; jz 2f; mov [rsi],rax; 2: mov rcx,[rdx+64]; dec ebx; jnz 1b; ret
+    let code = [
+        0x48, 0x8b, 0x07, 0x85, 0xc0, 0x74, 0x03, 0x48, 0x89, 0x06, 0x48, 0x8b, 0x4a, 0x40, 0xff, 0xcb, 0x75, 0xee,
+        0xc3,
+    ];
+    let cache = Some(SMALL);
+    let settings = TraceSettings { fetches: cache, accesses: cache, ..TraceSettings::default() };
+    let got = listing_with(&code, GUEST, CACHE, &[], |e| e.with_flows(false).traced(settings, false));
+    check_text("clock", &got);
+}
+
+#[test]
 fn live_flags_are_kept_by_lea() {
     // jz +1; nop; adc [rbx], al; ret: carry and zero are live at the start
     check("live_flags", &[0x74, 0x01, 0x90, 0x10, 0x03, 0x0f, 0x94, 0xc0, 0xc3]);

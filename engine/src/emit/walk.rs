@@ -155,7 +155,7 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(shown);
     c.walk_return_address(RDX);
     time_of_last(c, RAX, RDX, RDX);
-    c.gs_entry(0x89, RAX, RCX, arena::DATA_TIMES);
+    c.gs_index(0x89, RAX, RCX, arena::DATA_TIMES as u32);
     restore(c, 0..3);
     c.walk_returns();
     c.patch_here(hidden);
@@ -332,7 +332,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.walk_returns();
     c.patch_here(shown);
     if uses {
-        c.gs_entry32(0x8b, RDX, RCX, arena::DATA_PLACES); // rdx: its way
+        c.gs_index32(0x8b, RDX, RCX, arena::DATA_PLACES as u32); // rdx: its way
     }
     use_shown(c, RDI, used);
     c.patch_here(hidden);

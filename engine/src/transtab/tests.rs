@@ -21,6 +21,7 @@ pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
         guest_len,
         live_in: 0,
         dead_in: 0,
+        timed: false,
         held: [NO_REG; 3],
         held_from: 0,
         held_to: 0,

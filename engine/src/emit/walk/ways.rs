@@ -26,7 +26,7 @@ pub(super) const OWN: u32 = arena::DATA_OWN as u32;
 pub(super) fn look_up(c: &mut Asm, cache: FirstLevel) -> usize {
     c.entry(RCX, RAX, cache.line.trailing_zeros());
     c.mov_reg(RDX, RAX);
-    c.gs_entry(0x03, RDX, RCX, arena::DATA_TAGS);
+    c.gs_index(0x03, RDX, RCX, arena::DATA_TAGS as u32);
     c.jcc_away(E)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel) -> (usize, usize) 
     c.shift(SHR, RDX, cache.line.trailing_zeros() as u8);
     c.and_imm(RDX, cache.sets as i32 - 1);
     c.multiply(RDX, RDX, (cache.ways * arena::DATA_WAY as u32) as i32);
-    c.gs_entry32_by(7, RCX, arena::DATA_HIDDEN, 0); // cmp
+    c.gs_index32_by(7, RCX, arena::DATA_HIDDEN as u32, 0); // cmp
     (c.jcc_away(NE), c.pos())
 }
 
@@ -58,7 +58,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, missed: usize) {
     c.mov_reg(RDX, R8);
     c.lea_disp(R8, RAX, arena::SHOWN);
     c.gs_index(0x89, R8, RDX, ways);
-    c.gs_entry32_by(5, RCX, arena::DATA_HIDDEN, 1); // sub
+    c.gs_index32_by(5, RCX, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
 /// Line rax takes the place of the one used longest ago, of the ways from rdx on; rdx is that one's then. Changes r8, r9, rsi and
@@ -79,7 +79,7 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, free: Gpr, rare: &mut Vec<
     c.not(R8);
     c.and_imm(R8, cache.line as i32);
     c.negate(R8);
-    c.gs_entry(0x89, R8, R9, arena::DATA_TAGS);
+    c.gs_index(0x89, R8, R9, arena::DATA_TAGS as u32);
     rare.push(Rare::NotShown { field, back: c.pos() });
 }
 
@@ -87,23 +87,23 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, free: Gpr, rare: &mut Vec<
 pub(super) fn show(c: &mut Asm, cache: FirstLevel, time: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.mov_reg(R8, RAX);
-    c.gs_entry(0x03, R8, RCX, arena::DATA_TAGS);
+    c.gs_index(0x03, R8, RCX, arena::DATA_TAGS as u32);
     c.shift(SHL, R8, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
     let field = c.jcc_away(E);
     rare.push(Rare::Displaced { field, free, back: c.pos() });
     c.mov_reg(R8, RAX);
     c.negate(R8);
-    c.gs_entry(0x89, R8, RCX, arena::DATA_TAGS);
-    c.gs_entry32(0x89, RDX, RCX, arena::DATA_PLACES);
-    c.lea_entry(R8, RCX, arena::DATA_TIMES as i32 - OWN as i32);
+    c.gs_index(0x89, R8, RCX, arena::DATA_TAGS as u32);
+    c.gs_index32(0x89, RDX, RCX, arena::DATA_PLACES as u32);
+    c.lea_disp(R8, RCX, arena::DATA_TIMES as i32 - OWN as i32);
     c.op_reg(0x29, R8, RDX);
     c.gs_index(0x89, R8, RDX, WHERE);
-    c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
+    c.gs_index(0x89, time, RCX, arena::DATA_TIMES as u32);
 }
 
 /// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`.
 pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
-    c.gs_entry(0x89, time, RCX, arena::DATA_TIMES);
+    c.gs_index(0x89, time, RCX, arena::DATA_TIMES as u32);
     c.jmp_back(back);
 }
 
@@ -117,17 +117,17 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.op_reg(0x85, R8, R8);
                 c.jcc_back(E, back);
                 c.entry(R9, R8, cache.line.trailing_zeros());
-                c.gs_entry32_by(5, R9, arena::DATA_HIDDEN, 1); // sub
+                c.gs_index32_by(5, R9, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
             Rare::Displaced { field, free, back } => {
                 c.patch_here(field);
-                c.gs_entry32(0x8b, R8, RCX, arena::DATA_PLACES);
+                c.gs_index32(0x8b, R8, RCX, arena::DATA_PLACES as u32);
                 c.gs_index_by(4, R8, arena::DATA_WAYS as u32, !arena::SHOWN as i8); // and
-                c.gs_entry(0x8b, free, RCX, arena::DATA_TIMES);
+                c.gs_index(0x8b, free, RCX, arena::DATA_TIMES as u32);
                 c.gs_index(0x89, free, R8, OWN);
                 c.gs_zero(R8, WHERE);
-                c.gs_entry32_by(0, RCX, arena::DATA_HIDDEN, 1); // add
+                c.gs_index32_by(0, RCX, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
         }
