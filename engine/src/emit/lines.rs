@@ -86,7 +86,7 @@ impl Emitter<'_> {
 
     /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
     pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
-        let Some(f) = self.tracer.settings.fetches.or(self.tracer.settings.accesses) else { return };
+        let Some(f) = self.tracer.fetches() else { return };
         let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
         if !keeps_caches(insn) {
             return;

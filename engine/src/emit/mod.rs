@@ -47,7 +47,7 @@ use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NO_REG,
 
 pub(crate) use landing::PAIR_BITS;
 pub(crate) use landing::{Landing, emit_landing, entry_of};
-pub(crate) use pairs::{CALL, can_pair, emit_called};
+pub(crate) use pairs::{CALL, emit_called, extracts_fast};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]

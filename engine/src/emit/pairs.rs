@@ -21,8 +21,8 @@ use crate::transtab::{Block, BlockId, CallSite, NO_REG, Point, TransTab, Way};
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
 
-/// Whether the processor has what that needs: before Zen 3, AMD's take hundreds of cycles to choose bits.
-pub(crate) fn can_pair() -> bool {
+/// Whether the processor has PEXT, which this needs, as an instruction like others: before Zen 3, AMD's take hundreds of cycles.
+pub(crate) fn extracts_fast() -> bool {
     static CAN: LazyLock<bool> = LazyLock::new(|| {
         let name = __cpuid(0);
         let amd = [AMD, HYGON].contains(&[name.ebx, name.edx, name.ecx]);

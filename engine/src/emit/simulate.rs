@@ -19,6 +19,7 @@ use super::every::{self, Stretch};
 use super::fetches::NO_LINES;
 use super::instructions::{ABOVE, E, NE};
 use super::lines::lines_of;
+use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::access_words;
 use crate::api::StaticEvents;
@@ -66,13 +67,13 @@ pub(super) struct Tracer {
     pub(super) reserve: u32,
     /// Whoever enters the block has moved the clock.
     pub(super) timed: bool,
-    /// Whether the host has PEXT (BMI2).
+    /// Whether the host has PEXT, and as fast as other instructions.
     pub(super) extract: bool,
 }
 
 impl Tracer {
     pub(super) fn new(settings: TraceSettings) -> Self {
-        Self { settings, extract: std::arch::is_x86_feature_detected!("bmi2"), ..Self::default() }
+        Self { settings, extract: extracts_fast(), ..Self::default() }
     }
 
     /// Whether there is anything to trace.

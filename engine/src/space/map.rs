@@ -168,7 +168,7 @@ impl Space {
             });
         }
         let told = self.trace.settings.calls.is_some() || self.trace.settings.every.is_some();
-        if !self.pairs && !self.pairs_due && !told && self.is_large() && emit::can_pair() {
+        if !self.pairs && !self.pairs_due && !told && self.is_large() && emit::extracts_fast() {
             self.pair();
         }
     }
