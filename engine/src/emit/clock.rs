@@ -1,7 +1,7 @@
 //! Which blocks move the clock on that first-level caches are kept by ([`super::simulate`]).
 //!
-//! To move it is to load it, add and store it, and each block has to wait for the one before it to have done so: in code of short
-//! blocks that alone takes as long as the program. So a block moves it for those behind it, too, and leaves them a *reserve*: its own
+//! To move it is to load it, add and store it, and each block has to wait for the one before it to have done so (7.7 cycles on a Zen 5).
+//! So a block moves it for those behind it, too, and leaves them a *reserve*: its own
 //! times are so much before the clock. Who gets to such a block from one that has left it enough enters it *timed*, behind the move;
 //! all others come by a way in that moves the clock. Moving it too far changes nothing, since only the order of times counts.
 //!

@@ -1,7 +1,7 @@
 //! Where a block's first instruction need not be checked for its code line: behind the last instruction of another one in the
 //! same line, nothing of the code cache can have changed. The block's translation then begins without that check, for
 //! branches of that kind and for the block that runs into it; everyone else enters it by way of a few instructions that
-//! check.
+//! check. They also move the clock, where those who lead past them have done so ([`super::clock`]).
 //!
 //! Invariants: what has no check in front is entered, without one, from the same line only, and by the same thread with the same caches
 //! (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on); a check too many

@@ -63,7 +63,7 @@ pub(super) struct Segment {
     pub(super) at: usize,
     /// How far it moves the clock.
     pub(super) time: u32,
-    /// Whether each fetch of a line has a time of its own. If not, all have the one that the clock shows: lines in a row are in
+    /// Whether each fetch of a line has a time of its own. If not, all have the segment's latest one: lines in a row are in
     /// different sets, so it does not matter which of them was used first. It does where there are more of them than sets.
     pub(super) fetches_timed: bool,
 }

@@ -7,7 +7,8 @@
 //!
 //! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
 //! uses are not known in advance), by two for each access, since that may use two lines; each access knows how far back its own
-//! time is; code lines have the one that the clock shows ([`super::plan::Segment`]). Invariants: of two uses of a set the later one
+//! time is; code lines have the latest one of the segment ([`super::plan::Segment`]). A block moves it for those behind it, too, and all of
+//! its own times are so much earlier ([`super::clock`]). Invariants: of two uses of a set the later one
 //! has the later time, within a thread; the highest word of a record is written first, so that one that does not fit any more
 //! faults before anything of it is there.
 
