@@ -1,8 +1,7 @@
 //! Which blocks move the clock on that first-level caches are kept by ([`super::simulate`]).
 //!
 //! To move it is to load it, add and store it, and each block has to wait for the one before it to have done so (7.7 cycles on a Zen 5).
-//! So a block moves it for those behind it, too, and leaves them a *reserve*: its own
-//! times are so much before the clock. Who gets to such a block from one that has left it enough enters it *timed*, behind the move;
+//! So a block moves it for those behind it, too, and leaves them a *reserve*: its own times are so much before the clock. Who gets to such a block from one that has left it enough enters it *timed*, behind the move;
 //! all others come by a way in that moves the clock. Moving it too far changes nothing, since only the order of times counts.
 //!
 //! Invariants: reserves become smaller along ways that are entered timed, which lead to later blocks of the same batch only, so a loop
@@ -10,6 +9,7 @@
 //! walked by themselves, handlers of signals: behind all of these a block is entered from elsewhere).
 
 use super::Emitter;
+use super::lines::runs_into;
 use super::plan::Plan;
 use crate::decode::Class;
 
@@ -19,8 +19,8 @@ const MOST: u32 = 96;
 /// What has been settled about a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moves {
-    /// How much of the clock it leaves to the blocks that it leads to, if it leads to others timed at all.
-    pub(super) reserve: Option<u32>,
+    /// How much of the clock it leaves to the blocks that it leads to.
+    pub(super) reserve: u32,
     /// How far the clock has to have been moved for it and its reserve.
     pub(super) need: u32,
     /// It does not move the clock itself.
@@ -32,7 +32,6 @@ impl Emitter<'_> {
     pub(super) fn plan_checks(&mut self, order: &[usize]) {
         self.work.moves.clear();
         self.work.checks.clear();
-        self.work.places.clear();
         if !self.tracer.checks() {
             return;
         }
@@ -47,10 +46,6 @@ impl Emitter<'_> {
         for (k, front) in fronts.iter().enumerate() {
             let line = self.tracer.line_before(batch.insns_of(block(k)), front.unchecked);
             self.work.checks.push(Plan::of(batch.insns_of(block(k)), batch.registers_of(block(k)), line, &settings));
-        }
-        self.work.places.resize(batch.blocks.len(), 0);
-        for (k, &i) in order.iter().enumerate() {
-            self.work.places[i] = k;
         }
         let places = &self.work.places;
         let place_of = |pc: u64| batch.find(pc).map(|i| places[i]);
@@ -76,25 +71,20 @@ impl Emitter<'_> {
                 only.time += reserve;
             }
             let need = own.last().map_or(0, |first| first.time);
-            let in_front = k.checked_sub(1).filter(|&p| {
-                let l = last(p);
-                fronts[k].run_into
-                    && (l.class.goes_on() && l.next() == block(k).pc
-                        || l.class == Class::Jmp && l.target() == block(k).pc)
-            });
+            let in_front = k.checked_sub(1).filter(|&p| fronts[k].run_into && runs_into(last(p), block(k).pc));
             let wanted = match in_front {
                 Some(p) => leads_on_timed(last(p).class) && self.work.checks[p].segments.len() == 1,
                 None => branches[k].0,
             };
             let timed = wanted && !branches[k].1 && !block(k).return_site && (1..=MOST).contains(&need);
-            moves[k] = Moves { reserve: passes.then_some(reserve), need, timed };
+            moves[k] = Moves { reserve, need, timed };
         }
     }
 
     /// Whether the block at place `k` may lead to the one at place `to` behind what that has in front: the move of the clock.
     pub(super) fn leaves_enough(&self, k: usize, to: usize) -> bool {
         let Some(t) = self.work.moves.get(to).filter(|t| t.timed) else { return true };
-        to > k && self.work.moves[k].reserve.is_some_and(|reserve| reserve >= t.need)
+        to > k && self.work.moves[k].reserve >= t.need
     }
 }
 

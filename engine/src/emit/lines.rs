@@ -33,13 +33,29 @@ fn keeps_caches(insn: &Insn) -> bool {
     !matches!(insn.class, Class::Syscall | Class::ClientRequest)
 }
 
+/// Whether a block with this last instruction runs into the one at `pc`, if that stands behind it.
+pub(super) fn runs_into(last: &Insn, pc: u64) -> bool {
+    match last.class {
+        Class::Jmp => last.target() == pc,
+        c => c.goes_on() && last.next() == pc,
+    }
+}
+
 impl Emitter<'_> {
     /// Settles it for all blocks, in the order of their emission.
     pub(super) fn plan_fronts(&mut self, order: &[usize]) {
         self.work.fronts.clear();
         self.work.fronts.resize(order.len(), Front { unchecked: false, run_into: true });
-        let Some(f) = self.tracer.fetches() else { return };
         let blocks = &self.batch.blocks;
+        self.work.places.clear();
+        if !self.tracer.checks() {
+            return;
+        }
+        self.work.places.resize(blocks.len(), 0);
+        for (k, &i) in order.iter().enumerate() {
+            self.work.places[i] = k;
+        }
+        let Some(f) = self.tracer.fetches() else { return };
         let last = |k: usize| self.batch.insns_of(&blocks[order[k]]).last();
         let first_line = |k: usize| {
             let b = &blocks[order[k]];
@@ -47,15 +63,11 @@ impl Emitter<'_> {
             // One whose first instruction lies in two lines is one fetch of both.
             (!b.return_site && first == last).then_some(first)
         };
-        let mut place = vec![usize::MAX; blocks.len()];
-        for (k, &i) in order.iter().enumerate() {
-            place[i] = k;
-        }
         // Branches from the same line, and whether one leads back.
         let mut branches = vec![(false, false); order.len()];
         for k in 0..order.len() {
             let Some(l) = last(k).filter(|l| matches!(l.class, Class::Jcc | Class::Jmp)) else { continue };
-            if let Some(t) = self.batch.find(l.target()).map(|i| place[i])
+            if let Some(t) = self.batch.find(l.target()).map(|i| self.work.places[i])
                 && first_line(t) == Some(lines_of(l, f).1)
             {
                 branches[t].0 = true;
@@ -65,10 +77,7 @@ impl Emitter<'_> {
         for k in 0..order.len() {
             let Some(line) = first_line(k) else { continue };
             let pc = blocks[order[k]].pc;
-            let before = k.checked_sub(1).and_then(last).filter(|l| match l.class {
-                Class::Jmp => l.target() == pc,
-                c => c.goes_on() && l.next() == pc,
-            });
+            let before = k.checked_sub(1).and_then(last).filter(|l| runs_into(l, pc));
             let same = before.map(|l| lines_of(l, f).1 == line && keeps_caches(l));
             self.work.fronts[k].unchecked = match same {
                 Some(true) => true,
@@ -87,12 +96,11 @@ impl Emitter<'_> {
     /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
     pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
         let Some(f) = self.tracer.fetches() else { return };
-        let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
         if !keeps_caches(insn) {
             return;
         }
-        let place = self.batch.find(target).and_then(|i| self.work.places.get(i).copied());
-        let past = match place {
+        let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
+        let past = match self.batch.find(target).map(|i| self.work.places[i]) {
             Some(to) => (same || !self.work.fronts[to].unchecked) && self.leaves_enough(self.carries.here, to),
             None => same,
         };

@@ -128,7 +128,7 @@ impl Emitter<'_> {
         self.tracer.line = self.tracer.line_before(insns, unchecked);
         self.tracer.held.clear();
         let k = self.carries.here;
-        (self.tracer.reserve, self.tracer.timed) = (self.work.moves[k].reserve.unwrap_or(0), self.work.moves[k].timed);
+        (self.tracer.reserve, self.tracer.timed) = (self.work.moves[k].reserve, self.work.moves[k].timed);
         let plan = match self.tracer.settings.every {
             Some(e) => {
                 let (stretches, plan) = every::plan(insns, registers, e);
