@@ -99,6 +99,69 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Creates processes that fork (or vfork) in a loop, and kills them at it, or lets another of their threads end them. Every
+/// child calls `counted` once. Prints how many children there were.
+const KILLED: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+/* How often a process was about to be created, and how many have been. */
+static struct { atomic_ulong forks, born; } *shared;
+__attribute__((noinline)) unsigned long counted(unsigned long h) {
+    for (int i = 0; i < 50; i++) h = h * 6364136223846793005 + (unsigned long)i;
+    return h;
+}
+static void *forks(void *borrowed) {
+    for (;;) {
+        shared->forks++;
+        pid_t child = borrowed ? vfork() : fork();
+        if (child == 0) { shared->born++; _exit(counted(7) == 0); }
+        waitpid(child, 0, 0);
+    }
+}
+/* Until some moment during the `n`th fork from now. */
+static void wait_for(unsigned long n, long ns) {
+    unsigned long enough = shared->forks + n;
+    while (shared->forks < enough) {}
+    struct timespec from, now;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000000000 + now.tv_nsec - from.tv_nsec < ns);
+}
+int main(int argc, char **argv) {
+    int times = atoi(argv[1]);
+    (void)argc;
+    shared = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    srand(1);
+    for (int i = 0; i < times; i++) {
+        void *borrowed = i & 1 ? &shared : 0;
+        unsigned long n = 2 + (unsigned long)i / 4 % 2;
+        long ns = rand() % 300000;
+        pid_t creator = fork();
+        if (creator == 0) {
+            pthread_t t;
+            if (!(i & 2)) forks(borrowed);
+            pthread_create(&t, 0, forks, borrowed);
+            wait_for(n, ns);
+            _exit(0);
+        }
+        if (!(i & 2)) { wait_for(n, ns); kill(creator, SIGKILL); }
+        while (wait(0) > 0) {}
+    }
+    printf("%lu\n", (unsigned long)shared->born);
+    return 0;
+}
+"#;
+
 /// Two children, one after the other, with the same id: the kernel is told which one comes next, again and again, since others
 /// take ids, too. Every child calls `counted` once. Prints the id; ends with 77 if the kernel does not listen.
 const SAME_ID: &str = r#"
@@ -279,6 +342,23 @@ fn many_forks(forks: u64) {
     assert!(late.zombies <= 20, "{late:?}");
 }
 
+fn killed_while_forking(times: u64) {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build(dir.path(), KILLED, "killed", &["-pthread"]);
+    let child = start(dir.path(), &[&program.display().to_string(), &times.to_string()]);
+    let (out, ..) = watch(child, Duration::from_secs(times / 2 + 60));
+    let born: u64 = out.trim().parse().expect("a number");
+    let (instructions, profiles) = counted(dir.path());
+    println!("{times} processes killed, {born} children, {profiles} profiles");
+    assert!(born >= times);
+    assert_eq!(instructions % born, 0, "{instructions} instructions of {born} children");
+    assert!(instructions / born > 150, "{instructions}");
+    assert_eq!(profiles as u64, 1 + times + born);
+}
+
 /// Runs commands with a timer that they know nothing of, natively and under grind.
 fn timer_over(commands: &[&[&str]]) {
     if !tools::have(&["gcc"]) {
@@ -307,6 +387,12 @@ fn threads_under_signals_lose_nothing() {
 #[test]
 fn forks_leak_nothing() {
     many_forks(200);
+}
+
+/// A creator that is killed may never tell of its child, which must be counted, and must not wait for that.
+#[test]
+fn children_of_the_killed_are_counted_to_their_end() {
+    killed_while_forking(200);
 }
 
 /// A name with an id in it holds one profile; that another one is gone must not go unsaid.

@@ -11,6 +11,7 @@ use nix::libc;
 
 use super::Hub;
 use super::signal::bit;
+use super::status::Status;
 use crate::recreate::{self, Spot};
 use crate::tracee::{Regs, Stopped};
 
@@ -39,13 +40,9 @@ pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
 
 /// Whether `tid` ignores `signal`, of its own accord or because everybody does.
 pub(super) fn ignored(tid: i32, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let set = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name));
-        line.and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
-    };
-    let by_default = IGNORED_BY_DEFAULT & !set("SigCgt:");
-    (by_default | set("SigIgn:")) & bit(signal) != 0
+    let status = Status::of(tid);
+    let by_default = IGNORED_BY_DEFAULT & !status.signals("SigCgt");
+    (by_default | status.signals("SigIgn")) & bit(signal) != 0
 }
 
 impl Hub<'_> {

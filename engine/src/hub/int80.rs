@@ -73,6 +73,11 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Whether the call creates a thread or process.
+    pub(super) fn births(&self) -> bool {
+        matches!(self.nr, nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3)
+    }
+
     /// The flags of a call that creates a thread or process; `third` is what clone3 would read.
     pub(super) fn flags_of_birth(&self, clone3: impl Fn(u64) -> Option<u64>) -> u64 {
         match self.nr {

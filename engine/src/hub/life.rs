@@ -1,5 +1,4 @@
-//! Births and deaths: new threads and processes, new images, exits. Every thread's counts are folded into its process when
-//! its end begins (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when
+//! New images and ends (births are `birth`'s). Every thread's counts are folded into its process when its end begins (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when
 //! its last thread ends, before anybody can see that it is gone.
 
 use std::cell::RefCell;
@@ -12,8 +11,8 @@ use nix::libc;
 
 use super::limits::Limits;
 use super::renew::middle;
-use super::{Hub, affinity, ask, contexts};
-use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use super::{Hub, contexts};
+use crate::api::{ContextCounts, Exit, FirstProcess, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
@@ -23,196 +22,6 @@ use crate::recreate::{self, Spot};
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
-    /// `t` has just created a thread or process.
-    pub(super) fn created(&mut self, t: Stopped, event: i32) {
-        let mut held = None;
-        self.bring_up(t, event, &mut held);
-        if let Some(held) = held {
-            self.go_on_all(held);
-        }
-    }
-
-    /// `held`: threads that have been made to stand still meanwhile.
-    fn bring_up(&mut self, t: Stopped, event: i32, held: &mut Option<Vec<ask::Held>>) {
-        let tid = t.tid();
-        let (Ok(child), Ok(regs)) = (t.event_message(), t.regs()) else { return };
-        let child = child as i32;
-        let Some(th) = self.threads.get(&tid) else {
-            let _ = t.resume(How::Continue, 0);
-            return;
-        };
-        let pid = th.pid;
-        let flags = match regs.orig_rax as i64 {
-            _ if self.threads.get(&tid).is_some_and(|th| th.state == State::OtherCall) => {
-                let clone3 = |at| self.processes.get(&pid)?.memory.word(at);
-                self.other_calls.get(&tid).map_or(0, |call| call.flags_of_birth(clone3))
-            }
-            libc::SYS_clone => regs.rdi,
-            libc::SYS_clone3 => self.processes.get(&pid).and_then(|p| p.memory.word(regs.rdi)).unwrap_or(0),
-            libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
-            _ if event == libc::PTRACE_EVENT_VFORK => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
-            _ => 0,
-        };
-        let has = |flag: i32| flags & flag as u64 != 0;
-        let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
-        if has(libc::CLONE_VFORK) {
-            self.cancel_renewal(pid);
-        }
-        if child_pid == child {
-            self.drain_thread(tid);
-            // What other threads have executed is the child's, too, and only known while they stand still. (A child that
-            // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
-            let others = self.process_of(tid).is_some_and(|p| p.threads.len() > 1);
-            if others && self.settings.trace.calls.is_some() && !has(libc::CLONE_VFORK) {
-                *held = Some(self.stand_still(pid, tid));
-                for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
-                    self.drain_thread(other);
-                    // In the child they end.
-                    if other != tid {
-                        self.tell_uses(other);
-                    }
-                }
-                self.harvest_all(pid);
-            } else {
-                self.harvest(tid);
-            }
-            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
-            if let Some(feed) = &self.feed {
-                feed.forked(pid, tid, child);
-            }
-        }
-        let Some(p) = self.processes.get_mut(&child_pid) else {
-            let _ = t.resume(How::Continue, 0);
-            return;
-        };
-        let Some(slot) = p.pool.borrow_mut().take() else {
-            self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
-            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
-            let _ = t.resume(How::Continue, 0);
-            return;
-        };
-        p.threads.push(child);
-        if p.pool.borrow().is_low() {
-            p.space.borrow().stop_before_births();
-        }
-        let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
-        let counting = p.counting;
-        self.traps_of_child(pid, tid, child_pid, child);
-        let contexts = self.inherited(tid, child_pid == child);
-        self.threads.insert(
-            child,
-            Thread {
-                pid: child_pid,
-                state: State::New,
-                slot,
-                other: None,
-                switch: false,
-                folded: false,
-                contexts,
-                frames: RefCell::default(),
-                trapped_at: None,
-            },
-        );
-        self.born_of_int80(tid, child);
-        self.begin_contexts(tid, child);
-        if child_pid == child && self.follows(tid) {
-            self.hand_back_all(pid);
-            self.hand_back_whole(child);
-        }
-        if child_pid == child {
-            self.copy_simulated_state(tid, child, counting);
-        } else if let Some(feed) = &self.feed {
-            feed.recording(child_pid, child, counting);
-        }
-        // The child has inherited the parent's processors, too few while the two are kept together.
-        if let affinity::Pin::Together { guest, .. } = &self.pin {
-            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
-        }
-        self.settle_pin();
-        if let Some((first, signal)) = self.early.remove(&child) {
-            self.begin(first, signal);
-        }
-        let _ = t.resume(How::Continue, 0);
-    }
-
-    /// The books of a process that has just been forked from `parent`.
-    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
-        let Some(p) = self.processes.get(&parent) else { return };
-        let Ok(memory) = Memory::open(child) else { return };
-        let mm = if same_memory {
-            p.mm.clone()
-        } else {
-            p.space.borrow_mut().users += 1;
-            Rc::new(())
-        };
-        let books = self.sum(p);
-        let process = Process {
-            pid: child,
-            parent,
-            space: p.space.clone(),
-            mm,
-            pool: p.pool.clone(),
-            memory,
-            threads: Vec::new(),
-            vforked,
-            books,
-            names: p.names.clone(),
-            popped_too_many: p.popped_too_many,
-            address_limit: p.address_limit,
-            counting: p.counting,
-            exe: p.exe.clone(),
-            args: p.args.clone(),
-            reported: false,
-        };
-        self.processes.insert(child, process);
-        self.session.forked(parent, child);
-    }
-
-    /// First stop of a thread that its creator has told of; `signal` is the stop's.
-    fn begin(&mut self, t: Stopped, signal: i32) {
-        let tid = t.tid();
-        self.set_state(tid, State::Cache);
-        if stops_processes(signal) {
-            // It was born into a stopped process: it stops again once it is ready.
-            tracee::interrupt(tid);
-        }
-        let gs = self.gs(tid);
-        let Ok(mut regs) = t.regs() else { return };
-        regs.gs_base = gs;
-        if t.set_regs(&regs).is_ok()
-            && let Some(t) = self.ready_trace(t)
-        {
-            if self.context(tid) != 0 {
-                self.record_context(tid, false);
-            }
-            let state = match self.begins_behind_int80(tid) {
-                Some(next) => {
-                    regs.rip = next;
-                    regs.orig_rax = u64::MAX;
-                    if t.set_regs(&regs).is_err() {
-                        return;
-                    }
-                    self.set_state(tid, State::Guest);
-                    State::Guest
-                }
-                None => State::Cache,
-            };
-            if self.is_renewing(tid) {
-                return self.park(t, state);
-            }
-            if self.threads.get(&tid).is_some_and(|th| th.switch) {
-                return self.switch_on_the_way(t, state);
-            }
-            if state == State::Guest {
-                return self.enter(t, regs.rip);
-            }
-            if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
-                return self.enter_anew(t, regs);
-            }
-            let _ = t.resume(How::Continue, 0);
-        }
-    }
-
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
     pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
@@ -417,6 +226,7 @@ impl Hub<'_> {
     /// A thread is about to end; its registers and memory are still there.
     pub(super) fn exiting(&mut self, t: Stopped) {
         let tid = t.tid();
+        self.untold_birth(&t);
         if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs())
             && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
         {

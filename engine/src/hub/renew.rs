@@ -12,6 +12,7 @@ use nix::libc;
 
 use super::Hub;
 use super::signal::{ASYNCHRONOUS, FAULTS};
+use super::status::Status;
 use super::trapflag;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
@@ -339,10 +340,6 @@ pub(super) fn middle(tid: i32, state: State) -> Option<How> {
 
 /// Whether a signal that an instruction has caused waits for the thread.
 pub(super) fn fault_pending(tid: i32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else { return false };
-    let set = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name));
-        line.and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
-    };
-    set("SigPnd:") & !set("SigBlk:") & FAULTS != 0
+    let status = Status::of(tid);
+    status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
 }

@@ -7,6 +7,7 @@ use nix::libc;
 
 use super::Hub;
 use super::in_place::Step;
+use super::status::Status;
 use super::switch::counted_slot;
 use super::trapflag::set_trap_flag;
 use crate::arena::Scratch;
@@ -421,12 +422,7 @@ fn blocked_fault(t: &Stopped, signal: i32) -> bool {
 
 /// Whether the guest has a handler for `signal`.
 pub(super) fn caught(tid: i32, signal: i32) -> bool {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else { return false };
-    status
-        .lines()
-        .find_map(|l| l.strip_prefix("SigCgt:"))
-        .and_then(|v| u64::from_str_radix(v.trim(), 16).ok())
-        .is_some_and(|set| set & bit(signal) != 0)
+    Status::of(tid).signals("SigCgt") & bit(signal) != 0
 }
 
 /// The address in the siginfo of a fault.

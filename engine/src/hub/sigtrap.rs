@@ -13,6 +13,7 @@ use nix::libc;
 
 use super::Hub;
 use super::signal::bit;
+use super::status::Status;
 use super::syscall::{answer, run};
 use crate::image::Remote;
 use crate::process::State;
@@ -38,13 +39,6 @@ pub(super) struct Traps {
     blocked: HashSet<i32>,
     /// What is to be delivered to a thread once it does not block it any more.
     held: HashMap<i32, libc::siginfo_t>,
-}
-
-/// A line `name:<tab>hex` of `/proc/TID/status`.
-fn status_set(tid: i32, name: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'));
-    line.and_then(|v| u64::from_str_radix(v.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl Hub<'_> {
@@ -74,7 +68,7 @@ impl Hub<'_> {
         let tid = t.tid();
         let before = self.traps.remove(&tid).unwrap_or_default();
         let mask = t.sigmask().unwrap_or(0);
-        let ignored = before.ignored || status_set(tid, "SigIgn") & TRAP != 0;
+        let ignored = before.ignored || Status::of(tid).signals("SigIgn") & TRAP != 0;
         let blocked = before.blocked.contains(&tid) || mask & TRAP != 0;
         if mask & TRAP != 0 {
             let _ = t.set_sigmask(mask & !TRAP);

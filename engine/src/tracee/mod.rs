@@ -129,6 +129,11 @@ impl Stopped {
         gone(ptrace::getevent(self.pid())).map(|v| v as u64)
     }
 
+    /// Whether it stands in a stop of this event: not if it has been killed since.
+    pub(crate) fn stands_at(&self, event: i32) -> bool {
+        self.siginfo().is_ok_and(|i| i.si_code == event << 8 | libc::SIGTRAP)
+    }
+
     /// The set of blocked signals, bit n-1 for signal n.
     #[allow(unsafe_code)]
     pub(crate) fn sigmask(&self) -> Result<u64> {

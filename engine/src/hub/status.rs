@@ -1,0 +1,25 @@
+//! What `/proc/TID/status` says of a thread. Of one that is gone it says nothing: empty sets, no tracer.
+
+/// A thread's status at one moment.
+pub(super) struct Status(String);
+
+impl Status {
+    pub(super) fn of(tid: i32) -> Self {
+        Self(std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default())
+    }
+
+    /// The value of the line `name:`.
+    fn value(&self, name: &str) -> &str {
+        self.0.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default().trim()
+    }
+
+    /// A set of signals, bit n-1 for signal n: `SigPnd` and the like.
+    pub(super) fn signals(&self, name: &str) -> u64 {
+        u64::from_str_radix(self.value(name), 16).unwrap_or(0)
+    }
+
+    /// Whether the calling thread is its tracer.
+    pub(super) fn is_traced_by_us(&self) -> bool {
+        self.value("TracerPid").parse() == Ok(nix::unistd::gettid().as_raw())
+    }
+}
