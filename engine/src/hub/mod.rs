@@ -520,9 +520,10 @@ impl Hub<'_> {
         }
     }
 
-    /// The engine cannot go on with this process: it is killed, and the run fails.
+    /// The engine cannot go on with this process: it is killed, and the run fails. Unless that is so because somebody else has
+    /// killed it.
     fn give_up(&mut self, t: Option<Stopped>, e: EngineError) -> Option<Stopped> {
-        if let Some(t) = t {
+        if let Some(t) = t.filter(|t| !t.has_been_killed()) {
             let pid = self.threads.get(&t.tid()).map_or(t.tid(), |th| th.pid);
             self.session.notice(pid, Notice::Warning(e.to_string()));
             self.failure.get_or_insert(e);

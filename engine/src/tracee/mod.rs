@@ -134,6 +134,11 @@ impl Stopped {
         self.siginfo().is_ok_and(|i| i.si_code == event << 8 | libc::SIGTRAP)
     }
 
+    /// Whether it has been killed since it stopped. It goes on by itself then, and its end will be told.
+    pub(crate) fn has_been_killed(&self) -> bool {
+        self.rip().is_err() || self.stands_at(libc::PTRACE_EVENT_EXIT)
+    }
+
     /// The set of blocked signals, bit n-1 for signal n.
     #[allow(unsafe_code)]
     pub(crate) fn sigmask(&self) -> Result<u64> {
@@ -230,13 +235,51 @@ pub(crate) fn wait_any() -> io::Result<Wait> {
     wait(-1, libc::__WALL | libc::WUNTRACED)
 }
 
+/// Looks so often at a thread, while others have something to tell, before it naps in between.
+const GLANCES: u32 = 200;
+
+/// Waits for one thread. [`Wait::Nothing`]: it is gone; if it was the first one of its process, its end is told once the others
+/// have ended, and these may have to be let go on for that.
 fn wait_for(tid: i32) -> io::Result<Wait> {
+    let mut glances = 0;
     loop {
-        match wait(tid, libc::__WALL) {
+        match has_news(tid) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            // Nobody is left.
+            Err(_) => return wait(tid, libc::__WALL | libc::WNOHANG),
+        }
+        match wait(tid, libc::__WALL | libc::WNOHANG) {
             Ok(Wait::Interrupted) => {}
             other => return other,
         }
+        glances += 1;
+        if glances < GLANCES {
+            std::thread::yield_now();
+        } else if is_zombie(tid) {
+            return Ok(Wait::Nothing);
+        } else {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     }
+}
+
+/// Sleeps until a thread has something to tell, this one or another, and leaves that untold.
+#[allow(unsafe_code)]
+fn has_news(tid: i32) -> io::Result<()> {
+    if ENDS.with_borrow(|ends| ends.iter().any(|(t, _)| *t == tid)) {
+        return Ok(());
+    }
+    let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: a siginfo of zeros is one, and the kernel writes to it, which outlives the call.
+    let r = unsafe { libc::waitid(libc::P_ALL, 0, &mut std::mem::zeroed(), flags) };
+    if r == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whether a thread has ended, and that is still to be told.
+fn is_zombie(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z"))
 }
 
 /// Waits for one thread, but not for long: `None` if it does not stop, as a thread that the kernel does not interrupt.
