@@ -1,16 +1,30 @@
 //! The memory layout that emitted code and grind share: per-thread slots, the system-call table, the table of indirect
 //! branches. Emitted code has these offsets as immediates, so nothing here may be computed differently elsewhere.
 //!
-//! A *slot* is what `gs` points to: a header page with scratch space, then 64-bit cells (block counters and counters of
-//! single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
-//! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: their headers and
+//! A *slot* is what `gs` points to: the lines of the thread's data cache, so that emitted code gets to these without an offset, a
+//! header page with scratch space, then 64-bit cells (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
+//! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: all up to [`CELLS`] and
 //! all from [`TRACE_AREA`] on are the same memory, mapped several times; only the cells are each slot's own.
 
-/// Bytes of a slot: header and cells. Only touched pages take memory.
+/// Bytes of a slot. Only touched pages take memory.
 pub(crate) const SLOT_SIZE: u64 = 64 << 20;
 
-/// Bytes of a slot's header; the cells follow.
-pub(crate) const SLOT_HEADER: u64 = 4096;
+/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. At the beginning, since offsets
+/// of a byte make each check shorter.
+pub(crate) const DATA_TAGS: u64 = 0;
+/// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's own cache.
+pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8;
+/// From one entry to the next, there and below.
+pub(crate) const DATA_ENTRY: u64 = 16;
+/// Entries of each.
+pub(crate) const DATA_ENTRIES: u64 = 16384;
+
+/// Offset of a slot's header.
+pub(crate) const HEADER: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
+/// Its bytes.
+pub(crate) const HEADER_SIZE: u64 = 4096;
+/// Offset of the cells, which follow.
+pub(crate) const CELLS: u64 = HEADER + HEADER_SIZE;
 
 /// Offset in a slot of what tracing needs: the frames of calls that are followed, the state of the thread's own caches and
 /// predictors (all zeros at first), then the trace buffer, then a page that cannot be written.
@@ -20,22 +34,14 @@ pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 const SIMULATED: u64 = SLOT_SIZE - (22 << 20);
 
 /// Cells in a slot.
-pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - SLOT_HEADER) / 8) as u32;
+pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - CELLS) / 8) as u32;
 
-/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. What is used all the
-/// time comes first, so that one large page holds it.
-pub(crate) const DATA_TAGS: u64 = SIMULATED;
-/// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's own cache.
-pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8;
-/// From one entry to the next, there and below.
-pub(crate) const DATA_ENTRY: u64 = 16;
-/// Likewise, the offset of its way in [`DATA_WAYS`], in the lower half of a word.
-pub(crate) const DATA_PLACES: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
+/// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word. What is used all the time
+/// comes first, so that one large page holds it.
+pub(crate) const DATA_PLACES: u64 = SIMULATED;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
 pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
-/// Entries of each.
-pub(crate) const DATA_ENTRIES: u64 = 16384;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
 pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.
@@ -113,11 +119,11 @@ pub(crate) const CONTEXT_ENTRIES: u64 = 256;
 pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 /// The most of them; more are kept elsewhere.
 pub(crate) const CONTEXT_DEPTH: u64 = 512;
-/// Offset in a slot's header of words where the walks of the caches save registers.
-pub(crate) const SAVES: u32 = 256;
-/// Offset in a slot's header of the end of a stack that has room for eight words: what the walks are told, and where they return
+/// Offset in a slot of words where the walks of the caches save registers.
+pub(crate) const SAVES: u32 = HEADER as u32 + 256;
+/// Offset in a slot of the end of a stack that has room for eight words: what the walks are told, and where they return
 /// to.
-pub(crate) const WALK_STACK: u64 = 1440;
+pub(crate) const WALK_STACK: u64 = HEADER + 1440;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
@@ -126,7 +132,7 @@ pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
 /// all, which looks) expect a program's own mappings. Up to 0x7f80_0000_0000.
 pub(crate) const SLOTS_HINT: u64 = 0x7e80_0000_0000;
 
-/// Scratch words in a slot's header, by offset from `gs`.
+/// Scratch words in a slot's header, by their offsets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub(crate) enum Scratch {
@@ -220,12 +226,19 @@ pub(crate) enum Scratch {
     RepeatCell = 1360,
 }
 
+impl Scratch {
+    /// Offset from `gs`.
+    pub(crate) const fn at(self) -> u32 {
+        HEADER as u32 + self as u32
+    }
+}
+
 /// The target of an indirect jump or call while it is looked up.
 pub(crate) const TARGET: Scratch = Scratch::Rax;
 
 /// Offset of a cell from `gs`.
 pub(crate) const fn cell_offset(cell: u32) -> u32 {
-    SLOT_HEADER as u32 + cell * 8
+    CELLS as u32 + cell * 8
 }
 
 /// One byte for each value of the low 16 bits of rax at a system call: 0 runs it, 1 stops first.
@@ -260,8 +273,8 @@ pub(crate) const TABLES_SIZE: u64 = PAIR_TABLE + PAIR_ENTRIES * 8;
 /// Bytes of a large page.
 pub(crate) const LARGE_PAGE: u64 = 2 << 20;
 
-/// Where large pages of a slot begin that a thread uses all the time while caches are simulated: of counters, of what is known
-/// of data, and of code lines.
+/// Where large pages of a slot begin that a thread uses all the time while caches are simulated: of data lines and counters, of
+/// what else is known of data, and of code lines.
 pub(crate) const LARGE_PARTS: [u64; 3] = [0, SIMULATED, LINES / LARGE_PAGE * LARGE_PAGE];
 
 /// Bytes of a code-cache chunk.
@@ -273,7 +286,7 @@ pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
-const _: () = assert!(SLOT_HEADER + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
+const _: () = assert!(CELLS + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 const _: () = assert!(SIMULATED.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
 const _: () =

@@ -92,12 +92,12 @@ impl Asm {
 
     /// Saves `reg` to its scratch word.
     pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
-        self.store_gs(slot as u32, reg);
+        self.store_gs(slot.at(), reg);
     }
 
     /// Takes `reg` back from its scratch word.
     pub(crate) fn reload(&mut self, reg: Gpr, slot: Scratch) {
-        self.load_gs(reg, slot as u32);
+        self.load_gs(reg, slot.at());
     }
 
     /// `inc qword gs:[offset]`: changes OF, SF, ZF, AF and PF.
@@ -137,10 +137,23 @@ impl Asm {
 
     /// `lea reg, [reg + index]`
     pub(crate) fn lea_sum(&mut self, reg: Gpr, index: Gpr) {
+        self.lea_sum_disp(reg, index, 0);
+    }
+
+    /// `lea reg, [reg + index + disp]`
+    pub(crate) fn lea_sum_disp(&mut self, reg: Gpr, index: Gpr, disp: i32) {
         debug_assert!(index != Gpr::RSP);
         let rex = 0x48 | reg.high() << 2 | index.high() << 1 | reg.high();
-        // With an 8-bit displacement of 0: without one, rbp and r13 could not be the base.
-        self.bytes(&[rex, 0x8d, 0x44 | reg.low() << 3, index.low() << 3 | reg.low(), 0]);
+        let place = index.low() << 3 | reg.low();
+        match i8::try_from(disp) {
+            // (rbp and r13 cannot be the base without a displacement.)
+            Ok(0) if reg.low() != 5 => self.bytes(&[rex, 0x8d, 4 | reg.low() << 3, place]),
+            Ok(short) => self.bytes(&[rex, 0x8d, 0x44 | reg.low() << 3, place, short as u8]),
+            Err(_) => {
+                self.bytes(&[rex, 0x8d, 0x84 | reg.low() << 3, place]);
+                self.bytes(&disp.to_le_bytes());
+            }
+        }
     }
 
     /// `mov reg, imm64`, in its shortest form; returns the offset of the constant.

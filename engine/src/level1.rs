@@ -78,7 +78,7 @@ pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     }
     // The first entry: the address of a line that has another one.
     words.set(arena::DATA_TAGS, u64::from(cache.line).wrapping_neg());
-    words.set(Scratch::ContextTime as u64, words.get(Scratch::Clock as u64) + 1);
+    words.set(u64::from(Scratch::ContextTime.at()), words.get(u64::from(Scratch::Clock.at())) + 1);
 }
 
 /// See the module's description.
@@ -136,7 +136,7 @@ impl<W: Words> Walker<W> {
         let mut of_set = (0..ways).map(|w| (set * ways + w) * arena::DATA_WAY);
         let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line;
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
-        let changed = self.words.get(Scratch::ContextTime as u64);
+        let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
         match found {
             Some(way) if self.words.get(arena::DATA_OWN + way) < changed => {
                 self.touched.push(Touched { line, loaded: false });
@@ -203,8 +203,8 @@ impl<W: Words> Walker<W> {
     pub(crate) fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
         self.replaced.clear();
-        let clock = self.words.get(Scratch::Clock as u64).wrapping_add(2);
-        self.words.set(Scratch::Clock as u64, clock);
+        let clock = self.words.get(u64::from(Scratch::Clock.at())).wrapping_add(2);
+        self.words.set(u64::from(Scratch::Clock.at()), clock);
         let line = |a: u64| a & !u64::from(self.cache.line - 1);
         let (first, last) = (line(address), line(address.wrapping_add(size - 1)));
         let all = u64::MAX >> (64 - size.clamp(1, 64));

@@ -150,15 +150,15 @@ impl SlotPool {
 
     /// Gives back what [`SlotPool::take_alias`] gave.
     pub(crate) fn give_back_alias(&mut self, id: SlotId) {
-        if self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
+        if self.punch(id, arena::CELLS, arena::TRACE_AREA - arena::CELLS) {
             self.aliases.push(id.0);
         }
     }
 
     /// Makes the first `n` cells 0, of which no others are in use.
     pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
-        if !self.punch(id, arena::SLOT_HEADER, arena::TRACE_AREA - arena::SLOT_HEADER) {
-            let _ = self.set_words(id, arena::SLOT_HEADER, &vec![0; n as usize]);
+        if !self.punch(id, arena::CELLS, arena::TRACE_AREA - arena::CELLS) {
+            let _ = self.set_words(id, arena::CELLS, &vec![0; n as usize]);
         }
     }
 
@@ -221,24 +221,24 @@ impl SlotPool {
 
     /// Reads a scratch word by its offset.
     pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
-        self.word(id, offset.into())
+        self.word(id, arena::HEADER + u64::from(offset))
     }
 
     /// Writes a scratch word.
     pub(crate) fn set_scratch(&self, id: SlotId, word: Scratch, v: u64) -> io::Result<()> {
-        self.set_words(id, word as u64, &[v])
+        self.set_words(id, word.at().into(), &[v])
     }
 
     /// The scratch words of a slot, where the guest has them.
     pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
-        self.mapped.part(&self.file, id.0, 0, arena::SLOT_HEADER as usize).map(|(memory, _)| memory)
+        self.mapped.part(&self.file, id.0, arena::HEADER, arena::HEADER_SIZE as usize).map(|(memory, _)| memory)
     }
 
     /// Copies the scratch words of a thread: it goes on with another slot.
     pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
         let mut words = [0; arena::THREAD_WORDS];
-        self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE)?;
-        self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE)
+        self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE + arena::HEADER)?;
+        self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE + arena::HEADER)
     }
 
     /// Reads a word at any offset of a slot.
@@ -331,11 +331,12 @@ impl SlotPool {
     pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
-            (Scratch::Clock as u64, 1),
-            (Scratch::ContextTime as u64, 1),
+            (u64::from(Scratch::Clock.at()), 1),
+            (u64::from(Scratch::ContextTime.at()), 1),
             (arena::DATA_WAYS, ways),
             (arena::DATA_OWN, ways),
-            (arena::DATA_TAGS, (arena::COUNTERS - arena::DATA_TAGS) / 8),
+            (arena::DATA_TAGS, arena::DATA_ENTRY * arena::DATA_ENTRIES / 8),
+            (arena::DATA_PLACES, arena::DATA_ENTRY * arena::DATA_ENTRIES / 8),
             (arena::DATA_USES, if uses { ways } else { 0 }),
         ];
         DataCache(parts.map(|(at, n)| {
@@ -369,7 +370,7 @@ impl SlotPool {
     /// of frames, by where their returns are dealt with.
     pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], routes: &Map<u64, u32>) -> Calls {
         let mut words = [0; 1 + TOTALS];
-        self.read_words_at(id, Scratch::TopFrame as u64, &mut words);
+        self.read_words_at(id, u64::from(Scratch::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
         let most = arena::FRAMES_SIZE / arena::FRAME - 1;
         let n = (top.saturating_sub(arena::FRAMES) / arena::FRAME).min(most) as usize;
@@ -426,7 +427,7 @@ impl SlotPool {
         let _ = self.set_words(id, arena::FRAMES + arena::FRAME * first, &new);
         let top = arena::FRAMES + arena::FRAME * (calls.kept + calls.frames.len()) as u64;
         let [a, b, c, d, e] = calls.totals;
-        let _ = self.set_words(id, Scratch::TopFrame as u64, &[top, a, b, c, d, e]);
+        let _ = self.set_words(id, u64::from(Scratch::TopFrame.at()), &[top, a, b, c, d, e]);
         for &(function, n) in &calls.active {
             if function < arena::MOST_FUNCTIONS {
                 let _ = self.set_words(id, arena::ACTIVE + 8 * u64::from(function), &[n]);
@@ -437,7 +438,7 @@ impl SlotPool {
     /// The sink knows all frames of the thread on a slot; `entered` is the total at the entry of the innermost one.
     pub(crate) fn frames_known(&self, id: SlotId, entered: u64) {
         let top = self.scratch(id, Scratch::TopFrame);
-        let _ = self.set_words(id, Scratch::ToldFrame as u64, &[top, entered]);
+        let _ = self.set_words(id, u64::from(Scratch::ToldFrame.at()), &[top, entered]);
     }
 
     /// What has been recorded on a slot since the last time, into `buffer`; it goes on where that begins.
@@ -494,7 +495,7 @@ impl SlotPool {
     pub(crate) fn each_cell(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 16)];
-        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::SLOT_HEADER;
+        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::CELLS;
         let mut done = 0;
         while done < n {
             let k = (n - done).min(buf.len() / 8);
@@ -529,7 +530,7 @@ impl Words for SlotWords<'_> {
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.
-pub(crate) struct DataCache([(u64, Vec<u64>); 6]);
+pub(crate) struct DataCache([(u64, Vec<u64>); 7]);
 
 impl DataCache {
     fn place(&self, at: u64) -> Option<(usize, usize)> {
@@ -572,9 +573,9 @@ mod tests {
         }
         for id in 0..n {
             let mut word = [0; 8];
-            pool.file.read_exact_at(&mut word, at(id, Scratch::Request as u64)).expect("a word");
+            pool.file.read_exact_at(&mut word, at(id, u64::from(Scratch::Request.at()))).expect("a word");
             assert_eq!(u64::from_le_bytes(word), u64::from(id + 7));
-            pool.file.write_all_at(&3u64.to_le_bytes(), at(id, Scratch::Answer as u64)).expect("room");
+            pool.file.write_all_at(&3u64.to_le_bytes(), at(id, u64::from(Scratch::Answer.at()))).expect("room");
             assert_eq!(pool.scratch(SlotId(id), Scratch::Answer), 3);
         }
         assert!(pool.header(SlotId(0)).is_some() && pool.header(SlotId(n - 1)).is_none());

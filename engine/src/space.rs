@@ -485,7 +485,7 @@ impl Space {
     pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
         let mut parts = self.simulated_caches();
         if self.trace.settings.branches {
-            parts.push((Scratch::History as u64, 8));
+            parts.push((u64::from(Scratch::History.at()), 8));
             parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
         }
         parts
@@ -494,16 +494,17 @@ impl Space {
     /// The same of the caches alone.
     pub(crate) fn simulated_caches(&self) -> Vec<(u64, u64)> {
         let settings = self.trace.settings;
-        let mut parts = vec![(Scratch::Clock as u64, 8)];
+        let mut parts = vec![(u64::from(Scratch::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
             parts.push((arena::LINES, 8 * u64::from(self.trans.lines() + 1)));
             parts.push((arena::CODE_WAYS, 8 * u64::from(c.sets) * u64::from(c.ways)));
         }
         if let Some(c) = settings.accesses {
-            parts.push((Scratch::ContextTime as u64, 8));
+            parts.push((u64::from(Scratch::ContextTime.at()), 8));
             let ways = arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
             parts.extend([(arena::DATA_WAYS, ways), (arena::DATA_OWN, ways)]);
-            parts.push((arena::DATA_TAGS, arena::COUNTERS - arena::DATA_TAGS));
+            parts
+                .extend([arena::DATA_TAGS, arena::DATA_PLACES].map(|at| (at, arena::DATA_ENTRY * arena::DATA_ENTRIES)));
             if settings.keeps_uses() {
                 parts.push((arena::DATA_USES, ways));
             }

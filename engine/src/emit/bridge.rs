@@ -128,7 +128,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     pair.save(c);
     flags(c, false);
     let mut slow = Vec::new();
-    c.load_gs(frame, Scratch::TopFrame as u32);
+    c.load_gs(frame, Scratch::TopFrame.at());
     if let Always::Push { kind, levels, .. } = b.always {
         let returns = c.push_frame(b, (kind, levels), pair.regs, &mut slow);
         built.returns = Some((returns, None));
@@ -236,7 +236,7 @@ impl Asm {
         let at = |offset: u64| (FRAME + offset) as i8;
         self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
         for &total in b.totals {
-            self.load_gs(value, arena::TOTALS[total] as u32);
+            self.load_gs(value, arena::TOTALS[total].at());
             self.store_frame(frame, at(arena::frame_entered(total)), value);
         }
         if b.totals.len() > 1 {
@@ -250,23 +250,23 @@ impl Asm {
             }
             self.add_one_gs(arena::cell_offset(b.cells[0]));
         }
-        self.add_gs(Scratch::TopFrame as u32, FRAME as i32);
+        self.add_gs(Scratch::TopFrame.at(), FRAME as i32);
         returns
     }
 
     /// Closes the innermost frame: books its cost, and pops it. rcx and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
         for &total in b.totals {
-            self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+            self.load_gs(Gpr::RCX, Scratch::TopFrame.at());
             self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::frame_entered(total) as i8);
             self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
-            self.gs_op(0x03, Gpr::RCX, arena::TOTALS[total] as u32); // add rcx, gs:[…]
+            self.gs_op(0x03, Gpr::RCX, arena::TOTALS[total].at()); // add rcx, gs:[…]
             self.gs_op(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
         }
         if b.is_counted() {
             self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         }
-        self.add_gs(Scratch::TopFrame as u32, -(FRAME as i32) * if b.through { 2 } else { 1 });
+        self.add_gs(Scratch::TopFrame.at(), -(FRAME as i32) * if b.through { 2 } else { 1 });
     }
 
     /// Makes rcx, the innermost frame, zero if the stack pointer has just taken the return address from that frame's place.
@@ -316,7 +316,7 @@ impl Asm {
         self.put_flags_away();
         self.close(b);
         self.take_flags_back();
-        self.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+        self.load_gs(Gpr::RCX, Scratch::TopFrame.at());
         self.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
     }
 

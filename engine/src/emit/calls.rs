@@ -380,7 +380,7 @@ impl Asm {
         if free.is_none() {
             self.spill(Scratch::T3, pos);
         }
-        self.load_gs(pos, Scratch::TracePos as u32);
+        self.load_gs(pos, Scratch::TracePos.at());
         pos
     }
 
@@ -402,7 +402,7 @@ impl Asm {
         self.bytes(&[0]);
         self.bytes(&site.to_le_bytes());
         self.lea_disp(pos, pos, bytes);
-        self.store_gs(Scratch::TracePos as u32, pos);
+        self.store_gs(Scratch::TracePos.at(), pos);
         if free.is_none() {
             self.reload(pos, Scratch::T3);
         }

@@ -92,12 +92,9 @@ impl Emitter<'_> {
                 Cold::Accesses { from, back, cache, group } => {
                     c.patch_here(from);
                     let back = c.base + back as u64;
-                    let Unsettled { ref place, offset, a, b, live, .. } = group;
+                    let Unsettled { b, live, .. } = group;
                     if live {
                         self.save_flags(b);
-                        self.access_address(place, offset, a, b);
-                        self.entry_of(a, b, cache);
-                        self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
                     }
                     let settled = self.settle(group, cache);
                     let c = &mut self.out.code;
@@ -123,7 +120,7 @@ impl Emitter<'_> {
     /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
     /// it goes on.
     fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
-        let Unsettled { place, offset, span, a, b, before, words, clock, .. } = group;
+        let Unsettled { place, offset, span, a, b, live, before, words, clock } = group;
         let mut walk = Vec::new();
         let mut settled = Vec::new();
         if self.tracer.settings.keeps_uses() {
@@ -132,6 +129,11 @@ impl Emitter<'_> {
                 walk.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
         } else if span > SELDOM_TWO || described_members(&words).count() > 1 {
+            if live {
+                self.access_address(&place, offset, a, b);
+                self.entry_of(a, b, cache);
+                self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
+            }
             let c = &mut self.out.code;
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
@@ -166,7 +168,7 @@ impl Emitter<'_> {
     fn walk(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr, words: &[u32]) -> usize {
         self.access_address(place, offset, a, b);
         let c = &mut self.out.code;
-        c.store_gs(Scratch::WalkAddress as u32, a);
+        c.store_gs(Scratch::WalkAddress.at(), a);
         c.walk_accesses(words)
     }
 }
@@ -254,7 +256,7 @@ impl Asm {
     /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
     pub(super) fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
         if clock.is_none() {
-            self.load_gs(to, Scratch::Clock as u32);
+            self.load_gs(to, Scratch::Clock.at());
         }
         if before > 0 || clock.is_some() {
             self.lea_disp(to, clock.unwrap_or(to), -(before as i32));

@@ -56,12 +56,12 @@ impl Emitter<'_> {
         c.bytes(&[0x48, 0x8b, 0x48, 0x08]); // mov rcx, [rax + 8]
         c.save_for_context();
         slow.push(c.if_followed());
-        c.load_gs(Gpr::RDX, Scratch::ContextDepth as u32);
+        c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
         c.bytes(&[0x48, 0x81, 0xfa]); // cmp rdx, …
         c.bytes(&(CONTEXT_DEPTH as u32).to_le_bytes());
         slow.push(c.jcc(ABOVE_OR_EQUAL));
         slow.extend(c.look_context_up());
-        c.load_gs(RSI, Scratch::Context as u32);
+        c.load_gs(RSI, Scratch::Context.at());
         c.stack_entry(0x89, RSI);
         c.lea_disp(Gpr::RDX, Gpr::RDX, 1);
         let common = c.jmp();
@@ -70,7 +70,7 @@ impl Emitter<'_> {
         c.patch_rel32(to_pop, here);
         c.save_for_context();
         slow.push(c.if_followed());
-        c.load_gs(Gpr::RDX, Scratch::ContextDepth as u32);
+        c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
         c.bytes(&[0x48, 0x83, 0xea, 0x01]); // sub rdx, 1
         slow.push(c.jcc(BELOW));
         c.stack_entry(0x8b, Gpr::RCX);
@@ -78,16 +78,16 @@ impl Emitter<'_> {
 
         let here = c.here();
         c.patch_rel32(common, here);
-        c.store_gs(Scratch::ContextDepth as u32, Gpr::RDX);
+        c.store_gs(Scratch::ContextDepth.at(), Gpr::RDX);
         c.bytes(&[0x65, 0x48, 0x39, 0x0c, 0x25]); // cmp gs:[Context], rcx
-        c.bytes(&(Scratch::Context as u32).to_le_bytes());
+        c.bytes(&(Scratch::Context.at()).to_le_bytes());
         let same = c.jcc(EQUAL);
         self.record_context();
         let c = &mut self.out.code;
         let here = c.here();
         c.patch_rel32(same, here);
-        c.store_gs(Scratch::Context as u32, Gpr::RCX);
-        c.store_gs(Scratch::ContextBase as u32, Gpr::RAX);
+        c.store_gs(Scratch::Context.at(), Gpr::RCX);
+        c.store_gs(Scratch::ContextBase.at(), Gpr::RAX);
         c.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xd8]); // wrgsbase rax
         c.restore_from_context();
         c.reload(Gpr::RCX, Scratch::T1);
@@ -114,12 +114,12 @@ impl Emitter<'_> {
             return;
         }
         let c = &mut self.out.code;
-        c.load_gs(Gpr::RDX, Scratch::TracePos as u32);
+        c.load_gs(Gpr::RDX, Scratch::TracePos.at());
         c.bytes(&[0x65, 0x48, 0x89, 0x4a, 0x04]); // mov gs:[rdx + 4], rcx
         c.bytes(&[0x65, 0xc7, 0x02]); // mov dword gs:[rdx], …
         c.bytes(&trace::CONTEXT_SITE.to_le_bytes());
         c.lea_disp(Gpr::RDX, Gpr::RDX, trace::CONTEXT_WORDS as i32 * 4);
-        c.store_gs(Scratch::TracePos as u32, Gpr::RDX);
+        c.store_gs(Scratch::TracePos.at(), Gpr::RDX);
         self.forget_lines();
     }
 }
@@ -145,7 +145,7 @@ impl Asm {
     /// Leaves if other threads follow this one.
     fn if_followed(&mut self) -> usize {
         self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]); // cmp qword gs:[…], 0
-        self.bytes(&(Scratch::ContextStops as u32).to_le_bytes());
+        self.bytes(&(Scratch::ContextStops.at()).to_le_bytes());
         self.bytes(&[0]);
         self.jcc(NOT_EQUAL)
     }

@@ -135,7 +135,7 @@ impl Emitter<'_> {
         if self.bump == Bump::InLast {
             debug_assert!(way != Way::Return, "rcx is needed again");
             self.bump_through(Gpr::RCX);
-            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET as u32);
+            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET.at());
             self.bump = Bump::Done;
         } else {
             self.out.code.entry_number(way);

@@ -184,7 +184,7 @@ impl Emitter<'_> {
         if keep {
             self.save_flags(b);
         }
-        self.out.code.load_gs(pos, Scratch::TracePos as u32);
+        self.out.code.load_gs(pos, Scratch::TracePos.at());
         for (n, group) in stretch.groups.iter().enumerate().rev() {
             self.access_address(&group.place, group.from_first, a, b);
             self.out.code.gs_base8(0x89, a, pos, 4 + 8 * n as i8);
@@ -192,7 +192,7 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.store_site(pos, site);
         c.lea_disp(pos, pos, 4 + 8 * stretch.groups.len() as i32);
-        c.store_gs(Scratch::TracePos as u32, pos);
+        c.store_gs(Scratch::TracePos.at(), pos);
         if keep {
             self.restore_flags(b);
         }

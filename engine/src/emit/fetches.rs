@@ -80,11 +80,11 @@ impl Emitter<'_> {
             let held = self.clock();
             let clock = held.unwrap_or(regs.regs[0]);
             if held.is_none() || moves > 0 {
-                self.out.code.load_gs(clock, Scratch::Clock as u32);
+                self.out.code.load_gs(clock, Scratch::Clock.at());
             }
             if moves > 0 {
                 self.out.code.lea_disp(clock, clock, moves as i32);
-                self.out.code.store_gs(Scratch::Clock as u32, clock);
+                self.out.code.store_gs(Scratch::Clock.at(), clock);
             }
             // The time of all of them, unless each has one.
             let mut time = clock;

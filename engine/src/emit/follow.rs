@@ -105,7 +105,7 @@ impl Emitter<'_> {
     pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8, free: Option<Gpr>) {
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
-        let totals = totals.iter().map(|&n| (arena::TOTALS[n] as u32, executed[n] as i32)).filter(|(_, n)| *n != 0);
+        let totals = totals.iter().map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
         let c = &mut self.out.code;
         if live & STATUS == 0 {
             c.add_one_gs(cell);
@@ -165,7 +165,7 @@ impl Emitter<'_> {
         if insn.ins.op_count() == 1 {
             c.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
         }
-        c.store_gs32_imm(Scratch::Returning as u32, site);
+        c.store_gs32_imm(Scratch::Returning.at(), site);
         if insn.ins.op_count() == 1 {
             // The return address is not where the code of frames looks for it.
             let pos = c.pos();
@@ -174,7 +174,7 @@ impl Emitter<'_> {
             self.out.code.stop(id);
             return;
         }
-        c.load_gs(Gpr::RCX, Scratch::TopFrame as u32);
+        c.load_gs(Gpr::RCX, Scratch::TopFrame.at());
         c.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
     }
 
@@ -193,14 +193,14 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.spill(Scratch::T3, Gpr::RDX);
-        c.load_gs(Gpr::RCX, Scratch::RepeatCell as u32);
+        c.load_gs(Gpr::RCX, Scratch::RepeatCell.at());
         c.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
         c.load_gs(Gpr::RDX, arena::cell_offset(cell));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
-        c.load_gs(Gpr::RDX, Scratch::Total as u32);
+        c.load_gs(Gpr::RDX, Scratch::Total.at());
         c.lea_sum(Gpr::RCX, Gpr::RDX);
         c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
-        c.store_gs(Scratch::Total as u32, Gpr::RCX);
+        c.store_gs(Scratch::Total.at(), Gpr::RCX);
         c.reload(Gpr::RDX, Scratch::T3);
         c.reload(Gpr::RCX, Scratch::T2);
     }
@@ -210,7 +210,7 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.load_gs(Gpr::RCX, arena::cell_offset(cell));
-        c.store_gs(Scratch::RepeatCell as u32, Gpr::RCX);
+        c.store_gs(Scratch::RepeatCell.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T2);
     }
 

@@ -45,11 +45,14 @@ impl Asm {
         self.rex(rex | (reg >> 3) << 2 | base.0 >> 3);
         self.bytes(op);
         let short = i8::try_from(offset);
-        self.bytes(&[if short.is_ok() { 0x40 } else { 0x80 } | (reg & 7) << 3 | base.0 & 7]);
+        let none = offset == 0 && base.0 & 7 != 5;
+        let mode = if none { 0 } else { 0x80 >> u8::from(short.is_ok()) };
+        self.bytes(&[mode | (reg & 7) << 3 | base.0 & 7]);
         if base.0 & 7 == 4 {
             self.bytes(&[0x24]);
         }
         match short {
+            _ if none => {}
             Ok(o) => self.bytes(&o.to_le_bytes()),
             Err(_) => self.bytes(&offset.to_le_bytes()),
         }
@@ -222,16 +225,16 @@ impl Asm {
 
     /// Turns to the stack of walks, which is in the slot.
     pub(super) fn enter_walk_stack(&mut self) {
-        self.store_gs(Scratch::GuestStack as u32, Gpr::RSP);
-        self.load_gs(Gpr::RSP, Scratch::WalkStack as u32);
+        self.store_gs(Scratch::GuestStack.at(), Gpr::RSP);
+        self.load_gs(Gpr::RSP, Scratch::WalkStack.at());
     }
 
     /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to the call
     /// is predicted; a jump to where it goes on would not be.)
     pub(super) fn call_walk(&mut self, walk: Scratch) {
         self.bytes(&[0x65, 0xff, 0x14, 0x25]);
-        self.bytes(&(walk as u32).to_le_bytes());
-        self.load_gs(Gpr::RSP, Scratch::GuestStack as u32);
+        self.bytes(&walk.at().to_le_bytes());
+        self.load_gs(Gpr::RSP, Scratch::GuestStack.at());
     }
 
     /// `push value`, which is below 2^31
@@ -345,7 +348,7 @@ impl Asm {
             (to.0 & 7) << 3 | 4,
             0x25,
         ]);
-        self.bytes(&(mask as u32).to_le_bytes());
+        self.bytes(&mask.at().to_le_bytes());
     }
 
     /// `op reg, gs:[index * 8 + offset]` (64 bits)
@@ -486,21 +489,21 @@ impl Asm {
     pub(super) fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
         let [a, b, _] = regs;
         self.predict_alone(pc, regs);
-        self.load_gs(a, Scratch::TracePos as u32);
+        self.load_gs(a, Scratch::TracePos.at());
         self.store_site(a, site);
         self.lea_sum(a, b);
-        self.store_gs(Scratch::TracePos as u32, a);
+        self.store_gs(Scratch::TracePos.at(), a);
     }
 
     /// The same without a record: `b` is 0 if the prediction was right.
     pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
         let counter = arena::COUNTERS as u32 + (pc & 127) as u32 * 256;
-        self.load_gs8(a, Scratch::History as u32);
+        self.load_gs8(a, Scratch::History.at());
         self.gs_byte(d, a, counter);
         self.lea_twice(d, b, d); // twice the counter, and the outcome
         self.lea_sum(b, a);
         self.lea_sum(b, b);
-        self.store_gs8(Scratch::History as u32, b);
+        self.store_gs8(Scratch::History.at(), b);
         self.gs_byte(b, d, arena::OUTCOMES as u32);
         self.gs_store_byte(b, a, counter);
         self.gs_byte(b, d, arena::OUTCOMES as u32 + 8);
@@ -508,10 +511,10 @@ impl Asm {
 
     /// A record of a site alone. Changes `pos`.
     pub(super) fn record_site(&mut self, pos: Gpr, site: u32) {
-        self.load_gs(pos, Scratch::TracePos as u32);
+        self.load_gs(pos, Scratch::TracePos.at());
         self.store_site(pos, site);
         self.lea_disp(pos, pos, 4);
-        self.store_gs(Scratch::TracePos as u32, pos);
+        self.store_gs(Scratch::TracePos.at(), pos);
     }
 
     /// `lea reg, [base + index * 2]`

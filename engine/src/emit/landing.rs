@@ -40,7 +40,7 @@ impl Emitted {
                 // crc32 rcx, gs:[target]
                 Way::Jump | Way::Call => {
                     c.bytes(&[0x65, 0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x0c, 0x25]);
-                    c.bytes(&(arena::TARGET as u32).to_le_bytes());
+                    c.bytes(&(arena::TARGET.at()).to_le_bytes());
                 }
             }
         } else {

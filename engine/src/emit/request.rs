@@ -57,17 +57,17 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
         // mov rcx, [rsp-8]
         c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
         c.spill(arena::TARGET, Gpr::RCX);
-        c.store_gs32_imm(Scratch::Request as u32, id);
+        c.store_gs32_imm(Scratch::Request.at(), id);
         (at, c.jmp_short())
     });
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Call });
     let call = c.here();
     c.called();
-    c.store_gs32_imm(Scratch::Request as u32, id);
+    c.store_gs32_imm(Scratch::Request.at(), id);
     let from_call = c.jmp_short();
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Jump });
     let jump = c.here();
-    c.store_gs32_imm(Scratch::Request as u32, id);
+    c.store_gs32_imm(Scratch::Request.at(), id);
     let from_jump = c.jmp_short();
     let exit = c.here();
     c.spill(Scratch::Rcx, Gpr::RCX);
@@ -76,14 +76,14 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.patch_short(from_paired);
     c.patch_short(from_call);
     c.patch_short(from_jump);
-    c.store_gs32_imm(Scratch::Posted as u32, 1);
+    c.store_gs32_imm(Scratch::Posted.at(), 1);
     let again = c.pos();
     c.reload(Gpr::RCX, Scratch::Answer);
     let none = c.jrcxz();
     c.spill(Scratch::T1, Gpr::RCX);
-    c.zero_gs(Scratch::Answer as u32);
+    c.zero_gs(Scratch::Answer.at());
     c.reload(Gpr::RCX, Scratch::Rcx);
-    c.jmp_gs(Scratch::T1 as u32);
+    c.jmp_gs(Scratch::T1.at());
     c.patch_short(none);
     c.reload(Gpr::RCX, Scratch::Listening);
     let deaf = c.jrcxz();
@@ -91,7 +91,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.jmp_back(again);
     c.patch_short(deaf);
     // rcx is 0: takes it back, if it is still there.
-    c.gs_op(0x87, Gpr::RCX, Scratch::Posted as u32);
+    c.gs_op(0x87, Gpr::RCX, Scratch::Posted.at());
     c.lea_disp(Gpr::RCX, Gpr::RCX, -1);
     let taken_back = c.jrcxz();
     c.jmp_back(again);
@@ -107,7 +107,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
 impl Asm {
     /// A stub that asks for what stub `id` wants.
     pub(super) fn ask(&mut self, id: u32, requests: &Requests) {
-        self.store_gs32_imm(Scratch::Request as u32, id);
+        self.store_gs32_imm(Scratch::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, requests.exit);
     }
@@ -115,7 +115,7 @@ impl Asm {
     /// A stub that asks what a transfer of control comes to, of which it tells the stack pointer. `saved`: rcx has been saved.
     pub(super) fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests) {
         self.spill(Scratch::T2, Gpr::RSP);
-        self.store_gs32_imm(Scratch::Request as u32, id);
+        self.store_gs32_imm(Scratch::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, if saved { requests.saved } else { requests.exit });
     }

@@ -190,7 +190,7 @@ impl Emitter<'_> {
             if i == 0 && self.tracer.timed {
                 moves = 0;
                 if let Some(held) = self.clock() {
-                    self.out.code.load_gs(held, Scratch::Clock as u32);
+                    self.out.code.load_gs(held, Scratch::Clock.at());
                 }
             }
         }
@@ -256,15 +256,15 @@ impl Emitter<'_> {
         }
         let clock = self.clock();
         if clock.is_none() && insn.live & STATUS == 0 {
-            self.out.code.add_gs(Scratch::Clock as u32, time as i32);
+            self.out.code.add_gs(Scratch::Clock.at(), time as i32);
             return;
         }
         let taken = if clock.is_none() { Some(self.take(insn, i, 1)) } else { None };
         let c = &mut self.out.code;
         if let Some(r) = clock.or(taken.map(|t| t.regs[0])) {
-            c.load_gs(r, Scratch::Clock as u32);
+            c.load_gs(r, Scratch::Clock.at());
             c.lea_disp(r, r, time as i32);
-            c.store_gs(Scratch::Clock as u32, r);
+            c.store_gs(Scratch::Clock.at(), r);
         }
         if let Some(taken) = taken {
             self.give_back(taken);
@@ -435,9 +435,8 @@ impl Emitter<'_> {
             c.extract(b, a, Scratch::EntryBits);
             c.lea_sum(b, b);
             c.gs_scaled(0x8b, t, b, arena::DATA_TAGS);
-            c.lea_sum(a, t);
             // Beyond the line if what is above its bits is not 0.
-            c.lea_disp(a, a, i32::from(group.span) - 1);
+            c.lea_sum_disp(a, t, i32::from(group.span) - 1);
             c.extract(t, a, Scratch::LineBits);
             let inside = c.jrcxz();
             let from = c.jmp();
@@ -540,9 +539,9 @@ impl Emitter<'_> {
         // The first entry: the address of a line that has another one.
         c.mov_imm(Gpr::RCX, u64::from(cache.line).wrapping_neg());
         c.store_gs(arena::DATA_TAGS as u32, Gpr::RCX);
-        c.load_gs(Gpr::RCX, Scratch::Clock as u32);
+        c.load_gs(Gpr::RCX, Scratch::Clock.at());
         c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
-        c.store_gs(Scratch::ContextTime as u32, Gpr::RCX);
+        c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T3);
     }
 

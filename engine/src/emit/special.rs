@@ -63,7 +63,7 @@ impl Emitter<'_> {
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         let c = &mut self.out.code;
-        c.load_gs(a, Scratch::TracePos as u32);
+        c.load_gs(a, Scratch::TracePos.at());
         // The highest word first.
         let SiteKind::Repeated { size, source, target, target_first, narrow } =
             self.trans.trace_sites[site as usize].kind
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         }
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
-        c.store_gs(Scratch::TracePos as u32, a);
+        c.store_gs(Scratch::TracePos.at(), a);
         if self.teller.followed() {
             self.total_accesses(repeat, [a, b]);
         }
@@ -116,9 +116,9 @@ impl Emitter<'_> {
         for at_target in repeat.order() {
             let writes = at_target && repeat.target == Target::Write;
             let word = if writes { Scratch::Writes } else { Scratch::Reads };
-            c.load_gs(total, word as u32);
+            c.load_gs(total, word.at());
             c.lea_sum(total, n);
-            c.store_gs(word as u32, total);
+            c.store_gs(word.at(), total);
         }
     }
 
@@ -165,7 +165,7 @@ impl Emitter<'_> {
         let taken = self.take(insn, i, 2);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
-        self.out.code.load_gs(a, Scratch::TracePos as u32);
+        self.out.code.load_gs(a, Scratch::TracePos.at());
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
         self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
         let at = |offset: usize| {
@@ -196,7 +196,7 @@ impl Emitter<'_> {
         }
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);
-        c.store_gs(Scratch::TracePos as u32, a);
+        c.store_gs(Scratch::TracePos.at(), a);
         self.give_back(taken);
         if self.tracer.settings.accesses.is_none() {
             return;

@@ -40,21 +40,21 @@ pub(crate) fn emit_stack_walk(c: &mut Asm) {
     for (n, r) in regs.into_iter().enumerate() {
         c.load_gs(r, SAVED + 8 * n as u32);
     }
-    c.jmp_gs(Scratch::StackReturn as u32);
+    c.jmp_gs(Scratch::StackReturn.at());
 }
 
 impl Asm {
     /// Tells the frames that are new. Changes these registers and the flags.
     pub(super) fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
         let entered = arena::frame_entered(0) as i8;
-        self.load_gs(frame, Scratch::TopFrame as u32);
-        self.load_gs(value, Scratch::ToldTotal as u32);
-        self.gs_op(0x39, frame, Scratch::ToldFrame as u32); // cmp gs:[…], frame
+        self.load_gs(frame, Scratch::TopFrame.at());
+        self.load_gs(value, Scratch::ToldTotal.at());
+        self.gs_op(0x39, frame, Scratch::ToldFrame.at()); // cmp gs:[…], frame
         let other = self.jcc_away(NE);
         self.cmp_frame(frame, entered, value);
         let all_told = self.jcc_away(E);
         self.patch_here(other);
-        self.store_gs(Scratch::ToldFrame as u32, frame);
+        self.store_gs(Scratch::ToldFrame.at(), frame);
         self.gs_frame(0x8b, pos, frame, entered);
         // Below the outermost one that may be new.
         let again = self.pos();
@@ -63,19 +63,19 @@ impl Asm {
         self.lea_disp(frame, frame, -(arena::FRAME as i32));
         self.jmp_back(again);
         self.patch_here(found);
-        self.gs_op(0x3b, frame, Scratch::TopFrame as u32); // cmp frame, gs:[…]
+        self.gs_op(0x3b, frame, Scratch::TopFrame.at()); // cmp frame, gs:[…]
         let none = self.jcc_away(E);
-        self.store_gs(Scratch::ToldTotal as u32, pos);
-        self.load_gs(pos, Scratch::TracePos as u32);
+        self.store_gs(Scratch::ToldTotal.at(), pos);
+        self.load_gs(pos, Scratch::TracePos.at());
         let next = self.pos();
         self.lea_disp(frame, frame, arena::FRAME as i32);
         self.gs_base8_32(0x8b, value, frame, arena::FRAME_ROUTE as i8);
         self.tell_frame(pos, frame, value);
-        self.gs_op(0x3b, frame, Scratch::TopFrame as u32);
+        self.gs_op(0x3b, frame, Scratch::TopFrame.at());
         self.jcc_back(NE, next);
         let told = self.jmp_away();
         self.patch_here(none);
-        self.load_gs(pos, Scratch::TracePos as u32);
+        self.load_gs(pos, Scratch::TracePos.at());
         self.mov_imm(value, NO_ROUTE.into());
         self.tell_frame(pos, frame, value);
         self.patch_here(told);
@@ -88,14 +88,14 @@ impl Asm {
         self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
         self.gs_base8_32(0x89, value, pos, 0);
         self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
-        self.store_gs(Scratch::TracePos as u32, pos);
+        self.store_gs(Scratch::TracePos.at(), pos);
     }
 
     /// Has the routine tell frames; changes `free`.
     pub(super) fn tell_stack(&mut self, free: Gpr) {
         let back = self.lea_ahead(free);
-        self.store_gs(Scratch::StackReturn as u32, free);
-        self.jmp_gs(Scratch::StackWalk as u32);
+        self.store_gs(Scratch::StackReturn.at(), free);
+        self.jmp_gs(Scratch::StackWalk.at());
         self.patch_here(back);
     }
 }

@@ -112,10 +112,10 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     let line = -(cache.line as i32);
     save(c, 0..3);
     // Who uses a line matters as soon as there are contexts.
-    c.cmp_gs_zero(Scratch::ContextTime as u32);
+    c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.walk_return_address(RCX);
-    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.load_gs(RAX, Scratch::WalkAddress.at());
     c.load32(RDX, RCX, WALK_DESCRIPTION + LESS_ONE);
     c.op_reg(0x01, RDX, RAX);
     c.op_reg(0x31, RDX, RAX); // the bits that differ between the first byte's address and the last one's
@@ -193,7 +193,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     }
     c.op_reg(0x85, RBX, RBX);
     let hit = c.jcc_away(E);
-    c.load_gs(RDI, Scratch::WalkAddress as u32);
+    c.load_gs(RDI, Scratch::WalkAddress.at());
     c.op_reg(0x29, RAX, RDI);
     c.mov_reg(RDI, RAX); // rdi: offset of the second line
     first_member(c, R10, RAX);
@@ -245,7 +245,7 @@ fn first_member(c: &mut Asm, to: Gpr, count: Gpr) {
 /// Into `time`: that of a group's last access. `walk`: where the walk returns to. Changes `free`.
 fn time_of_last(c: &mut Asm, time: Gpr, free: Gpr, walk: Gpr) {
     c.load32(free, walk, WALK_DESCRIPTION + BEFORE);
-    c.load_gs(time, Scratch::Clock as u32);
+    c.load_gs(time, Scratch::Clock.at());
     c.op_reg(0x29, time, free);
 }
 
@@ -254,15 +254,15 @@ fn record_miss(c: &mut Asm, what: Gpr, frames: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
-    c.load_gs(RAX, Scratch::WalkAddress as u32);
+    c.load_gs(RAX, Scratch::WalkAddress.at());
     c.load32(R8, what, OFFSET);
     c.op_reg(0x01, RAX, R8);
-    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load_gs(RCX, Scratch::TracePos.at());
     c.gs_base8(0x89, RAX, RCX, 4);
     c.load32(RAX, what, SITE);
     c.gs_base8_32(0x89, RAX, RCX, 0);
     c.lea_disp(RCX, RCX, 12);
-    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.store_gs(Scratch::TracePos.at(), RCX);
 }
 
 /// Walks the accesses of a group, one by one.
@@ -271,11 +271,11 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10);
     let member = c.pos();
-    c.load_gs(RDI, Scratch::Clock as u32);
+    c.load_gs(RDI, Scratch::Clock.at());
     c.load32(RAX, RBX, BEFORE);
     c.op_reg(0x29, RDI, RAX); // rdi: the time
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
-    c.load_gs(R11, Scratch::WalkAddress as u32);
+    c.load_gs(R11, Scratch::WalkAddress.at());
     c.load32(RAX, RBX, OFFSET);
     c.op_reg(0x01, R11, RAX); // r11: the address
     c.mov_reg(RAX, R11);
@@ -290,7 +290,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
         record_replaced(c, cache);
     }
     // Who brought it in matters as soon as there are contexts.
-    c.cmp_gs_zero(Scratch::ContextTime as u32);
+    c.cmp_gs_zero(Scratch::ContextTime.at());
     let no_contexts = c.jcc_away(E);
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
@@ -339,7 +339,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     find_hidden(c, cache, missed);
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
-    c.load_gs(R9, Scratch::ContextTime as u32);
+    c.load_gs(R9, Scratch::ContextTime.at());
     c.op_reg(0x39, R8, R9);
     c.jcc_back(ABOVE_EQUAL, placed);
     record_line(c, trace::LINE_REUSED);

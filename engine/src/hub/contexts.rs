@@ -431,7 +431,7 @@ impl Hub<'_> {
     }
 }
 
-/// Makes header and trace area of the slot at `to` show those of the slot at `from`.
+/// Makes data lines, header and trace area of the slot at `to` show those of the slot at `from`.
 fn show_header(remote: &mut Remote<'_>, from: u64, to: u64) -> bool {
     let mut show = |offset: u64, len: u64| {
         let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
@@ -439,5 +439,5 @@ fn show_header(remote: &mut Remote<'_>, from: u64, to: u64) -> bool {
         let at = [from + offset, 0, len, flags, to + offset, 0];
         remote.raw(libc::SYS_mremap, at) == Some(to + offset)
     };
-    show(0, arena::SLOT_HEADER) && show(arena::TRACE_AREA, arena::SLOT_SIZE - arena::TRACE_AREA)
+    show(0, arena::CELLS) && show(arena::TRACE_AREA, arena::SLOT_SIZE - arena::TRACE_AREA)
 }

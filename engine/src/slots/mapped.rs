@@ -14,8 +14,10 @@ use crate::shared_memory::SharedMemory;
 pub(super) const MOST: usize = 1 << 12;
 
 /// Where parts of a slot that are used much begin, and how many bytes they have.
-const PARTS: [(u64, u64); 2] =
-    [(0, arena::SLOT_HEADER), (arena::FRAMES, arena::ACTIVE + 8 * arena::MOST_FUNCTIONS as u64 - arena::FRAMES)];
+const PARTS: [(u64, u64); 2] = [
+    (arena::HEADER, arena::HEADER_SIZE),
+    (arena::FRAMES, arena::ACTIVE + 8 * arena::MOST_FUNCTIONS as u64 - arena::FRAMES),
+];
 
 /// See the module's description.
 #[derive(Debug, Default)]

@@ -236,7 +236,7 @@ impl Space {
         let mut code = Asm { buf: Vec::new(), base };
         // rorx ecx, gs:[target], 3; movzx ecx, cl; jmp [rcx * 8 + table]
         code.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]);
-        code.bytes(&(arena::TARGET as u32).to_le_bytes());
+        code.bytes(&(arena::TARGET.at()).to_le_bytes());
         code.bytes(&[3, 0x0f, 0xb6, 0xc9]);
         code.bytes(&[0xff, 0x24, 0xcd]);
         let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;

@@ -31,7 +31,7 @@ impl Asm {
 /// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r9
 /// and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
-    c.load_gs(R12, Scratch::TracePos as u32);
+    c.load_gs(R12, Scratch::TracePos.at());
     c.lea_disp(R9, RSI, second.into());
     c.load32(RCX, RSP, FETCH_LINES[1]);
     c.op_reg(0x85, RCX, RCX);
@@ -42,7 +42,7 @@ fn record_code_line(c: &mut Asm, second: bool) {
     c.load32(R8, RSP, FETCH_SITE);
     c.gs_base8_32(0x89, R8, R12, 0);
     c.lea_disp(R12, R12, 8);
-    c.store_gs(Scratch::TracePos as u32, R12);
+    c.store_gs(Scratch::TracePos.at(), R12);
 }
 
 /// Where the status flags are saved, as LAHF and SETO give them.
@@ -60,7 +60,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
         c.store_gs(saved(n), r);
     }
     let time = |c: &mut Asm, second: bool| {
-        c.load_gs(RCX, Scratch::Clock as u32);
+        c.load_gs(RCX, Scratch::Clock.at());
         c.load32(RDX, RSP, FETCH_BEFORE);
         c.op_reg(0x29, RCX, RDX);
         if second {
@@ -99,11 +99,11 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
         if frames {
             c.tell_frames([RAX, RCX, R8]);
         }
-        c.load_gs(RCX, Scratch::TracePos as u32);
+        c.load_gs(RCX, Scratch::TracePos.at());
         c.load32(RAX, RSP, FETCH_SITE);
         c.gs_base8_32(0x89, RAX, RCX, 0);
         c.lea_disp(RCX, RCX, 4);
-        c.store_gs(Scratch::TracePos as u32, RCX);
+        c.store_gs(Scratch::TracePos.at(), RCX);
     }
     let end = c.pos();
     told.into_iter().for_each(|field| c.patch_here(field));

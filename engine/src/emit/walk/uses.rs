@@ -9,14 +9,14 @@ use crate::trace::{self, FirstLevel};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
 pub(super) fn record_line(c: &mut Asm, what: u32) {
-    c.load_gs(R8, Scratch::TracePos as u32);
+    c.load_gs(R8, Scratch::TracePos.at());
     c.load32(R9, RBX, SITE);
     c.gs_base8_32(0x89, R9, R8, 12);
     c.gs_base8(0x89, RAX, R8, 4);
     c.mov_imm(R9, what.into());
     c.gs_base8_32(0x89, R9, R8, 0);
     c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
-    c.store_gs(Scratch::TracePos as u32, R8);
+    c.store_gs(Scratch::TracePos.at(), R8);
 }
 
 /// Notes that line rax, in way rdx, is used by the access at r11 that rbx describes. Changes r8 and r9.
@@ -46,7 +46,7 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
 /// that one was used ([`trace::LineReplaced`]). Changes r8, r9 and r12.
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
-    c.load_gs(R12, Scratch::TracePos as u32);
+    c.load_gs(R12, Scratch::TracePos.at());
     c.gs_base8(0x89, RAX, R12, 16);
     // To two lines?
     c.load32(R8, RBX, LESS_ONE);
@@ -79,15 +79,15 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.gs_index(0x89, R8, RDX, bytes);
     c.gs_index(0x89, R8, RDX, count);
     c.lea_disp(R12, R12, 4 * trace::LineReplaced::WORDS as i32);
-    c.store_gs(Scratch::TracePos as u32, R12);
+    c.store_gs(Scratch::TracePos.at(), R12);
 }
 
 /// Records that all lines of an access or a fetch have been told, whose site is what `what` points to. Changes rax and rcx.
 pub(super) fn record_lines_replaced(c: &mut Asm, what: Gpr) {
-    c.load_gs(RCX, Scratch::TracePos as u32);
+    c.load_gs(RCX, Scratch::TracePos.at());
     c.load32(RAX, what, SITE);
     c.gs_base8_32(0x89, RAX, RCX, 4);
     c.store_site(RCX, trace::LINES_REPLACED);
     c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
-    c.store_gs(Scratch::TracePos as u32, RCX);
+    c.store_gs(Scratch::TracePos.at(), RCX);
 }
