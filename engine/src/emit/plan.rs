@@ -208,8 +208,9 @@ impl Plan {
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
         let mut states = Vec::with_capacity(insns.len());
-        // From here on nothing has been checked.
+        // From here on nothing has been checked; and where that has been that was checked last, if more may be checked there.
         let mut quiet = 0;
+        let mut anchor = None;
         for (i, insn) in insns.iter().enumerate() {
             let writes = registers[i].written;
             states.push(known);
@@ -220,6 +221,7 @@ impl Plan {
                 if lines > 0 {
                     open = None;
                     quiet = i;
+                    anchor = None;
                 }
                 segment.1 += lines;
                 line = last;
@@ -229,6 +231,7 @@ impl Plan {
                 // What follows may not be executed.
                 open = None;
                 quiet = i + 1;
+                anchor = None;
                 continue;
             }
             list.clear();
@@ -238,6 +241,7 @@ impl Plan {
                 segment = (i + 1, 0, 0);
                 open = None;
                 quiet = i + 1;
+                anchor = None;
                 known.after(insn, writes);
                 continue;
             }
@@ -265,14 +269,17 @@ impl Plan {
                     }
                 }
                 let (at, moved) = match key {
-                    Some((key, _)) if insn.live & STATUS != 0 => {
-                        let mut range = quiet..i;
-                        let same = |k: &usize| states[*k].same(&known, key);
-                        let at = range.rfind(|k| insns[*k].live & STATUS == 0).filter(|at| (*at..i).all(|k| same(&k)));
-                        at.map_or((i, 0), |at| (at, states[at].distance(&known, key)))
+                    Some((key, _)) => {
+                        let before = anchor.into_iter().chain(quiet..i).filter(|&k| states[k].same(&known, key));
+                        let shared = |k: usize| anchor == Some(k);
+                        let cost = |k: usize| cost(&insns[k], &registers[k], shared(k));
+                        // The nearest of those that cost least.
+                        let at = before.chain([i]).rev().min_by_key(|&k| cost(k)).unwrap_or(i);
+                        (at, states[at].distance(&known, key))
                     }
-                    _ => (i, 0),
+                    None => (i, 0),
                 };
+                anchor = Some(at);
                 quiet = i + 1;
                 plan.groups.push(Group { at, moved, from_first: moved, span: size, members: vec![member(0)] });
                 open = key.map(|(key, at)| (key, at, at, at + i64::from(size)));
@@ -326,6 +333,13 @@ impl Plan {
         free.truncate(n);
         (self.hold, self.unneeded) = (free, n.min(unneeded));
     }
+}
+
+/// What it costs, in instructions, to check accesses before `insn`. `shared`: others are checked there, too.
+fn cost(insn: &Insn, registers: &Registers, shared: bool) -> u32 {
+    let flags = if insn.live & STATUS != 0 { 4 } else { 0 };
+    let saved = if shared { 0 } else { 2 * 2u32.saturating_sub(registers.dead.count_ones()) };
+    flags + saved
 }
 
 /// How many registers there are for a check before an instruction, if these are held.
