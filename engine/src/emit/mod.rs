@@ -14,6 +14,7 @@ mod contexts;
 mod control;
 mod every;
 mod fetches;
+mod flags;
 mod flow;
 mod follow;
 mod instructions;

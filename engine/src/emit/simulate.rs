@@ -295,73 +295,39 @@ impl Emitter<'_> {
 
     /// The checks of all groups that begin with instruction `i`, by registers that may be `taken` already, if flags are dead.
     fn check_accesses(&mut self, insns: &[Insn], i: usize, f: FirstLevel, taken: Option<Taken>) {
-        let begins = |g: &Group| g.at == i;
-        if !self.tracer.plan.groups.last().is_some_and(begins) {
+        if self.tracer.plan.groups.last().is_none_or(|g| g.at != i) {
             return;
         }
         let insn = &insns[i];
         let live = insn.live & STATUS != 0;
-        let plain = |g: &Group| matches!(g.members[0].access.place, Place::At(_));
-        let groups = self.tracer.plan.groups.iter().rev().take_while(|g| begins(g));
-        let registers = self.tracer.plan.registers[i];
-        let rcx_dead = registers.dead >> Gpr::RCX.0 & 1 != 0;
-        let mut but = self.used_by_later(i);
-        let rcx_used = registers.used >> Gpr::RCX.0 & 1 != 0 && !rcx_dead || but.contains(&Gpr::RCX);
-        let uses = self.tracer.settings.keeps_uses();
-        if live && !uses && self.tracer.extract && !rcx_used && groups.clone().all(plain) {
-            let rcx_held = self.holding().take(2).any(|r| r == Gpr::RCX);
-            let given = rcx_held || rcx_dead;
-            but.push(Gpr::RCX);
-            let taken = self.take_among(insn, registers.dead, 2, &but);
-            let [a, b, _] = taken.regs;
-            if !given {
-                self.out.code.spill(Scratch::T3, Gpr::RCX);
-            }
-            while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
-                self.check_group(insns, &group, f, [a, b], Some(Gpr::RCX));
-            }
-            if !given {
-                self.out.code.reload(Gpr::RCX, Scratch::T3);
-            }
-            self.give_back(taken);
+        if live && self.check_keeping_flags(insns, i, f) {
             return;
         }
-        let taken = taken.unwrap_or_else(|| self.take_among(insn, registers.dead, 2, &but));
+        let dead = self.tracer.plan.registers[i].dead;
+        let but = self.used_by_later(i);
+        let taken = taken.unwrap_or_else(|| self.take_among(insn, dead, 2, &but));
         let [a, b, _] = taken.regs;
         if live {
             self.save_flags(b);
         }
-        while let Some(group) = self.tracer.plan.groups.pop_if(|g| begins(g)) {
-            self.check_group(insns, &group, f, [a, b], None);
-        }
+        self.check_groups(insns, i, f, [a, b], None);
         if live {
             self.restore_flags(b);
         }
         self.give_back(taken);
     }
 
-    /// Saves the status flags. `free` is a register that may be changed.
-    pub(super) fn save_flags(&mut self, free: Gpr) {
-        let c = &mut self.out.code;
-        if free != Gpr::RAX {
-            c.spill(Scratch::Rax, Gpr::RAX);
-        }
-        c.flags_to_ax();
-        c.spill(Scratch::Flags, Gpr::RAX);
-        if free != Gpr::RAX {
-            c.reload(Gpr::RAX, Scratch::Rax);
-        }
-    }
-
-    pub(super) fn restore_flags(&mut self, free: Gpr) {
-        let c = &mut self.out.code;
-        if free != Gpr::RAX {
-            c.spill(Scratch::Rax, Gpr::RAX);
-        }
-        c.reload(Gpr::RAX, Scratch::Flags);
-        c.flags_from_ax();
-        if free != Gpr::RAX {
-            c.reload(Gpr::RAX, Scratch::Rax);
+    /// The checks of these groups, by registers that have been taken.
+    pub(super) fn check_groups(
+        &mut self,
+        insns: &[Insn],
+        i: usize,
+        f: FirstLevel,
+        regs: [Gpr; 2],
+        keeping_flags: Option<Gpr>,
+    ) {
+        while let Some(group) = self.tracer.plan.groups.pop_if(|g| g.at == i) {
+            self.check_group(insns, &group, f, regs, keeping_flags);
         }
     }
 
