@@ -402,6 +402,11 @@ impl Asm {
             self.mov_address(reg, at);
             return;
         }
+        if let (Some(base), None, 0, false) = (base, index, displacement, address.narrow) {
+            // Shorter, and many processors do it by renaming.
+            self.mov_reg(reg, base);
+            return;
+        }
         if address.narrow {
             self.bytes(&[0x67]);
         }
@@ -409,7 +414,9 @@ impl Asm {
         let b = base.map_or(0, |r| r.0 >> 3);
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
         let short = i8::try_from(displacement).ok().filter(|_| base.is_some());
+        let none = displacement == 0 && base.is_some_and(|r| r.0 & 7 != 5);
         let mode = match (base, short) {
+            _ if none => 0,
             (None, _) => 0,
             (Some(_), Some(_)) => 0x40,
             (Some(_), None) => 0x80,
@@ -425,6 +432,7 @@ impl Asm {
             self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
         }
         match short {
+            _ if none => {}
             Some(d) => self.bytes(&[d as u8]),
             None => self.bytes(&(displacement as i32).to_le_bytes()),
         }

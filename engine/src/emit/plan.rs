@@ -34,7 +34,7 @@ pub(super) struct Member {
 /// Accesses that are checked together.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// The instruction before which they are: the first one's, or an earlier one where flags are dead.
+    /// The instruction before which they are: the first one's, or an earlier one where the check costs less.
     pub(super) at: usize,
     /// How far the stack pointer, if that is the base, is moved from there to the first one's.
     moved: i64,
