@@ -19,6 +19,13 @@ pub(crate) const DATA_ENTRY: u64 = 16;
 /// Entries of each.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 
+/// A tag of an entry that has shown a line, and shows none any more: with it added, no address of the program is in a line; and its
+/// lower bits are those of no line. (At first an entry has the tag of a line of another entry.)
+pub(crate) const NOTHING: u64 = 1 << 63 | 8;
+
+/// Offset of the last entry from the first one, which is all bits of an entry's offset.
+pub(crate) const LAST_ENTRY: u32 = ((DATA_ENTRIES - 1) * DATA_ENTRY) as u32;
+
 /// Offset of a slot's header.
 pub(crate) const HEADER: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
 /// Its bytes.

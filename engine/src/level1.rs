@@ -158,9 +158,7 @@ impl<W: Words> Walker<W> {
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
                 let old = self.words.get(arena::DATA_WAYS + way);
                 if old & SHOWN != 0 {
-                    // The address of a line that has another entry.
-                    let forgotten = arena::DATA_TAGS + self.entry(old);
-                    self.words.set(forgotten, (!old & u64::from(self.cache.line)).wrapping_neg());
+                    self.words.set(arena::DATA_TAGS + self.entry(old), arena::NOTHING);
                 } else if old != 0 {
                     hide(&mut self.words, entry_of(old, self.cache), -1);
                 }
@@ -175,8 +173,8 @@ impl<W: Words> Walker<W> {
             }
         };
         self.words.set(arena::DATA_WAYS + way, line | SHOWN);
-        let shown = self.words.get(arena::DATA_TAGS + entry).wrapping_neg();
-        if self.entry(shown) == entry {
+        let tag = self.words.get(arena::DATA_TAGS + entry);
+        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
             let other = self.words.get(arena::DATA_PLACES + entry) & PLACE;
             stop_showing(&mut self.words, other, entry);
         }

@@ -156,20 +156,18 @@ impl Emitter<'_> {
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
         c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);
-        c.negate(a);
-        c.lea_disp(a, a, cache.line as i32);
-        self.entry_of(a, b, cache);
-        let c = &mut self.out.code;
-        c.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
+        // The next line has the next entry, and the first one's follows the last one's.
+        c.lea_disp(a, a, -(cache.line as i32));
+        c.lea_disp(b, b, arena::DATA_ENTRY as i32);
+        c.and_imm32(b, arena::LAST_ENTRY);
+        c.gs_index(0x3b, a, b, arena::DATA_TAGS as u32); // cmp
         c.jcc_away(NE)
     }
 
     /// Walks accesses. Changes `a`, `b` and the flags; returns the field of the jump to where it goes on.
     fn walk(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr, words: &[u32]) -> usize {
         self.access_address(place, offset, a, b);
-        let c = &mut self.out.code;
-        c.store_gs(Scratch::WalkAddress.at(), a);
-        c.walk_accesses(words)
+        self.out.code.walk_accesses(a, words)
     }
 }
 

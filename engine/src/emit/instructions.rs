@@ -26,8 +26,8 @@ const WIDE: u8 = 8;
 /// A REX prefix without any bits, which chooses sil and the like.
 const EVEN_EMPTY: u8 = 0x40;
 
-/// Behind a walk's return address: the stack pointer is restored by nine bytes, and there is a jump.
-pub(super) const WALK_DESCRIPTION: i32 = 9 + 5;
+/// Behind a walk's return address: the stack pointer is restored by nine bytes, rax by two, and there is a jump.
+pub(super) const WALK_DESCRIPTION: i32 = 9 + 2 + 5;
 
 impl Asm {
     /// A REX prefix with these bits, if there are any.
@@ -237,6 +237,11 @@ impl Asm {
         self.load_gs(Gpr::RSP, Scratch::GuestStack.at());
     }
 
+    /// `xchg rax, reg`, of two bytes, which do nothing if that is rax.
+    pub(super) fn exchange_rax(&mut self, reg: Gpr) {
+        self.bytes(&if reg == Gpr::RAX { [0x66, 0x90] } else { [0x48 | reg.0 >> 3, 0x90 | reg.0 & 7] });
+    }
+
     /// `push value`, which is below 2^31
     pub(super) fn push_imm(&mut self, value: u32) {
         match i8::try_from(value) {
@@ -329,12 +334,17 @@ impl Asm {
             }
             self.bytes(&[0xc1, 0xe8 | to.0 & 7, shift]); // shr
         }
-        match to {
-            Gpr::RAX => self.bytes(&[0x25]), // and
-            _ if to.0 > 7 => self.bytes(&[0x41, 0x81, 0xe0 | to.0 & 7]),
-            _ => self.bytes(&[0x81, 0xe0 | to.0 & 7]),
+        self.and_imm32(to, arena::LAST_ENTRY);
+    }
+
+    /// `and reg32, value`
+    pub(super) fn and_imm32(&mut self, reg: Gpr, value: u32) {
+        match reg {
+            Gpr::RAX => self.bytes(&[0x25]),
+            _ if reg.0 > 7 => self.bytes(&[0x41, 0x81, 0xe0 | reg.0 & 7]),
+            _ => self.bytes(&[0x81, 0xe0 | reg.0 & 7]),
         }
-        self.bytes(&((arena::DATA_ENTRIES - 1) as u32 * arena::DATA_ENTRY as u32).to_le_bytes());
+        self.bytes(&value.to_le_bytes());
     }
 
     /// `pext to, from, gs:[mask]`: changes no flag.

@@ -9,7 +9,7 @@
 //! (contexts, how lines are used) goes through the accesses one by one.
 //!
 //! Invariants: a line is in the cache if and only if a way holds it; what [`arena::DATA_TAGS`] shows is there, and
-//! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds a line that belongs
+//! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds [`arena::NOTHING`], or a line that belongs
 //! to another entry. The time of a line is in its entry as long as that shows it, and else in its way's own word; the way says which.
 
 mod fetch;
@@ -43,7 +43,10 @@ const R11: Gpr = Gpr(11);
 const R12: Gpr = Gpr(12);
 
 /// The registers that a walk uses, in the order of the words that they are saved to.
-const USED: [Gpr; 11] = [RAX, RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
+const USED: [Gpr; 10] = [RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
+
+/// Those of them that each walk uses.
+const FEW: std::ops::Range<usize> = 0..2;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, how much
 /// earlier than the clock the last one is, the first one's offset, their span less one; then how many they are; then, if that is
@@ -74,14 +77,21 @@ pub(super) fn described_members(words: &[u32]) -> impl Iterator<Item = [u32; 4]>
 }
 
 impl Asm {
-    /// Has accesses walked that these words describe, from the address in [`Scratch::WalkAddress`] on. Returns the field of a jump
-    /// to where that goes on.
-    pub(super) fn walk_accesses(&mut self, words: &[u32]) -> usize {
-        // The words are read 40 bytes on, perhaps while the processor checks alignment.
-        self.nop((self.here().wrapping_neg() & 3) as usize);
+    /// Has accesses walked that these words describe, from address `a` on, which is changed. Returns the field of a jump to where
+    /// that goes on.
+    pub(super) fn walk_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
+        // The words are read so many bytes on, perhaps while the processor checks alignment.
+        let ahead = if a == RAX { 42 } else { 44 };
+        self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
+        let begin = self.here();
+        if a != RAX {
+            self.exchange_rax(a);
+        }
         self.enter_walk_stack();
         self.call_walk(Scratch::AccessWalk);
+        self.exchange_rax(a);
         let field = self.jmp_away();
+        debug_assert_eq!(self.here() - begin, ahead);
         self.words(words);
         field
     }
@@ -102,37 +112,41 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
 /// The most ways for which a walk has code for each.
 const UNROLLED: u32 = 16;
 
-/// The walk of a group of accesses, whose lowest address is in [`Scratch::WalkAddress`]. Changes the flags. `uses`: it
+/// The walk of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
 /// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+    c.store_gs(Scratch::WalkAddress.at(), RAX);
     if uses {
         save(c, 0..USED.len());
         return walk_each(c, cache, uses, frames);
     }
     let line = -(cache.line as i32);
-    save(c, 0..3);
+    save(c, FEW);
     // Who uses a line matters as soon as there are contexts.
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.walk_return_address(RCX);
-    c.load_gs(RAX, Scratch::WalkAddress.at());
     c.load32(RDX, RCX, WALK_DESCRIPTION + LESS_ONE);
     c.op_reg(0x01, RDX, RAX);
     c.op_reg(0x31, RDX, RAX); // the bits that differ between the first byte's address and the last one's
     c.and_imm(RDX, line);
     let two_lines = c.jcc_away(NE);
     walk_one_line(c, cache, frames);
+    // (At the beginning of a line of the processor's cache: elsewhere it takes up to a tenth longer.)
+    while !c.here().is_multiple_of(64) {
+        c.bytes(&[0xcc]);
+    }
     c.patch_here(two_lines);
     walk_two_lines(c, cache, frames);
     c.patch_here(contexts);
-    save(c, 3..USED.len());
+    save(c, FEW.end..USED.len());
     walk_each(c, cache, uses, frames);
 }
 
 /// Walks a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
-/// was. rax: its lowest address; three registers have been saved.
+/// was. rax: its lowest address; [`FEW`] registers have been saved.
 fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
-    const MORE: std::ops::Range<usize> = 4..8;
+    const MORE: std::ops::Range<usize> = 3..7;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache);
     save(c, MORE);
@@ -146,17 +160,17 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     };
     used(c, &mut rare);
     c.lea_disp(R9, R9, WALK_DESCRIPTION);
-    record_miss(c, R9, frames);
+    record_miss(c, R9, frames, false);
     let end = c.pos();
     restore(c, MORE);
-    restore(c, 0..3);
+    restore(c, FEW);
     c.walk_returns();
     // What is told of a line by its entry, after all: nobody has looked before.
     c.patch_here(shown);
     c.walk_return_address(RDX);
     time_of_last(c, RAX, RDX, RDX);
     c.gs_index(0x89, RAX, RCX, arena::DATA_TIMES as u32);
-    restore(c, 0..3);
+    restore(c, FEW);
     c.walk_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, missed);
@@ -167,11 +181,13 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
 
 /// Walks a group that lies in two lines, which are next to one another, so in different sets unless there is one access only.
 /// Each of them is missed once at most, by the first access to it. rax: the lowest address; rcx: where the walk returns to;
-/// three registers have been saved.
+/// [`FEW`] registers have been saved.
 fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
-    const MORE: std::ops::Range<usize> = 3..9;
+    const MORE: std::ops::Range<usize> = 2..8;
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
+    let several = second_alone(c, cache, frames);
+    c.patch_here(several);
     save(c, MORE);
     c.and_imm(RAX, -(cache.line as i32));
     time_of_last(c, R10, R8, RCX); // r10: the time
@@ -213,14 +229,14 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.op_reg(0x21, RDX, RBX);
     let none = c.jcc_away(E);
     c.op_reg(0x31, RBX, RDX);
-    record_miss(c, R10, frames);
+    record_miss(c, R10, frames, false);
     c.patch_here(none);
     c.lea_disp(R10, R10, MEMBER);
     c.op_reg(0x85, RBX, RBX);
     c.jcc_back(NE, member);
     c.patch_here(hit);
     restore(c, MORE);
-    restore(c, 0..3);
+    restore(c, FEW);
     c.walk_returns();
     for (shown, hidden, missed, placed, settled) in asides {
         c.patch_here(shown);
@@ -230,6 +246,47 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         c.jmp_back(placed);
     }
     rarely(c, cache, rare);
+}
+
+/// Most of them are single accesses whose first line the table shows, and whose second one is missed: a stream comes to a line that
+/// way. Walks these; returns the field of a jump to where the others are walked, and goes on there if the first line is not shown.
+fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
+    const MORE: std::ops::Range<usize> = 3..8;
+    c.load32(RDX, RCX, WALK_DESCRIPTION + COUNT);
+    c.cmp_imm(RDX, 1);
+    let several = c.jcc_away(NE);
+    c.and_imm(RAX, -(cache.line as i32));
+    c.entry(RCX, RAX, cache.line.trailing_zeros());
+    c.mov_reg(RDX, RAX);
+    c.gs_index(0x03, RDX, RCX, arena::DATA_TAGS as u32);
+    let not_shown = c.jcc_away(NE);
+    save(c, MORE);
+    c.walk_return_address(R9);
+    time_of_last(c, R10, R8, R9); // r10: the time
+    c.gs_index(0x89, R10, RCX, arena::DATA_TIMES as u32);
+    c.lea_disp(RAX, RAX, cache.line as i32);
+    c.lea_disp(R10, R10, 1);
+    let shown = look_up(c, cache);
+    let (hidden, missed) = look_for_hidden(c, cache);
+    let mut rare = Vec::new();
+    replace(c, cache, RDI, &mut rare);
+    show(c, cache, R10, RSI, &mut rare);
+    c.walk_description(R9);
+    record_miss(c, R9, frames, true);
+    let end = c.pos();
+    restore(c, MORE);
+    restore(c, FEW);
+    c.walk_returns();
+    c.patch_here(shown);
+    use_shown(c, R10, end);
+    c.patch_here(hidden);
+    find_hidden(c, cache, missed);
+    show(c, cache, R10, RSI, &mut rare);
+    c.jmp_back(end);
+    rarely(c, cache, rare);
+    c.patch_here(not_shown);
+    c.walk_return_address(RCX);
+    several
 }
 
 /// Into `to`: what describes the first access of a group. Into `count`: how many there are.
@@ -249,14 +306,16 @@ fn time_of_last(c: &mut Asm, time: Gpr, free: Gpr, walk: Gpr) {
     c.op_reg(0x29, time, free);
 }
 
-/// Records a miss of the access that `what` describes. Changes rax, rcx and r8.
-fn record_miss(c: &mut Asm, what: Gpr, frames: bool) {
+/// Records a miss of the access that `what` describes; `alone`: the only one of its group. Changes rax, rcx and r8.
+fn record_miss(c: &mut Asm, what: Gpr, frames: bool, alone: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
     c.load_gs(RAX, Scratch::WalkAddress.at());
-    c.load32(R8, what, OFFSET);
-    c.op_reg(0x01, RAX, R8);
+    if !alone {
+        c.load32(R8, what, OFFSET);
+        c.op_reg(0x01, RAX, R8);
+    }
     c.load_gs(RCX, Scratch::TracePos.at());
     c.gs_base8(0x89, RAX, RCX, 4);
     c.load32(RAX, what, SITE);
@@ -319,7 +378,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
         one_line = Some(c.jcc_away(E));
         record_lines_replaced(c, RBX);
     } else {
-        record_miss(c, RBX, frames);
+        record_miss(c, RBX, frames, false);
     }
     c.patch_here(hit);
     if let Some(field) = one_line {

@@ -76,10 +76,10 @@ pub(in crate::emit) fn emit_repeat_walk(
     c.op_reg(0x85, RAX, RAX);
     let end = c.jcc(E);
     for at_target in repeat.order() {
-        c.store_gs(Scratch::WalkAddress.at(), if at_target { RDX } else { RBX });
+        c.mov_reg(RSI, if at_target { RDX } else { RBX });
         c.add_gs(Scratch::Clock.at(), 2);
         let member = (site + 1 + u32::from(at_target), 1, 0, size as u16);
-        let over = c.walk_accesses(&access_words(&[member], size as u16));
+        let over = c.walk_accesses(RSI, &access_words(&[member], size as u16));
         c.patch_here(over);
     }
     c.lea_disp(RAX, RAX, -1);

@@ -75,10 +75,7 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, free: Gpr, rare: &mut Vec<
     c.test_lowest_bit(R8);
     let field = c.jcc_away(E);
     c.entry(R9, R8, cache.line.trailing_zeros());
-    // The address of a line that has another entry.
-    c.not(R8);
-    c.and_imm(R8, cache.line as i32);
-    c.negate(R8);
+    c.mov_imm(R8, arena::NOTHING);
     c.gs_index(0x89, R8, R9, arena::DATA_TAGS as u32);
     rare.push(Rare::NotShown { field, back: c.pos() });
 }
