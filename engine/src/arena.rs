@@ -19,8 +19,8 @@ pub(crate) const DATA_ENTRY: u64 = 16;
 /// Entries of each.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 
-/// A tag of an entry that has shown a line, and shows none any more: with it added, no address of the program is in a line; and its
-/// lower bits are those of no line. (At first an entry has the tag of a line of another entry.)
+/// The tag of an entry whose line has had to go: with it added, no address of the program is in a line; and its lower bits are those
+/// of no line. (At first, and when lines are forgotten, an entry has the tag of a line of another entry.)
 pub(crate) const NOTHING: u64 = 1 << 63 | 8;
 
 /// Offset of the last entry from the first one, which is all bits of an entry's offset.

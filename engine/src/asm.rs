@@ -23,6 +23,16 @@ impl Gpr {
     }
 }
 
+/// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and r13 cannot be
+/// the base without one.)
+pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
+    match i8::try_from(displacement) {
+        Ok(0) if base.low() != 5 => (0, 0),
+        Ok(_) => (0x40, 1),
+        Err(_) => (0x80, 4),
+    }
+}
+
 /// A buffer of code whose first byte will stand at `base`.
 #[derive(Debug, Default)]
 pub(crate) struct Asm {
@@ -144,16 +154,9 @@ impl Asm {
     pub(crate) fn lea_sum_disp(&mut self, reg: Gpr, index: Gpr, disp: i32) {
         debug_assert!(index != Gpr::RSP);
         let rex = 0x48 | reg.high() << 2 | index.high() << 1 | reg.high();
-        let place = index.low() << 3 | reg.low();
-        match i8::try_from(disp) {
-            // (rbp and r13 cannot be the base without a displacement.)
-            Ok(0) if reg.low() != 5 => self.bytes(&[rex, 0x8d, 4 | reg.low() << 3, place]),
-            Ok(short) => self.bytes(&[rex, 0x8d, 0x44 | reg.low() << 3, place, short as u8]),
-            Err(_) => {
-                self.bytes(&[rex, 0x8d, 0x84 | reg.low() << 3, place]);
-                self.bytes(&disp.to_le_bytes());
-            }
-        }
+        let (mode, len) = displacement(reg, disp);
+        self.bytes(&[rex, 0x8d, mode | 4 | reg.low() << 3, index.low() << 3 | reg.low()]);
+        self.first_bytes(&disp.to_le_bytes(), len);
     }
 
     /// `mov reg, imm64`, in its shortest form; returns the offset of the constant.

@@ -3,7 +3,7 @@
 use iced_x86::Register;
 
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::{self, Asm, Gpr};
 use crate::events::Address;
 
 /// Condition codes.
@@ -44,18 +44,12 @@ impl Asm {
         }
         self.rex(rex | (reg >> 3) << 2 | base.0 >> 3);
         self.bytes(op);
-        let short = i8::try_from(offset);
-        let none = offset == 0 && base.0 & 7 != 5;
-        let mode = if none { 0 } else { 0x80 >> u8::from(short.is_ok()) };
+        let (mode, len) = asm::displacement(base, offset);
         self.bytes(&[mode | (reg & 7) << 3 | base.0 & 7]);
         if base.0 & 7 == 4 {
             self.bytes(&[0x24]);
         }
-        match short {
-            _ if none => {}
-            Ok(o) => self.bytes(&o.to_le_bytes()),
-            Err(_) => self.bytes(&offset.to_le_bytes()),
-        }
+        self.first_bytes(&offset.to_le_bytes(), len);
     }
 
     /// `op reg, gs:[base + offset]` (64 bits)
@@ -423,14 +417,9 @@ impl Asm {
         let x = index.map_or(0, |r| r.0 >> 3);
         let b = base.map_or(0, |r| r.0 >> 3);
         self.bytes(&[0x48 | (reg.0 >> 3) << 2 | x << 1 | b, 0x8d]);
-        let short = i8::try_from(displacement).ok().filter(|_| base.is_some());
-        let none = displacement == 0 && base.is_some_and(|r| r.0 & 7 != 5);
-        let mode = match (base, short) {
-            _ if none => 0,
-            (None, _) => 0,
-            (Some(_), Some(_)) => 0x40,
-            (Some(_), None) => 0x80,
-        };
+        // Without a base there are always four bytes.
+        let distance = displacement as i32;
+        let (mode, len) = base.map_or((0, 4), |base| asm::displacement(base, distance));
         let needs_sib = index.is_some() || base.is_none_or(|r| r.0 & 7 == 4);
         if needs_sib {
             let scale = address.scale.max(1).trailing_zeros() as u8;
@@ -441,11 +430,7 @@ impl Asm {
         } else {
             self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
         }
-        match short {
-            _ if none => {}
-            Some(d) => self.bytes(&[d as u8]),
-            None => self.bytes(&(displacement as i32).to_le_bytes()),
-        }
+        self.first_bytes(&distance.to_le_bytes(), len);
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.

@@ -148,7 +148,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
 fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     const MORE: std::ops::Range<usize> = 3..7;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
-    let shown = look_up(c, cache);
+    let shown = look_up(c, cache, E);
     save(c, MORE);
     let (hidden, missed) = look_for_hidden(c, cache);
     let mut rare = Vec::new();
@@ -195,7 +195,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let mut rare = Vec::new();
     let mut asides = Vec::new();
     for which in [FIRST, SECOND] {
-        let shown = look_up(c, cache);
+        let shown = look_up(c, cache, E);
         let (hidden, missed) = look_for_hidden(c, cache);
         replace(c, cache, RDI, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
@@ -256,17 +256,14 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
     c.and_imm(RAX, -(cache.line as i32));
-    c.entry(RCX, RAX, cache.line.trailing_zeros());
-    c.mov_reg(RDX, RAX);
-    c.gs_index(0x03, RDX, RCX, arena::DATA_TAGS as u32);
-    let not_shown = c.jcc_away(NE);
+    let not_shown = look_up(c, cache, NE);
     save(c, MORE);
     c.walk_return_address(R9);
     time_of_last(c, R10, R8, R9); // r10: the time
     c.gs_index(0x89, R10, RCX, arena::DATA_TIMES as u32);
     c.lea_disp(RAX, RAX, cache.line as i32);
     c.lea_disp(R10, R10, 1);
-    let shown = look_up(c, cache);
+    let shown = look_up(c, cache, E);
     let (hidden, missed) = look_for_hidden(c, cache);
     let mut rare = Vec::new();
     replace(c, cache, RDI, &mut rare);
@@ -340,7 +337,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.mov_reg(RAX, R11);
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
-    let shown = look_up(c, cache);
+    let shown = look_up(c, cache, E);
     let (hidden, missed) = look_for_hidden(c, cache);
     let mut rare = Vec::new();
     replace(c, cache, R12, &mut rare);

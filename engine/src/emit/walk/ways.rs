@@ -22,12 +22,13 @@ const WHERE: u32 = arena::DATA_WAYS as u32 + 8;
 /// When the ways' lines were used last, if their entries do not show them.
 pub(super) const OWN: u32 = arena::DATA_OWN as u32;
 
-/// Into rcx: the entry of line rax. Returns the field of a jump that leaves if that shows it. Changes rdx.
-pub(super) fn look_up(c: &mut Asm, cache: FirstLevel) -> usize {
+/// Into rcx: the entry of line rax. Returns the field of a jump that leaves if that shows it (`leaves` is [`E`]), or if it does not
+/// ([`NE`]). Changes rdx.
+pub(super) fn look_up(c: &mut Asm, cache: FirstLevel, leaves: u8) -> usize {
     c.entry(RCX, RAX, cache.line.trailing_zeros());
     c.mov_reg(RDX, RAX);
     c.gs_index(0x03, RDX, RCX, arena::DATA_TAGS as u32);
-    c.jcc_away(E)
+    c.jcc_away(leaves)
 }
 
 /// Into rdx: the first way of line rax's set. Returns the field of a jump that leaves if the line may be in one of them, and where
