@@ -1,7 +1,7 @@
 //! The memory layout that emitted code and grind share: per-thread slots, the system-call table, the table of indirect
 //! branches. Emitted code has these offsets as immediates, so nothing here may be computed differently elsewhere.
 //!
-//! A *slot* is what `gs` points to: the lines of the thread's data cache, so that emitted code gets to these without an offset, a
+//! A *slot* is what `gs` points to (and r11, to the middle of the scratch words that are used most: [`BASE`]): the lines of the thread's data cache, so that emitted code gets to these without an offset, a
 //! header page with scratch space, then 64-bit cells (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
 //! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: all up to [`CELLS`] and
 //! all from [`TRACE_AREA`] on are the same memory, mapped several times; only the cells are each slot's own.
@@ -126,11 +126,11 @@ pub(crate) const CONTEXT_ENTRIES: u64 = 256;
 pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 /// The most of them; more are kept elsewhere.
 pub(crate) const CONTEXT_DEPTH: u64 = 512;
-/// Offset in a slot of words where the walks of the caches save registers.
+/// Offset in a slot of words where registers are saved around records.
 pub(crate) const SAVES: u32 = HEADER as u32 + 256;
-/// Offset in a slot of the end of a stack that has room for eight words: what the walks are told, and where they return
-/// to.
-pub(crate) const WALK_STACK: u64 = HEADER + 1440;
+/// Offset in a slot of the end of a stack that has room for 64 words: what the walks of caches are told, where they return
+/// to, and the registers that they save.
+pub(crate) const WALK_STACK: u64 = HEADER + 2048;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
@@ -161,34 +161,46 @@ pub(crate) enum Scratch {
     Flags = 56,
     /// A register that a traced block uses for its own ends (3rd).
     Held3 = 64,
+    /// The program's r11.
+    R11 = 72,
+    /// A register that stands in for r11 in an instruction.
+    StandIn = 80,
+    /// The site of the return that is under way.
+    Returning = 88,
+    /// The address of an access that is to be walked.
+    WalkAddress = 96,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
     TracePos = 128,
     /// A register that is needed while a record is written.
     T3 = 136,
-    /// rcx before a repeated string instruction.
-    Repeat = 144,
-    /// rsi before it.
-    RepeatSource = 152,
-    /// rdi before it.
-    RepeatTarget = 160,
+    /// Offset from gs of the innermost frame of the calls that are followed.
+    TopFrame = 144,
+    /// Instructions that the thread has executed, as far as calls are concerned.
+    Total = 152,
+    /// Its reads, the same way; but for what special instructions do, only their blocks'.
+    Reads = 160,
+    /// Its writes and modifications.
+    Writes = 168,
+    /// Its conditional branches.
+    Conditionals = 176,
+    /// Its indirect jumps and calls.
+    Indirects = 184,
     /// Counts uses of cache lines; the value is the time of the last one.
-    Clock = 168,
+    Clock = 192,
     /// Twice the outcomes of the last seven conditional branches: a byte.
-    History = 176,
+    History = 200,
     /// Where data accesses are walked through the cache; 0 as long as the slot is not ready.
-    AccessWalk = 184,
+    AccessWalk = 208,
     /// Where fetches are.
-    FetchWalk = 192,
-    /// The address of an access that is to be walked.
-    WalkAddress = 200,
+    FetchWalk = 216,
     /// What the stack pointer must be for a walk to be called.
-    WalkStack = 208,
+    WalkStack = 224,
     /// The guest's stack pointer meanwhile.
-    GuestStack = 216,
+    GuestStack = 232,
     /// A constant: the bits of a data address that choose its line's entry in the tables.
-    EntryBits = 224,
+    EntryBits = 240,
     /// A constant: the bits of a data address that are its line's.
-    LineBits = 232,
+    LineBits = 248,
     /// The context that the thread is in (see `hub::contexts`).
     Context = 1024,
     /// What gs must be in that context; 0: the base of the slot that has this header.
@@ -199,8 +211,6 @@ pub(crate) enum Scratch {
     ContextStops = 1048,
     /// One more than [`Scratch::Clock`] at the last change of context; 0: there has been none.
     ContextTime = 1056,
-    /// The site of the return that is under way.
-    Returning = 1080,
     /// The stub whose work is asked for: its number, in the low half (see `emit::request`).
     Request = 1152,
     /// Not 0: the request has not been seen yet.
@@ -209,18 +219,12 @@ pub(crate) enum Scratch {
     Listening = 1216,
     /// Where the guest goes on; 0: the engine does not know yet.
     Answer = 1224,
-    /// Offset from gs of the innermost frame of the calls that are followed.
-    TopFrame = 1280,
-    /// Instructions that the thread has executed, as far as calls are concerned.
-    Total = 1288,
-    /// Its reads, the same way; but for what special instructions do, only their blocks'.
-    Reads = 1296,
-    /// Its writes and modifications.
-    Writes = 1304,
-    /// Its conditional branches.
-    Conditionals = 1312,
-    /// Its indirect jumps and calls.
-    Indirects = 1320,
+    /// rcx before a repeated string instruction.
+    Repeat = 1280,
+    /// rsi before it.
+    RepeatSource = 1288,
+    /// rdi before it.
+    RepeatTarget = 1296,
     /// [`Scratch::TopFrame`] when something was recorded last.
     ToldFrame = 1328,
     /// The total at the entry of the last frame that has been told.
@@ -231,6 +235,14 @@ pub(crate) enum Scratch {
     StackReturn = 1352,
     /// The cell of a repeated string instruction before it.
     RepeatCell = 1360,
+}
+
+/// Offset from `gs` of what r11 points to in translated code: so that many scratch words are a byte's offset away from it.
+pub(crate) const BASE: u64 = HEADER + 128;
+
+/// What r11 is in translated code if this is the base of gs.
+pub(crate) const fn base_of(gs: u64) -> u64 {
+    gs.wrapping_add(BASE)
 }
 
 impl Scratch {
@@ -295,6 +307,14 @@ const _: () =
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(CELLS + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
+// The engine reads and writes these all at once.
+const _: () = {
+    let mut n = 0;
+    while n < TOTALS.len() {
+        assert!(TOTALS[n].at() == Scratch::TopFrame.at() + 8 * (n as u32 + 1));
+        n += 1;
+    }
+};
 const _: () = assert!(SIMULATED.is_multiple_of(LARGE_PAGE) && SLOTS_HINT.is_multiple_of(LARGE_PAGE));
 const _: () =
     assert!(TABLES_SIZE.is_multiple_of(4096) && CHUNK_SIZE.is_multiple_of(4096) && PAIR_TABLE.is_multiple_of(4096));

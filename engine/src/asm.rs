@@ -1,7 +1,7 @@
 //! A few instructions, as bytes: all that emitted code adds to the guest's own. Nothing here touches the guest's flags or
 //! memory, except where a name says so. Every method appends to the buffer.
 
-use crate::arena::Scratch;
+use crate::arena::{self, Scratch};
 
 /// General registers by their hardware numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,8 @@ impl Gpr {
     pub(crate) const RDX: Self = Self(2);
     pub(crate) const RSP: Self = Self(4);
     pub(crate) const RBP: Self = Self(5);
+    /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
+    pub(crate) const R11: Self = Self(11);
 
     fn low(self) -> u8 {
         self.0 & 7
@@ -32,6 +34,9 @@ pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
         Err(_) => (0x80, 4),
     }
 }
+
+/// `mov gs:[…], r11`, behind a system call: what nothing else begins with.
+pub(crate) const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
 
 /// A buffer of code whose first byte will stand at `base`.
 #[derive(Debug, Default)]
@@ -78,10 +83,41 @@ impl Asm {
         self.buf[pos..pos + 4].copy_from_slice(&(rel as i32).to_le_bytes());
     }
 
-    /// `op reg, gs:[offset]` or the other way round, with 64 bits.
+    /// The operand at `offset` from `gs`, as r11 leads there: a ModRM byte, with `reg`, and a displacement.
+    pub(crate) fn slot_operand(&mut self, reg: u8, offset: u32) {
+        let distance = offset.cast_signed() - arena::BASE as i32;
+        let (mode, len) = displacement(Gpr::R11, distance);
+        self.bytes(&[mode | (reg & 7) << 3 | Gpr::R11.low()]);
+        self.first_bytes(&distance.to_le_bytes(), len);
+    }
+
+    /// `op reg, gs:[offset]` or the other way round, with 64 bits: by r11 where that leads there by one byte. (Not elsewhere: some
+    /// processors expect a word that is loaded to be one that was stored by the same register and distance, and are often wrong
+    /// about cells.)
     pub(crate) fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x48 | reg.high() << 2, opcode, reg.low() << 3 | 4, 0x25]);
-        self.imm32(offset);
+        if i8::try_from(offset.cast_signed() - arena::BASE as i32).is_ok() {
+            self.bytes(&[0x49 | reg.high() << 2, opcode]);
+            self.slot_operand(reg.0, offset);
+        } else {
+            self.bytes(&[0x65, 0x48 | reg.high() << 2, opcode, reg.low() << 3 | 4, 0x25]);
+            self.imm32(offset);
+        }
+    }
+
+    /// Behind a system call: the program's r11 to its word.
+    pub(crate) fn put_r11_away(&mut self) {
+        self.bytes(&PUT_AWAY);
+        self.imm32(Scratch::R11.at());
+    }
+
+    /// `rdgsbase r11`
+    pub(crate) fn slot_base_to_r11(&mut self) {
+        self.bytes(&[0xf3, 0x49, 0x0f, 0xae, 0xcb]);
+    }
+
+    /// The address of scratch words into r11; `gs` has the base of gs.
+    pub(crate) fn base_to_r11(&mut self, gs: Gpr) {
+        self.lea_disp(Gpr::R11, gs, arena::BASE as i32);
     }
 
     /// `mov gs:[offset], reg`
@@ -96,8 +132,8 @@ impl Asm {
 
     /// `movzx reg32, word gs:[offset]`
     pub(crate) fn load_gs_u16(&mut self, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x40 | reg.high() << 2, 0x0f, 0xb7, reg.low() << 3 | 4, 0x25]);
-        self.imm32(offset);
+        self.bytes(&[0x41 | reg.high() << 2, 0x0f, 0xb7]);
+        self.slot_operand(reg.0, offset);
     }
 
     /// Saves `reg` to its scratch word.
@@ -308,7 +344,13 @@ mod tests {
         }
         a.inc_gs(0x2000);
         a.add_one_gs(0x2008);
-        a.load_gs_u16(Gpr::RCX, 0x2018);
+        a.load_gs_u16(Gpr::RCX, Scratch::Rax.at());
+        a.spill(Scratch::T1, Gpr(12));
+        a.reload(Gpr(13), Scratch::Conditionals);
+        a.put_r11_away();
+        assert!(a.buf.windows(5).any(|w| w == PUT_AWAY));
+        a.slot_base_to_r11();
+        a.base_to_r11(Gpr::R11);
         let text = listing(&a).join("\n");
         let want = |s: &str| assert!(text.contains(s), "{s:?} is missing in\n{text}");
         want("mov %r12,%gs:0x1008\n");
@@ -321,7 +363,10 @@ mod tests {
         want("mov %r8d,%edx\n");
         want("incq %gs:0x2000");
         want("addq $1,%gs:0x2008");
-        want("movzwl %gs:0x2018,%ecx");
+        want("movzwl -0x80(%r11),%ecx");
+        want("mov %r12,-0x70(%r11)");
+        want("mov 0x30(%r11),%r13");
+        want("mov %r11,%gs:0x40048\nrdgsbase %r11\nlea 0x40080(%r11),%r11");
         assert!(!text.contains("bad"), "{text}");
     }
 }

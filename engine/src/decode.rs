@@ -93,6 +93,8 @@ pub(crate) struct Insn {
     pub(crate) kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
     pub(crate) displacement_at: u8,
+    /// It names r11, which emitted code has taken for itself.
+    pub(crate) uses_r11: bool,
     raw: [u8; MAX_INSN_LEN],
 }
 
@@ -124,7 +126,7 @@ impl Insn {
 
     /// Whether it does the same wherever it stands, and nothing has to be told of it.
     pub(crate) fn is_copied(&self) -> bool {
-        self.class == Class::Plain && self.displacement_at == 0
+        self.class == Class::Plain && self.displacement_at == 0 && !self.uses_r11
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
@@ -144,7 +146,7 @@ impl Insn {
         let mut ins = Instruction::with_branch(code, target).ok()?;
         ins.set_len(self.ins.len());
         ins.set_ip(self.ins.ip());
-        Some(Self { ins, class, displacement_at: 0, ..self })
+        Some(Self { ins, class, displacement_at: 0, uses_r11: false, ..self })
     }
 
     /// Where a direct branch leads.
@@ -390,7 +392,22 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
         _ if facts & FLAGS_VARY != 0 => (flags_read(&ins), flags_killed(&ins)),
         _ => (facts as u8, (facts >> 8) as u8),
     };
-    Insn { ins, class, live: STATUS, reads, kills, displacement_at, raw }
+    let uses_r11 = uses_r11(&ins);
+    Insn { ins, class, live: STATUS, reads, kills, displacement_at, uses_r11, raw }
+}
+
+/// r11 or a part of it.
+pub(crate) fn is_r11(r: Register) -> bool {
+    matches!(r, Register::R11 | Register::R11D | Register::R11W | Register::R11L)
+}
+
+/// Whether an operand of `ins` is, or is where, r11 says.
+fn uses_r11(ins: &Instruction) -> bool {
+    (0..ins.op_count()).any(|n| match ins.op_kind(n) {
+        OpKind::Register => is_r11(ins.op_register(n)),
+        OpKind::Memory => is_r11(ins.memory_base()) || is_r11(ins.memory_index()),
+        _ => false,
+    })
 }
 
 /// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs

@@ -34,7 +34,7 @@ use crate::hash::Map;
 use crate::heat::Heat;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
-use crate::tracee::{Gadget, Memory};
+use crate::tracee::{Gadget, Home, Memory};
 use crate::transtab::{BlockId, StubKind, TransTab, Way};
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
@@ -260,6 +260,8 @@ pub(crate) struct Space {
     boundaries: Vec<Arc<[u64]>>,
     ranges: Vec<ExecRange>,
     pub(crate) chunks: Vec<Chunk>,
+    /// Where they are, but for the gadget.
+    pub(crate) home: Home,
     pub(crate) tables_at: u64,
     pub(crate) tables: SharedMemory,
     /// Calls and returns are pairs (`emit::pairs`); or they will be when all is translated anew.
@@ -344,6 +346,7 @@ impl Space {
             boundaries: Vec::new(),
             ranges: Vec::new(),
             chunks: Vec::new(),
+            home: Home::default(),
             tables_at,
             tables,
             pairs: false,
@@ -377,6 +380,8 @@ impl Space {
         let chunk = Chunk::new(guest, host);
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
+        let gadget = if self.chunks.len() == 1 { Gadget::LEN } else { 0 };
+        self.home.add(guest + gadget..guest + arena::CHUNK_SIZE);
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
@@ -427,6 +432,7 @@ impl Space {
             boundaries: self.boundaries.clone(),
             ranges: self.ranges.clone(),
             chunks,
+            home: self.home.copy(),
             tables_at: self.tables_at,
             tables,
             pairs: self.pairs,

@@ -14,9 +14,9 @@ use crate::decode::{self, Class, Insn};
 /// Everything may be read.
 const ALL: u16 = u16::MAX;
 
-/// The stack pointer, and the frame pointer: whoever finds out about callers, in the handler of a signal, may need it where no
-/// instruction does any more.
-const KEPT: u16 = 1 << Gpr::RSP.0 | 1 << Gpr::RBP.0;
+/// The stack pointer; the frame pointer: whoever finds out about callers, in the handler of a signal, may need it where no
+/// instruction does any more; and the register that emitted code has taken for good.
+const KEPT: u16 = 1 << Gpr::RSP.0 | 1 << Gpr::RBP.0 | 1 << Gpr::R11.0;
 
 /// General registers and one instruction, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub(crate) struct Registers {
     pub(crate) used: u16,
     /// It changes them in some way.
     pub(crate) written: u16,
-    /// It overwrites them, whatever they were. Never the stack pointer, nor the frame pointer.
+    /// It overwrites them, whatever they were. Never the stack pointer, the frame pointer, nor r11.
     pub(crate) overwritten: u16,
-    /// Their values will be overwritten before anything reads them, from this instruction on. Never those two.
+    /// Their values will be overwritten before anything reads them, from this instruction on. Never those three.
     pub(crate) dead: u16,
 }
 

@@ -79,8 +79,7 @@ impl Emitter<'_> {
         let here = c.here();
         c.patch_rel32(common, here);
         c.store_gs(Scratch::ContextDepth.at(), Gpr::RDX);
-        c.bytes(&[0x65, 0x48, 0x39, 0x0c, 0x25]); // cmp gs:[Context], rcx
-        c.bytes(&(Scratch::Context.at()).to_le_bytes());
+        c.gs_op(0x39, Gpr::RCX, Scratch::Context.at()); // cmp gs:[…], rcx
         let same = c.jcc(EQUAL);
         self.record_context();
         let c = &mut self.out.code;
@@ -89,6 +88,7 @@ impl Emitter<'_> {
         c.store_gs(Scratch::Context.at(), Gpr::RCX);
         c.store_gs(Scratch::ContextBase.at(), Gpr::RAX);
         c.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xd8]); // wrgsbase rax
+        c.base_to_r11(Gpr::RAX);
         c.restore_from_context();
         c.reload(Gpr::RCX, Scratch::T1);
         let done = c.jmp();
@@ -144,9 +144,7 @@ impl Asm {
 
     /// Leaves if other threads follow this one.
     fn if_followed(&mut self) -> usize {
-        self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]); // cmp qword gs:[…], 0
-        self.bytes(&(Scratch::ContextStops.at()).to_le_bytes());
-        self.bytes(&[0]);
+        self.cmp_gs_zero(Scratch::ContextStops.at());
         self.jcc(NOT_EQUAL)
     }
 

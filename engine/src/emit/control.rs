@@ -61,6 +61,10 @@ impl Emitter<'_> {
         let ins = &insn.ins;
         if insn.class == Class::CallNoRedirect {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
+        } else if insn.uses_r11 && ins.op0_kind() == OpKind::Register {
+            self.out.code.reload(Gpr::RCX, Scratch::R11);
+        } else if insn.uses_r11 {
+            self.target_through_r11(insn);
         } else if ins.op0_kind() == OpKind::Register {
             let from = Gpr(ins.op0_register().number() as u8);
             if from != Gpr::RCX {
@@ -92,6 +96,31 @@ impl Emitter<'_> {
             self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
             self.out.code.load_through(Gpr::RCX);
         }
+    }
+
+    /// The same for a target that stands where r11 leads.
+    fn target_through_r11(&mut self, insn: &Insn) {
+        let (stand_in, mut ins) = self.stand_in(&insn.ins, &[Register::RCX]);
+        let gs = ins.segment_prefix() == Register::GS;
+        if gs {
+            ins.set_segment_prefix(Register::None);
+        }
+        self.address_into(&ins, Register::RCX);
+        let c = &mut self.out.code;
+        if gs {
+            c.reload(stand_in, Scratch::GuestGs);
+            c.lea_sum(Gpr::RCX, stand_in);
+        }
+        let segment = (ins.segment_prefix() == Register::FS).then_some(0x64);
+        self.point(Point::Spilled([
+            (Gpr::RCX.0, Scratch::Rcx as u8),
+            (stand_in.0, Scratch::StandIn as u8),
+            (NO_REG, 0),
+        ]));
+        let c = &mut self.out.code;
+        c.bytes(segment.as_slice());
+        c.load_through(Gpr::RCX);
+        c.reload(stand_in, Scratch::StandIn);
     }
 
     pub(super) fn ret(&mut self, insn: &Insn) {
@@ -143,7 +172,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn syscall(&mut self, insn: &Insn) {
-        // rcx and r11 are the kernel's to overwrite, so rcx is free from here on.
+        // rcx is the kernel's to overwrite, so it is free from here on.
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
             self.point(Point::Before);
@@ -167,6 +196,12 @@ impl Emitter<'_> {
         self.point(Point::Before);
         let go = self.out.code.here();
         self.out.code.bytes(&[0x0f, 0x05]);
+        self.point(Point::After);
+        self.out.code.put_r11_away();
+        self.point(Point::After);
+        self.out.code.slot_base_to_r11();
+        self.point(Point::After);
+        self.out.code.base_to_r11(Gpr::R11);
         self.point(Point::After);
         self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, EFAULT);
         self.point(Point::After);

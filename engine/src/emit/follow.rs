@@ -271,8 +271,7 @@ impl Asm {
 
     /// `cmp qword gs:[offset], value`
     pub(super) fn cmp_gs(&mut self, offset: u32, value: i8) {
-        self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&value.to_le_bytes());
     }
 

@@ -4,6 +4,7 @@ use iced_x86::Register;
 
 use crate::arena::{self, Scratch};
 use crate::asm::{self, Asm, Gpr};
+use crate::decode::is_r11;
 use crate::events::Address;
 
 /// Condition codes.
@@ -26,8 +27,8 @@ const WIDE: u8 = 8;
 /// A REX prefix without any bits, which chooses sil and the like.
 const EVEN_EMPTY: u8 = 0x40;
 
-/// Behind a walk's return address: the stack pointer is restored by nine bytes, rax by two, and there is a jump.
-pub(super) const WALK_DESCRIPTION: i32 = 9 + 2 + 5;
+/// Behind a walk's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
+pub(super) const WALK_DESCRIPTION: i32 = 4 + 2 + 5;
 
 impl Asm {
     /// A REX prefix with these bits, if there are any.
@@ -133,19 +134,24 @@ impl Asm {
 
     /// `movzx reg32, byte gs:[offset]`
     pub(super) fn load_gs8(&mut self, reg: Gpr, offset: u32) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x0f, 0xb6, (reg.0 & 7) << 3 | 4, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0x41 | (reg.0 >> 3) << 2, 0x0f, 0xb6]);
+        self.slot_operand(reg.0, offset);
     }
 
     /// `mov byte gs:[offset], reg8`
     pub(super) fn store_gs8(&mut self, offset: u32, reg: Gpr) {
-        self.bytes(&[0x65, 0x40 | (reg.0 >> 3) << 2, 0x88, (reg.0 & 7) << 3 | 4, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0x41 | (reg.0 >> 3) << 2, 0x88]);
+        self.slot_operand(reg.0, offset);
     }
 
     /// `mov reg32, [base + offset]`
     pub(super) fn load32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
         self.memory(false, 0, &[0x8b], reg.0, base, offset);
+    }
+
+    /// `op reg, [rsp + offset]` (64 bits)
+    pub(super) fn stack_op(&mut self, opcode: u8, reg: Gpr, offset: i32) {
+        self.memory(false, WIDE, &[opcode], reg.0, Gpr::RSP, offset);
     }
 
     /// `mov qword gs:[base + offset], 0`
@@ -172,23 +178,19 @@ impl Asm {
 
     /// `cmp qword gs:[offset], 0`
     pub(super) fn cmp_gs_zero(&mut self, offset: u32) {
-        self.bytes(&[0x65, 0x48, 0x83, 0x3c, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.gs_op(0x83, Gpr(7), offset);
         self.bytes(&[0]);
     }
 
     /// `add qword gs:[offset], value`
     pub(super) fn add_gs(&mut self, offset: u32, value: i32) {
-        self.bytes(&[0x65, 0x48]);
         match i8::try_from(value) {
             Ok(v) => {
-                self.bytes(&[0x83, 0x04, 0x25]);
-                self.bytes(&offset.to_le_bytes());
+                self.gs_op(0x83, Gpr(0), offset);
                 self.bytes(&v.to_le_bytes());
             }
             Err(_) => {
-                self.bytes(&[0x81, 0x04, 0x25]);
-                self.bytes(&offset.to_le_bytes());
+                self.gs_op(0x81, Gpr(0), offset);
                 self.bytes(&value.to_le_bytes());
             }
         }
@@ -196,15 +198,15 @@ impl Asm {
 
     /// `mov dword gs:[offset], value`
     pub(super) fn store_gs32_imm(&mut self, offset: u32, value: u32) {
-        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0x41, 0xc7]);
+        self.slot_operand(0, offset);
         self.bytes(&value.to_le_bytes());
     }
 
     /// `jmp gs:[offset]`
     pub(super) fn jmp_gs(&mut self, offset: u32) {
-        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.bytes(&[0x41, 0xff]);
+        self.slot_operand(4, offset);
     }
 
     /// `lahf; seto al`: the status flags, as [`Asm::flags_from_ax`] takes them.
@@ -226,8 +228,8 @@ impl Asm {
     /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to the call
     /// is predicted; a jump to where it goes on would not be.)
     pub(super) fn call_walk(&mut self, walk: Scratch) {
-        self.bytes(&[0x65, 0xff, 0x14, 0x25]);
-        self.bytes(&walk.at().to_le_bytes());
+        self.bytes(&[0x41, 0xff]);
+        self.slot_operand(2, walk.at());
         self.load_gs(Gpr::RSP, Scratch::GuestStack.at());
     }
 
@@ -343,16 +345,8 @@ impl Asm {
 
     /// `pext to, from, gs:[mask]`: changes no flag.
     pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: Scratch) {
-        self.bytes(&[
-            0x65,
-            0xc4,
-            0x62 | (!to.0 >> 3 & 1) << 7,
-            0x80 | (!from.0 & 15) << 3 | 2,
-            0xf5,
-            (to.0 & 7) << 3 | 4,
-            0x25,
-        ]);
-        self.bytes(&mask.at().to_le_bytes());
+        self.bytes(&[0xc4, 0x42 | (!to.0 >> 3 & 1) << 7, 0x80 | (!from.0 & 15) << 3 | 2, 0xf5]);
+        self.slot_operand(to.0, mask.at());
     }
 
     /// `op reg, gs:[index * 8 + offset]` (64 bits)
@@ -396,8 +390,12 @@ impl Asm {
     }
 
     /// `lea reg, [address]`, without its segment's base.
+    /// What the program has in r11 is loaded into `reg` first, which no other part of the address is in.
     pub(super) fn lea_address(&mut self, reg: Gpr, address: &Address) {
-        let number = |r: Register| Gpr(r.number() as u8);
+        if is_r11(address.base) || is_r11(address.index) {
+            self.reload(reg, Scratch::R11);
+        }
+        let number = |r: Register| if is_r11(r) { reg } else { Gpr(r.number() as u8) };
         let gpr = |r: Register| r.is_gpr().then(|| number(r));
         let (base, index) = (gpr(address.base), gpr(address.index));
         let displacement = address.displacement;
@@ -435,7 +433,10 @@ impl Asm {
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
     pub(super) fn sign_extended(&mut self, to: Gpr, from: Register) {
-        let f = from.number() as u8;
+        let f = if is_r11(from) { to.0 } else { from.number() as u8 };
+        if is_r11(from) {
+            self.reload(to, Scratch::R11);
+        }
         let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
         let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
         match from.size() {

@@ -39,8 +39,8 @@ impl Emitted {
                 Way::Return | Way::Paired => c.bytes(&[0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x4c, 0x24, 0xf8]),
                 // crc32 rcx, gs:[target]
                 Way::Jump | Way::Call => {
-                    c.bytes(&[0x65, 0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x0c, 0x25]);
-                    c.bytes(&(arena::TARGET.at()).to_le_bytes());
+                    c.bytes(&[0xf2, 0x49, 0x0f, 0x38, 0xf1]);
+                    c.slot_operand(Gpr::RCX.0, arena::TARGET.at());
                 }
             }
         } else {

@@ -1,7 +1,8 @@
 //! A batch of found blocks to bytes. The guest's instructions are copied; around them stand one bump of a counter a block,
 //! and what replaces transfers of control. Invariants: no guest flag, register or memory that the guest can see differs
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
-//! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched later lies within one cache line.
+//! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched later lies within one cache line;
+//! r11 points to the thread's scratch words but right behind a system call, and the guest's r11 is one of these.
 
 #[cfg(test)]
 mod bounds;
@@ -636,7 +637,8 @@ impl<'a> Emitter<'a> {
     fn insn(&mut self, insn: &Insn, index: usize, next_in_order: Option<u64>) -> bool {
         match insn.class {
             Class::Plain => self.plain(insn),
-            Class::GsMemory => self.through_scratch(insn),
+            Class::GsMemory if insn.uses_r11 => self.with_stand_in(insn),
+            Class::GsMemory => self.through_scratch(&insn.ins, None),
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;

@@ -6,11 +6,15 @@ use iced_x86::{Code, Instruction, OpKind, Register};
 use super::Emitter;
 use crate::arena::Scratch;
 use crate::asm::Gpr;
-use crate::decode::Insn;
+use crate::batch::Registers;
+use crate::decode::{Class, Insn};
 use crate::transtab::{NO_REG, Point};
 
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, insn: &Insn) {
+        if insn.uses_r11 {
+            return self.with_stand_in(insn);
+        }
         if !insn.ins.is_ip_rel_memory_operand() {
             self.out.code.bytes(insn.bytes());
             return;
@@ -20,7 +24,7 @@ impl Emitter<'_> {
         let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
         let narrow = insn.ins.memory_base() == Register::EIP;
         if narrow || i32::try_from(rel).is_err() {
-            self.through_scratch(insn);
+            self.through_scratch(&insn.ins, None);
             return;
         }
         let at = self.out.code.pos() + usize::from(insn.displacement_at);
@@ -39,17 +43,68 @@ impl Emitter<'_> {
             Register::R9,
             Register::R10,
             Register::RBX,
-            Register::R11,
             Register::RBP,
             Register::R12,
             Register::R14,
             Register::R15,
+            Register::R13,
         ];
         let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
             .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
             .expect("an instruction and its checks use fewer than these")
+    }
+
+    /// Saves a register that `ins` does not touch, nor is one of `not`, and loads the program's r11 into it: returns it, and the
+    /// instruction with it in place of r11.
+    pub(super) fn stand_in(&mut self, ins: &Instruction, not: &[Register]) -> (Gpr, Instruction) {
+        let r = self.free_register(ins, not);
+        let gpr = Gpr(r.number() as u8);
+        let c = &mut self.out.code;
+        c.spill(Scratch::StandIn, gpr);
+        c.reload(gpr, Scratch::R11);
+        let mut changed = *ins;
+        let part = |of: Register| {
+            let n = u32::from(gpr.0);
+            match of {
+                Register::R11 => Some(Register::RAX + n),
+                Register::R11D => Some(Register::EAX + n),
+                Register::R11W => Some(Register::AX + n),
+                // Of the first four, the numbers behind them are the second bytes of those.
+                Register::R11L => Some(if n < 4 { Register::AL + n } else { Register::SPL + (n - 4) }),
+                _ => None,
+            }
+        };
+        for n in 0..ins.op_count() {
+            match ins.op_kind(n) {
+                OpKind::Register => part(ins.op_register(n)).into_iter().for_each(|r| changed.set_op_register(n, r)),
+                OpKind::Memory => {
+                    part(ins.memory_base()).into_iter().for_each(|r| changed.set_memory_base(r));
+                    part(ins.memory_index()).into_iter().for_each(|r| changed.set_memory_index(r));
+                }
+                _ => {}
+            }
+        }
+        (gpr, changed)
+    }
+
+    /// An instruction that uses r11: with another register in its place.
+    pub(super) fn with_stand_in(&mut self, insn: &Insn) {
+        let (gpr, ins) = self.stand_in(&insn.ins, &[]);
+        let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here() + 16) as i64;
+        let near = ins.memory_base() != Register::EIP && i32::try_from(rel).is_ok_and(|r| r.abs() < i32::MAX - 32);
+        let away = ins.is_ip_rel_memory_operand() && !near;
+        if away || insn.class == Class::GsMemory {
+            self.through_scratch(&ins, Some(gpr));
+        } else {
+            self.point(Point::Spilled([(gpr.0, Scratch::StandIn as u8), (NO_REG, 0), (NO_REG, 0)]));
+            self.encode(&ins);
+        }
+        if Registers::of(insn, &mut self.work.info).written >> Gpr::R11.0 & 1 != 0 {
+            self.out.code.spill(Scratch::R11, gpr);
+        }
+        self.out.code.reload(gpr, Scratch::StandIn);
     }
 
     /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).
@@ -83,14 +138,16 @@ impl Emitter<'_> {
     }
 
     /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
-    pub(super) fn through_scratch(&mut self, insn: &Insn) {
-        let ins = insn.ins;
+    /// `stand_in`: what stands in for r11, if anything does.
+    pub(super) fn through_scratch(&mut self, ins: &Instruction, stand_in: Option<Gpr>) {
+        let ins = *ins;
         let gs = ins.segment_prefix() == Register::GS;
         let r1 = self.free_register(&ins, &[]);
         let g1 = Gpr(r1.number() as u8);
         self.out.code.spill(Scratch::T1, g1);
         self.address_into(&ins, r1);
-        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), (NO_REG, 0)];
+        let third = stand_in.map_or((NO_REG, 0), |r| (r.0, Scratch::StandIn as u8));
+        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), third];
         let mut second = None;
         if gs {
             let r2 = self.free_register(&ins, &[r1]);
@@ -124,7 +181,13 @@ impl Emitter<'_> {
         let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
         let gb = Gpr(base.number() as u8);
         self.out.code.spill(Scratch::T2, gb);
-        self.address_into(&ins, base);
+        if insn.uses_r11 {
+            let (stand_in, plain) = self.stand_in(&ins, &[base]);
+            self.address_into(&plain, base);
+            self.out.code.reload(stand_in, Scratch::StandIn);
+        } else {
+            self.address_into(&ins, base);
+        }
         let c = &mut self.out.code;
         c.spill(Scratch::Rax, Gpr::RAX);
         c.spill(Scratch::T1, Gpr::RDX);

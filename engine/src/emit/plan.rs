@@ -324,7 +324,7 @@ impl Plan {
     /// Holds as many registers, at most so many, as cost least: `cost` is told those that would be held, and how many of them
     /// nobody needs.
     pub(super) fn hold_best(&mut self, most: usize, cost: impl Fn(&[Registers], &[Gpr], usize) -> usize) {
-        let used = self.registers.iter().fold(1u16 << Gpr::RSP.0, |all, r| all | r.used);
+        let used = self.registers.iter().fold(1u16 << Gpr::RSP.0 | 1 << Gpr::R11.0, |all, r| all | r.used);
         let unneeded = self.registers.first().map_or(0, |r| r.dead) & !used;
         let chosen = |set: u16| (0..16u8).filter(move |r| set >> r & 1 != 0).map(Gpr);
         let mut free: Vec<Gpr> = chosen(unneeded).chain(chosen(!used & !unneeded)).take(most).collect();

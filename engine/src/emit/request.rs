@@ -122,8 +122,7 @@ impl Asm {
 
     /// `mov qword gs:[offset], 0`
     fn zero_gs(&mut self, offset: u32) {
-        self.bytes(&[0x65, 0x48, 0xc7, 0x04, 0x25]);
-        self.bytes(&offset.to_le_bytes());
+        self.gs_op(0xc7, Gpr(0), offset);
         self.bytes(&[0; 4]);
     }
 }

@@ -191,8 +191,10 @@ impl Emitter<'_> {
         c.gs_index(0x89, b, a, Special::GS as u32);
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
+        c.reload(b, Scratch::R11);
         for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            c.gs_index(0x89, r, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
+            let value = if r == Gpr::R11 { b } else { r };
+            c.gs_index(0x89, value, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
         }
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);

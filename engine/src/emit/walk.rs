@@ -39,11 +39,11 @@ const RDI: Gpr = Gpr(7);
 const R8: Gpr = Gpr(8);
 const R9: Gpr = Gpr(9);
 const R10: Gpr = Gpr(10);
-const R11: Gpr = Gpr(11);
 const R12: Gpr = Gpr(12);
+const R13: Gpr = Gpr(13);
 
-/// The registers that a walk uses, in the order of the words that they are saved to.
-const USED: [Gpr; 10] = [RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R11, R12];
+/// The registers that a walk uses, in the order in which they are saved.
+const USED: [Gpr; 10] = [RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R12, R13];
 
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
@@ -81,7 +81,7 @@ impl Asm {
     /// that goes on.
     pub(super) fn walk_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
         // The words are read so many bytes on, perhaps while the processor checks alignment.
-        let ahead = if a == RAX { 42 } else { 44 };
+        let ahead = if a == RAX { 23 } else { 25 };
         self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
         let begin = self.here();
         if a != RAX {
@@ -97,15 +97,20 @@ impl Asm {
     }
 }
 
+/// Where a walk saves a register, by offset from the stack pointer: below it, where nobody else writes.
+fn saved(n: usize) -> i32 {
+    -8 * (n as i32 + 1)
+}
+
 fn save(c: &mut Asm, which: std::ops::Range<usize>) {
     for n in which {
-        c.store_gs(arena::SAVES + 8 * n as u32, USED[n]);
+        c.stack_op(0x89, USED[n], saved(n));
     }
 }
 
 fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
     for n in which {
-        c.load_gs(USED[n], arena::SAVES + 8 * n as u32);
+        c.stack_op(0x8b, USED[n], saved(n));
     }
 }
 
@@ -331,10 +336,10 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.load32(RAX, RBX, BEFORE);
     c.op_reg(0x29, RDI, RAX); // rdi: the time
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
-    c.load_gs(R11, Scratch::WalkAddress.at());
+    c.load_gs(R13, Scratch::WalkAddress.at());
     c.load32(RAX, RBX, OFFSET);
-    c.op_reg(0x01, R11, RAX); // r11: the address
-    c.mov_reg(RAX, R11);
+    c.op_reg(0x01, R13, RAX); // r13: the address
+    c.mov_reg(RAX, R13);
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
     let shown = look_up(c, cache, E);
@@ -358,7 +363,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     }
     // The last byte may lie in the next line.
     c.load32(RCX, RBX, LESS_ONE);
-    c.op_reg(0x01, RCX, R11);
+    c.op_reg(0x01, RCX, R13);
     c.and_imm(RCX, line);
     c.lea_disp(RDI, RDI, 1);
     c.op_reg(0x39, RCX, RAX);
@@ -369,7 +374,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let mut one_line = None;
     if uses {
         // The record of the only line has told it all.
-        c.mov_reg(RCX, R11);
+        c.mov_reg(RCX, R13);
         c.and_imm(RCX, line);
         c.op_reg(0x39, RCX, RAX);
         one_line = Some(c.jcc_away(E));

@@ -26,8 +26,9 @@ impl Hub<'_> {
         }
         let mut code = [0; 16];
         space.read_cache(regs.rip, &mut code);
-        // The guest's own accesses by gs run where the program has them.
-        Decoder::with_ip(64, &code, regs.rip, DecoderOptions::NONE).decode().segment_prefix() == Register::GS
+        // The guest's own accesses by gs run where the program has them, and r11 is not its own here.
+        let ins = Decoder::with_ip(64, &code, regs.rip, DecoderOptions::NONE).decode();
+        ins.segment_prefix() == Register::GS || ins.memory_base() == Register::R11
     }
 
     /// Steps over one instruction without the check; how that ended.

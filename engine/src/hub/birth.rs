@@ -100,6 +100,7 @@ impl Hub<'_> {
             return;
         };
         p.threads.push(child);
+        tracee::settle(child, &p.space.borrow().home);
         if p.pool.borrow().is_low() {
             p.space.borrow().stop_before_births();
         }

@@ -90,6 +90,7 @@ impl Hub<'_> {
     /// A new image is in place, its first instruction still to come.
     pub(super) fn executed(&mut self, t: Stopped) {
         let tid = t.tid();
+        tracee::leave(tid);
         let former = t.event_message().map_or(tid, |m| m as i32);
         let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
         let follow = match known {
@@ -175,6 +176,7 @@ impl Hub<'_> {
             args: args.clone(),
             reported: false,
         };
+        tracee::settle(tid, &process.space.borrow().home);
         self.processes.insert(tid, process);
         self.threads.insert(
             tid,
@@ -212,6 +214,7 @@ impl Hub<'_> {
     fn forget_process(&mut self, pid: i32) {
         let Some(p) = self.processes.remove(&pid) else { return };
         for tid in &p.threads {
+            tracee::leave(*tid);
             self.contexts_ended(*tid);
             if let Some(th) = self.threads.remove(tid) {
                 let mut pool = p.pool.borrow_mut();
@@ -322,6 +325,7 @@ impl Hub<'_> {
         self.decided.remove(&tid);
         self.other_calls.remove(&tid);
         self.fold(tid, Some(how));
+        tracee::leave(tid);
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {

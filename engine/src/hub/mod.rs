@@ -512,6 +512,7 @@ impl Hub<'_> {
                 for pid in moved {
                     if let Some(p) = self.processes.get_mut(&pid) {
                         p.space = own.clone();
+                        p.threads.iter().for_each(|&tid| tracee::settle(tid, &own.borrow().home));
                     }
                 }
                 thread

@@ -4,10 +4,12 @@
 //!
 //! All calls must come from the thread that attached.
 
+mod home;
 mod memory;
 mod owed;
 mod remote;
 
+pub(crate) use home::{Home, leave, settle};
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 
@@ -94,14 +96,18 @@ impl Stopped {
         Pid::from_raw(self.tid)
     }
 
-    /// All general registers.
+    /// All general registers, as the program has them but for those that translated code holds for a while.
     pub(crate) fn regs(&self) -> Result<Regs> {
-        gone(ptrace::getregs(self.pid()))
+        let mut regs = gone(ptrace::getregs(self.pid()))?;
+        home::show(self, &mut regs)?;
+        Ok(regs)
     }
 
     /// Sets all general registers.
     pub(crate) fn set_regs(&self, regs: &Regs) -> Result<()> {
-        gone(ptrace::setregs(self.pid(), *regs))
+        let mut regs = *regs;
+        home::hide(self, &mut regs)?;
+        gone(ptrace::setregs(self.pid(), regs))
     }
 
     /// The instruction pointer alone.
@@ -111,6 +117,9 @@ impl Stopped {
 
     /// Sets the instruction pointer alone.
     pub(crate) fn set_rip(&self, rip: u64) -> Result<()> {
+        if home::is_translated(self.tid, rip) != home::is_translated(self.tid, self.rip()?) {
+            return self.set_regs(&Regs { rip, ..self.regs()? });
+        }
         gone(ptrace::write_user(self.pid(), RIP_OFFSET as ptrace::AddressType, rip as libc::c_long))
     }
 

@@ -31,6 +31,9 @@ impl Gadget {
     /// How far behind they are.
     pub(crate) const INT80_OFFSET: u64 = 8;
 
+    /// Bytes that are kept for all of it, up to behind the last `int3`.
+    pub(crate) const LEN: u64 = 16;
+
     /// Where they are.
     pub(crate) fn int80(self) -> u64 {
         self.0 + Self::INT80_OFFSET

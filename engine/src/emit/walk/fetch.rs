@@ -1,7 +1,7 @@
 //! The walk of a fetch of code: its lines have numbers, and what is known of them is their times ([`arena::LINES`]).
 
 use super::ways::earliest;
-use super::{R8, R9, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, USED, record_lines_replaced};
+use super::{R8, R9, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
@@ -45,19 +45,19 @@ fn record_code_line(c: &mut Asm, second: bool) {
     c.store_gs(Scratch::TracePos.at(), R12);
 }
 
-/// Where the status flags are saved, as LAHF and SETO give them.
-const FLAGS: u32 = arena::SAVES + 8 * USED.len() as u32;
+/// Where rax is saved, and the status flags, as LAHF and SETO give them; other registers are before those.
+const SAVED_RAX: usize = 6;
+const FLAGS: usize = 7;
 
 /// The walk of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
 /// go. `frames`: frames are told.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R8, R9, R12] } else { &[RCX, RDX, RSI, R8, R9] };
-    let saved = |n: usize| arena::SAVES + 8 * (n as u32 + 1);
-    c.store_gs(arena::SAVES, RAX);
+    c.stack_op(0x89, RAX, saved(SAVED_RAX));
     c.flags_to_ax();
-    c.store_gs(FLAGS, RAX);
+    c.stack_op(0x89, RAX, saved(FLAGS));
     for (n, &r) in used.iter().enumerate() {
-        c.store_gs(saved(n), r);
+        c.stack_op(0x89, r, saved(n));
     }
     let time = |c: &mut Asm, second: bool| {
         c.load_gs(RCX, Scratch::Clock.at());
@@ -107,11 +107,11 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     }
     let end = c.pos();
     told.into_iter().for_each(|field| c.patch_here(field));
-    c.load_gs(RAX, FLAGS);
+    c.stack_op(0x8b, RAX, saved(FLAGS));
     c.flags_from_ax();
-    c.load_gs(RAX, arena::SAVES);
+    c.stack_op(0x8b, RAX, saved(SAVED_RAX));
     for (n, &r) in used.iter().enumerate() {
-        c.load_gs(r, saved(n));
+        c.stack_op(0x8b, r, saved(n));
     }
     c.walk_returns();
     c.patch_here(present);

@@ -1,7 +1,7 @@
 //! What the walk of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are used.
 //! Registers are those of [`super::walk_each`].
 
-use super::{LESS_ONE, R8, R9, R11, R12, RAX, RBX, RCX, RDX, SITE};
+use super::{LESS_ONE, R8, R9, R12, R13, RAX, RBX, RCX, RDX, SITE};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
@@ -19,14 +19,14 @@ pub(super) fn record_line(c: &mut Asm, what: u32) {
     c.store_gs(Scratch::TracePos.at(), R8);
 }
 
-/// Notes that line rax, in way rdx, is used by the access at r11 that rbx describes. Changes r8 and r9.
+/// Notes that line rax, in way rdx, is used by the access at r13 that rbx describes. Changes r8 and r9.
 pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
     c.load32(R8, RBX, LESS_ONE);
     c.mov_imm(R9, 63);
     c.op_reg(0x29, R9, R8);
     c.mov_all_ones(R8);
     c.shift_by(false, R8, R8, R9); // r8: a bit for each byte
-    c.mov_reg(R9, R11);
+    c.mov_reg(R9, R13);
     c.op_reg(0x29, R9, RAX);
     let second = c.jcc_away(SIGN);
     c.shift_by(true, R8, R8, R9);
@@ -42,7 +42,7 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
     c.gs_index_by(0, RDX, arena::DATA_USES as u32 + 8, 1); // add
 }
 
-/// Records that line rax takes the place of another one, in way rdx, because of the access at r11 that rbx describes, and how
+/// Records that line rax takes the place of another one, in way rdx, because of the access at r13 that rbx describes, and how
 /// that one was used ([`trace::LineReplaced`]). Changes r8, r9 and r12.
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
@@ -50,8 +50,8 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.gs_base8(0x89, RAX, R12, 16);
     // To two lines?
     c.load32(R8, RBX, LESS_ONE);
-    c.op_reg(0x01, R8, R11);
-    c.op_reg(0x31, R8, R11); // the bits that differ between the first byte's address and the last one's
+    c.op_reg(0x01, R8, R13);
+    c.op_reg(0x31, R8, R13); // the bits that differ between the first byte's address and the last one's
     c.mov_reg(R9, RDX);
     c.and_imm(R8, -(cache.line as i32));
     let one = c.jcc_away(E);
