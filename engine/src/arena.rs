@@ -169,6 +169,8 @@ pub(crate) enum Scratch {
     Returning = 88,
     /// The address of an access that is to be walked.
     WalkAddress = 96,
+    /// The program's r10, where emitted code has taken that, too.
+    R10 = 104,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
     TracePos = 128,
     /// A register that is needed while a record is written.

@@ -13,6 +13,8 @@ impl Gpr {
     pub(crate) const RDX: Self = Self(2);
     pub(crate) const RSP: Self = Self(4);
     pub(crate) const RBP: Self = Self(5);
+    /// In translated code that does more than counting: free for whatever is done between the program's instructions.
+    pub(crate) const R10: Self = Self(10);
     /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
     pub(crate) const R11: Self = Self(11);
 

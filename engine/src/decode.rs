@@ -93,8 +93,9 @@ pub(crate) struct Insn {
     pub(crate) kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
     pub(crate) displacement_at: u8,
-    /// It names r11, which emitted code has taken for itself.
+    /// It names r11, which emitted code has taken for itself, or r10, which some has.
     pub(crate) uses_r11: bool,
+    pub(crate) uses_r10: bool,
     raw: [u8; MAX_INSN_LEN],
 }
 
@@ -146,7 +147,7 @@ impl Insn {
         let mut ins = Instruction::with_branch(code, target).ok()?;
         ins.set_len(self.ins.len());
         ins.set_ip(self.ins.ip());
-        Some(Self { ins, class, displacement_at: 0, uses_r11: false, ..self })
+        Some(Self { ins, class, displacement_at: 0, uses_r11: false, uses_r10: false, ..self })
     }
 
     /// Where a direct branch leads.
@@ -392,8 +393,8 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
         _ if facts & FLAGS_VARY != 0 => (flags_read(&ins), flags_killed(&ins)),
         _ => (facts as u8, (facts >> 8) as u8),
     };
-    let uses_r11 = uses_r11(&ins);
-    Insn { ins, class, live: STATUS, reads, kills, displacement_at, uses_r11, raw }
+    let (uses_r11, uses_r10) = (names(&ins, is_r11), names(&ins, is_r10));
+    Insn { ins, class, live: STATUS, reads, kills, displacement_at, uses_r11, uses_r10, raw }
 }
 
 /// r11 or a part of it.
@@ -401,11 +402,16 @@ pub(crate) fn is_r11(r: Register) -> bool {
     matches!(r, Register::R11 | Register::R11D | Register::R11W | Register::R11L)
 }
 
-/// Whether an operand of `ins` is, or is where, r11 says.
-fn uses_r11(ins: &Instruction) -> bool {
+/// r10 or a part of it.
+pub(crate) fn is_r10(r: Register) -> bool {
+    matches!(r, Register::R10 | Register::R10D | Register::R10W | Register::R10L)
+}
+
+/// Whether an operand of `ins` is, or is where, such a register says.
+fn names(ins: &Instruction, is: impl Fn(Register) -> bool) -> bool {
     (0..ins.op_count()).any(|n| match ins.op_kind(n) {
-        OpKind::Register => is_r11(ins.op_register(n)),
-        OpKind::Memory => is_r11(ins.memory_base()) || is_r11(ins.memory_index()),
+        OpKind::Register => is(ins.op_register(n)),
+        OpKind::Memory => is(ins.memory_base()) || is(ins.memory_index()),
         _ => false,
     })
 }

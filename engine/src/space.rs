@@ -462,6 +462,7 @@ impl Space {
 
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
+        self.home.take_r10(settings.any());
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
         if !settings.may_ask() {
             self.ask_by_stops();

@@ -27,7 +27,7 @@ pub(crate) struct Registers {
     pub(crate) written: u16,
     /// It overwrites them, whatever they were. Never the stack pointer, the frame pointer, nor r11.
     pub(crate) overwritten: u16,
-    /// Their values will be overwritten before anything reads them, from this instruction on. Never those three.
+    /// Their values will be overwritten before anything reads them, from this instruction on, or are kept elsewhere. Never those three.
     pub(crate) dead: u16,
 }
 
@@ -85,6 +85,13 @@ impl Batch {
                     r.dead = !live;
                 }
             }
+        }
+        // The program's r10 is elsewhere; what names it, or r11, has it in that register meanwhile, or something else.
+        for (r, insn) in self.registers.iter_mut().zip(&self.insns) {
+            let bit = 1 << Gpr::R10.0;
+            r.dead |= bit;
+            r.overwritten &= !bit;
+            r.used = r.used & !bit | if insn.uses_r10 || insn.uses_r11 { bit } else { 0 };
         }
     }
 
@@ -171,9 +178,13 @@ mod tests {
 
     fn dead_at(batch: &Batch, at: u64) -> u16 {
         let (i, _) = batch.insns.iter().enumerate().find(|(_, insn)| insn.pc() == AT + at).expect("an instruction");
-        batch.registers[i].dead
+        let dead = batch.registers[i].dead;
+        // Always: the program's is elsewhere.
+        assert!(dead & TAKEN != 0);
+        dead & !TAKEN
     }
 
+    const TAKEN: u16 = 1 << Gpr::R10.0;
     const RAX: u16 = 1;
     const RCX: u16 = 2;
     const RDX: u16 = 4;
@@ -289,7 +300,7 @@ mod tests {
             let known = Surroundings { len: 2 * n, others: random(4) != 0, behind };
             let batch = found(&code, &known);
             for i in 0..batch.insns.len() {
-                for register in (0..16).map(|r| 1u16 << r).filter(|r| *r & KEPT == 0) {
+                for register in (0..16).map(|r| 1u16 << r).filter(|r| *r & (KEPT | TAKEN) == 0) {
                     let says = batch.registers[i].dead & register != 0;
                     assert_eq!(says, !may_be_read(&batch, &known, i, register), "{i}, {register:x}: {code:x?}");
                     *(if says { &mut dead } else { &mut live }) += 1;

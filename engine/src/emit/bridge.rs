@@ -77,10 +77,12 @@ impl Pair {
     fn of(dead: u16, indirect: bool) -> Pair {
         // As a base of an address, these would take a byte more.
         let usable = dead & !(1 << 4 | 1 << 12);
-        let mut free = (0..16u8).filter(|r| usable & 1 << r != 0 && *r != Gpr::RCX.0).map(Gpr);
+        // r10 is nothing that frames are reached by: a fault there would not show it.
+        let mut free = (0..16).map(Gpr).filter(|r| usable & 1 << r.0 != 0 && ![Gpr::RCX, Gpr::R10].contains(r));
         // rcx has been saved where the target is in a register.
         let rcx = (indirect || dead & 1 << Gpr::RCX.0 != 0).then_some(Gpr::RCX);
-        match (free.next(), rcx.or_else(|| free.next())) {
+        let r10 = (dead & 1 << Gpr::R10.0 != 0).then_some(Gpr::R10);
+        match (free.next(), rcx.or(r10).or_else(|| free.next())) {
             (Some(a), Some(b)) => Pair { regs: [a, b], saved: [None, None] },
             (Some(a), None) => Pair { regs: [a, Gpr::RCX], saved: [None, Some(Scratch::Rcx)] },
             (None, Some(b)) => Pair { regs: [Gpr::RDX, b], saved: [Some(Scratch::T1), None] },

@@ -154,12 +154,13 @@ impl Emitter<'_> {
         (self.exit_site(insn, how), self.teller.executed)
     }
 
-    /// A register whose value is not needed at `pc`.
+    /// A register whose value is not needed at `pc`: r10, if no other one is known.
     pub(super) fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
-        let block = self.teller.steady.then(|| batch.find(pc)).flatten()?;
-        let dead = batch.registers_of(&batch.blocks[block]).first()?.dead;
-        (dead != 0).then_some(Gpr(dead.trailing_zeros() as u8))
+        let block = self.teller.steady.then(|| batch.find(pc)).flatten();
+        let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
+        let dead = first.map_or(0, |r| r.dead) | 1 << Gpr::R10.0;
+        Some(Gpr(dead.trailing_zeros() as u8))
     }
 
     /// How the transfer of an instruction is recorded, if leaving by it is told at all.
@@ -410,6 +411,8 @@ impl Asm {
 
     /// A record of a site alone, or of a transfer with the stack pointer.
     fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>) {
+        // Nothing is recorded by way of r10.
+        let free = free.filter(|r| *r != Gpr::R10);
         let pos = self.begin_record(free);
         if transfer {
             self.record_word(Gpr::RSP, pos, 4);

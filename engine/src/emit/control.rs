@@ -58,6 +58,7 @@ impl Emitter<'_> {
     /// Saves rcx and loads the target of an indirect transfer into it.
     pub(super) fn indirect_target(&mut self, insn: &Insn) {
         self.out.code.spill(Scratch::Rcx, Gpr::RCX);
+        self.bring_r10(insn);
         let ins = &insn.ins;
         if insn.class == Class::CallNoRedirect {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
@@ -100,7 +101,7 @@ impl Emitter<'_> {
 
     /// The same for a target that stands where r11 leads.
     fn target_through_r11(&mut self, insn: &Insn) {
-        let (stand_in, mut ins) = self.stand_in(&insn.ins, &[Register::RCX]);
+        let (stand_in, saved, mut ins) = self.stand_in(insn, &[Register::RCX]);
         let gs = ins.segment_prefix() == Register::GS;
         if gs {
             ins.set_segment_prefix(Register::None);
@@ -112,15 +113,11 @@ impl Emitter<'_> {
             c.lea_sum(Gpr::RCX, stand_in);
         }
         let segment = (ins.segment_prefix() == Register::FS).then_some(0x64);
-        self.point(Point::Spilled([
-            (Gpr::RCX.0, Scratch::Rcx as u8),
-            (stand_in.0, Scratch::StandIn as u8),
-            (NO_REG, 0),
-        ]));
+        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), saved, (NO_REG, 0)]));
         let c = &mut self.out.code;
         c.bytes(segment.as_slice());
         c.load_through(Gpr::RCX);
-        c.reload(stand_in, Scratch::StandIn);
+        self.end_stand_in(saved);
     }
 
     pub(super) fn ret(&mut self, insn: &Insn) {
@@ -175,6 +172,11 @@ impl Emitter<'_> {
         // rcx is the kernel's to overwrite, so it is free from here on.
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
+            self.point(Point::Before);
+        }
+        if self.takes_r10() {
+            // The fourth argument.
+            self.out.code.reload(Gpr::R10, Scratch::R10);
             self.point(Point::Before);
         }
         // If the call fails with EFAULT it may have to be made once more.

@@ -18,7 +18,7 @@ use super::plan::{Key, Known, Plan, available, is_special};
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::batch::Registers;
-use crate::decode::{Class, Insn, STATUS};
+use crate::decode::{Class, Insn, STATUS, is_r10, is_r11};
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, EveryAccess, SiteKind};
 
@@ -163,13 +163,15 @@ impl Emitter<'_> {
             }
         }
         // Registers that give addresses must be left alone, also those of later instructions.
-        let mut but: Vec<Gpr> = Vec::new();
+        // (And nothing is recorded by way of r10.)
+        let mut but: Vec<Gpr> = vec![Gpr::R10];
         let mut odd = false;
         let mut bits = false;
         for group in &stretch.groups {
             match group.place {
                 Place::At(at) => {
-                    odd |= at.segment != Register::None;
+                    let elsewhere = [at.base, at.index].into_iter().filter(|&r| is_r10(r) || is_r11(r));
+                    odd |= at.segment != Register::None || elsewhere.count() == 2;
                     but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
                 }
                 Place::Bit(..) => (odd, bits) = (true, true),

@@ -4,7 +4,7 @@ use iced_x86::Register;
 
 use crate::arena::{self, Scratch};
 use crate::asm::{self, Asm, Gpr};
-use crate::decode::is_r11;
+use crate::decode::{is_r10, is_r11};
 use crate::events::Address;
 
 /// Condition codes.
@@ -390,24 +390,37 @@ impl Asm {
     }
 
     /// `lea reg, [address]`, without its segment's base.
-    /// What the program has in r11 is loaded into `reg` first, which no other part of the address is in.
-    pub(super) fn lea_address(&mut self, reg: Gpr, address: &Address) {
-        if is_r11(address.base) || is_r11(address.index) {
+    /// What the program has in r11, or in r10 if that is taken, is loaded into `reg` and, if it is both, `other` first; no other part of
+    /// the address is in these. Returns whether `other` is changed.
+    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes_r10: bool) -> bool {
+        let r11 = is_r11(address.base) || is_r11(address.index);
+        let r10 = takes_r10 && (is_r10(address.base) || is_r10(address.index));
+        let instead_of_r10 = if r11 { other } else { reg };
+        if r11 {
             self.reload(reg, Scratch::R11);
         }
-        let number = |r: Register| if is_r11(r) { reg } else { Gpr(r.number() as u8) };
+        if r10 {
+            self.reload(instead_of_r10, Scratch::R10);
+        }
+        let number = |r: Register| match r {
+            r if is_r11(r) => reg,
+            r if takes_r10 && is_r10(r) => instead_of_r10,
+            r => Gpr(r.number() as u8),
+        };
         let gpr = |r: Register| r.is_gpr().then(|| number(r));
         let (base, index) = (gpr(address.base), gpr(address.index));
         let displacement = address.displacement;
         if base.is_none() && index.is_none() {
             let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
             self.mov_address(reg, at);
-            return;
+            return false;
         }
         if let (Some(base), None, 0, false) = (base, index, displacement, address.narrow) {
             // Shorter, and many processors do it by renaming.
-            self.mov_reg(reg, base);
-            return;
+            if base != reg {
+                self.mov_reg(reg, base);
+            }
+            return false;
         }
         if address.narrow {
             self.bytes(&[0x67]);
@@ -429,14 +442,20 @@ impl Asm {
             self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
         }
         self.first_bytes(&distance.to_le_bytes(), len);
+        r11 && r10
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register) {
-        let f = if is_r11(from) { to.0 } else { from.number() as u8 };
-        if is_r11(from) {
-            self.reload(to, Scratch::R11);
+    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes_r10: bool) {
+        let word = match from {
+            r if is_r11(r) => Some(Scratch::R11),
+            r if takes_r10 && is_r10(r) => Some(Scratch::R10),
+            _ => None,
+        };
+        if let Some(word) = word {
+            self.reload(to, word);
         }
+        let f = if word.is_some() { to.0 } else { from.number() as u8 };
         let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
         let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
         match from.size() {

@@ -10,10 +10,13 @@ use crate::batch::Registers;
 use crate::decode::{Class, Insn};
 use crate::transtab::{NO_REG, Point};
 
+/// A register that is saved while it stands in for r11, and the word; [`NO_REG`] if it need not be.
+type StandIn = (u8, u8);
+
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, insn: &Insn) {
-        if insn.uses_r11 {
-            return self.with_stand_in(insn);
+        if insn.uses_r11 || self.moved_r10(insn) {
+            return self.with_taken(insn);
         }
         if !insn.ins.is_ip_rel_memory_operand() {
             self.out.code.bytes(insn.bytes());
@@ -24,7 +27,7 @@ impl Emitter<'_> {
         let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
         let narrow = insn.ins.memory_base() == Register::EIP;
         if narrow || i32::try_from(rel).is_err() {
-            self.through_scratch(&insn.ins, None);
+            self.through_scratch(&insn.ins, (NO_REG, 0));
             return;
         }
         let at = self.out.code.pos() + usize::from(insn.displacement_at);
@@ -49,20 +52,46 @@ impl Emitter<'_> {
             Register::R15,
             Register::R13,
         ];
+        // Nothing need ever be saved of what is in r10, nor may it be taken for the program's.
+        let ours = self.takes_r10().then_some(Register::R10);
         let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
-            .find(|c| !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
+            .find(|c| ours != Some(*c) && !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
             .expect("an instruction and its checks use fewer than these")
     }
 
-    /// Saves a register that `ins` does not touch, nor is one of `not`, and loads the program's r11 into it: returns it, and the
-    /// instruction with it in place of r11.
-    pub(super) fn stand_in(&mut self, ins: &Instruction, not: &[Register]) -> (Gpr, Instruction) {
-        let r = self.free_register(ins, not);
-        let gpr = Gpr(r.number() as u8);
+    /// Whether r10 is free between the program's instructions, and what the program has in it in its scratch word.
+    pub(super) fn takes_r10(&self) -> bool {
+        self.tracer.active()
+    }
+
+    /// Whether the instruction finds in r10 what is not there.
+    pub(super) fn moved_r10(&self, insn: &Insn) -> bool {
+        insn.uses_r10 && self.takes_r10()
+    }
+
+    /// Loads what the program has in r10, if `insn` names it.
+    pub(super) fn bring_r10(&mut self, insn: &Insn) {
+        if self.moved_r10(insn) {
+            self.out.code.reload(Gpr::R10, Scratch::R10);
+        }
+    }
+
+    /// Loads the program's r11 into a register that `insn` does not touch, nor is one of `not`: r10, if that is free, or one that is
+    /// saved. Returns it, what is saved where, and the instruction with it in place of r11.
+    pub(super) fn stand_in(&mut self, insn: &Insn, not: &[Register]) -> (Gpr, StandIn, Instruction) {
+        let ins = &insn.ins;
+        let (gpr, saved) = if self.takes_r10() && !insn.uses_r10 {
+            (Gpr::R10, (NO_REG, 0))
+        } else {
+            let r = self.free_register(ins, not);
+            (Gpr(r.number() as u8), (r.number() as u8, Scratch::StandIn as u8))
+        };
         let c = &mut self.out.code;
-        c.spill(Scratch::StandIn, gpr);
+        if saved.0 != NO_REG {
+            c.spill(Scratch::StandIn, gpr);
+        }
         c.reload(gpr, Scratch::R11);
         let mut changed = *ins;
         let part = |of: Register| {
@@ -86,25 +115,46 @@ impl Emitter<'_> {
                 _ => {}
             }
         }
-        (gpr, changed)
+        (gpr, saved, changed)
     }
 
-    /// An instruction that uses r11: with another register in its place.
-    pub(super) fn with_stand_in(&mut self, insn: &Insn) {
-        let (gpr, ins) = self.stand_in(&insn.ins, &[]);
+    /// Gives the register back that stood in for r11.
+    pub(super) fn end_stand_in(&mut self, saved: StandIn) {
+        if saved.0 != NO_REG {
+            self.out.code.reload(Gpr(saved.0), Scratch::StandIn);
+        }
+    }
+
+    /// An instruction that names r10 or r11, which are elsewhere: r10 is brought, and another register has the place of r11.
+    pub(super) fn with_taken(&mut self, insn: &Insn) {
+        self.bring_r10(insn);
+        let none = (NO_REG, 0);
+        let (stand_in, saved, ins) = match insn.uses_r11 {
+            true => {
+                let (gpr, saved, ins) = self.stand_in(insn, &[]);
+                (Some(gpr), saved, ins)
+            }
+            false => (None, none, insn.ins),
+        };
         let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here() + 16) as i64;
         let near = ins.memory_base() != Register::EIP && i32::try_from(rel).is_ok_and(|r| r.abs() < i32::MAX - 32);
         let away = ins.is_ip_rel_memory_operand() && !near;
         if away || insn.class == Class::GsMemory {
-            self.through_scratch(&ins, Some(gpr));
+            self.through_scratch(&ins, saved);
         } else {
-            self.point(Point::Spilled([(gpr.0, Scratch::StandIn as u8), (NO_REG, 0), (NO_REG, 0)]));
+            if saved != none {
+                self.point(Point::Spilled([saved, none, none]));
+            }
             self.encode(&ins);
         }
-        if Registers::of(insn, &mut self.work.info).written >> Gpr::R11.0 & 1 != 0 {
+        let written = Registers::of(insn, &mut self.work.info).written;
+        if let Some(gpr) = stand_in.filter(|_| written >> Gpr::R11.0 & 1 != 0) {
             self.out.code.spill(Scratch::R11, gpr);
         }
-        self.out.code.reload(gpr, Scratch::StandIn);
+        if self.moved_r10(insn) && written >> Gpr::R10.0 & 1 != 0 {
+            self.out.code.spill(Scratch::R10, Gpr::R10);
+        }
+        self.end_stand_in(saved);
     }
 
     /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).
@@ -138,16 +188,15 @@ impl Emitter<'_> {
     }
 
     /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
-    /// `stand_in`: what stands in for r11, if anything does.
-    pub(super) fn through_scratch(&mut self, ins: &Instruction, stand_in: Option<Gpr>) {
+    /// `saved`: of what stands in for r11.
+    pub(super) fn through_scratch(&mut self, ins: &Instruction, saved: StandIn) {
         let ins = *ins;
         let gs = ins.segment_prefix() == Register::GS;
         let r1 = self.free_register(&ins, &[]);
         let g1 = Gpr(r1.number() as u8);
         self.out.code.spill(Scratch::T1, g1);
         self.address_into(&ins, r1);
-        let third = stand_in.map_or((NO_REG, 0), |r| (r.0, Scratch::StandIn as u8));
-        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), third];
+        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), saved];
         let mut second = None;
         if gs {
             let r2 = self.free_register(&ins, &[r1]);
@@ -181,10 +230,11 @@ impl Emitter<'_> {
         let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
         let gb = Gpr(base.number() as u8);
         self.out.code.spill(Scratch::T2, gb);
+        self.bring_r10(insn);
         if insn.uses_r11 {
-            let (stand_in, plain) = self.stand_in(&ins, &[base]);
+            let (_, saved, plain) = self.stand_in(insn, &[base]);
             self.address_into(&plain, base);
-            self.out.code.reload(stand_in, Scratch::StandIn);
+            self.end_stand_in(saved);
         } else {
             self.address_into(&ins, base);
         }

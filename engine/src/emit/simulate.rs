@@ -333,6 +333,7 @@ impl Emitter<'_> {
 
     /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed. Returns whether `b` is.
     pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) -> bool {
+        let takes_r10 = self.takes_r10();
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -341,14 +342,14 @@ impl Emitter<'_> {
             | Place::Element { address, .. }
             | Place::Compacted { address, .. } => (address, address.segment),
         };
-        c.lea_address(a, &address.plus(offset));
+        let both = c.lea_address(a, b, &address.plus(offset), takes_r10);
         match *place {
             Place::PlusAl(_) => {
                 c.bytes(&[0x48 | (b.0 >> 3) << 2, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3]); // movzx b, al
                 c.lea_sum(a, b);
             }
             Place::Bit(_, bit) => {
-                c.sign_extended(b, bit);
+                c.sign_extended(b, bit, takes_r10);
                 c.bytes(&[0x48 | b.0 >> 3, 0xc1, 0xf8 | b.0 & 7, 3]); // sar b, 3
                 c.lea_sum(a, b);
             }
@@ -363,7 +364,7 @@ impl Emitter<'_> {
                 c.reload(b, Scratch::GuestGs);
                 c.lea_sum(a, b);
             }
-            _ => return matches!(place, Place::PlusAl(_) | Place::Bit(..)),
+            _ => return both || matches!(place, Place::PlusAl(_) | Place::Bit(..)),
         }
         true
     }
@@ -516,11 +517,6 @@ impl Emitter<'_> {
     pub(super) fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
         let dead = self.tracer.plan.registers[i].dead;
         self.take_among(insn, dead, n, &[])
-    }
-
-    /// The same, of registers that the instruction does not use.
-    pub(super) fn take_unused(&mut self, insn: &Insn, n: usize) -> Taken {
-        self.take_among(insn, 0, n, &[])
     }
 
     pub(super) fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {

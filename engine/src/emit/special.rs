@@ -59,7 +59,7 @@ impl Emitter<'_> {
     /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         // Its registers are needed: none of those that it overwrites.
-        let taken = self.take_unused(insn, 2);
+        let taken = self.take_among(insn, 0, 2, &[Gpr::R10]);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         let c = &mut self.out.code;
@@ -162,7 +162,8 @@ impl Emitter<'_> {
         for done in [Done::Read, Done::Write, Done::Modify] {
             self.trace_site(insn, SiteKind::Sized { done });
         }
-        let taken = self.take(insn, i, 2);
+        let dead = self.tracer.plan.registers[i].dead;
+        let taken = self.take_among(insn, dead, 2, &[Gpr::R10]);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         self.out.code.load_gs(a, Scratch::TracePos.at());
@@ -191,9 +192,13 @@ impl Emitter<'_> {
         c.gs_index(0x89, b, a, Special::GS as u32);
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
-        c.reload(b, Scratch::R11);
         for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            let value = if r == Gpr::R11 { b } else { r };
+            let elsewhere =
+                [(Gpr::R11, Scratch::R11), (Gpr::R10, Scratch::R10)].into_iter().find(|(taken, _)| *taken == r);
+            let value = elsewhere.map_or(r, |(_, word)| {
+                c.reload(b, word);
+                b
+            });
             c.gs_index(0x89, value, a, (Special::GENERAL + 8 * usize::from(r.0)) as u32);
         }
         c.store_site(a, site);
@@ -215,7 +220,12 @@ impl Emitter<'_> {
         let condition = insn.ins.condition_code() as u8 - 1;
         let site = self.trace_site(insn, SiteKind::Conditional);
         let taken = self.take(insn, i, 3);
-        let [a, b, d] = taken.regs;
+        let mut regs = taken.regs;
+        // Nothing is recorded by way of r10.
+        if let Some(n) = regs.iter().position(|r| *r == Gpr::R10) {
+            regs.swap(n, 2);
+        }
+        let [a, b, d] = regs;
         let c = &mut self.out.code;
         c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
         c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx

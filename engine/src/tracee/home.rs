@@ -1,9 +1,11 @@
-//! Which register is not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
-//! ([`crate::arena::base_of`]), and one of these what the program has in it. Nobody else has to know: whoever asks for registers
+//! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
+//! ([`crate::arena::base_of`]), and, if code does more than counting, r10 whatever is needed between the program's instructions; two of those words
+//! are what the program has in them. Nobody else has to know: whoever asks for registers
 //! gets the program's, and whoever sets them in translated code has it put away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
-//! has is put away ([`crate::asm::PUT_AWAY`]); elsewhere it is the program's.
+//! has is put away ([`crate::asm::PUT_AWAY`]); elsewhere it is the program's. Where r10 is in use, for what an instruction of the program's says or
+//! for our own ends, it stays as it is as long as nobody changes the program's; so nothing that the engine has to set may be in it.
 //!
 //! The list belongs to the thread that traces, as everything that ptrace knows does.
 
@@ -22,12 +24,23 @@ use crate::asm::PUT_AWAY;
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Home(Rc<RefCell<Vec<Range<u64>>>>);
+pub(crate) struct Home(Rc<RefCell<Kept>>);
+
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    ranges: Vec<Range<u64>>,
+    takes_r10: bool,
+}
 
 impl Home {
     /// There is some here, too.
     pub(crate) fn add(&self, range: Range<u64>) {
-        self.0.borrow_mut().push(range);
+        self.0.borrow_mut().ranges.push(range);
+    }
+
+    /// What is emitted from now on, the first of all, takes r10, too, or not.
+    pub(crate) fn take_r10(&self, yes: bool) {
+        self.0.borrow_mut().takes_r10 = yes;
     }
 
     /// The same in memory of its own.
@@ -36,7 +49,11 @@ impl Home {
     }
 
     fn has(&self, at: u64) -> bool {
-        self.0.borrow().iter().any(|r| r.contains(&at))
+        self.0.borrow().ranges.iter().any(|r| r.contains(&at))
+    }
+
+    fn takes_r10(&self) -> bool {
+        self.0.borrow().takes_r10
     }
 }
 
@@ -59,26 +76,56 @@ pub(super) fn is_translated(tid: i32, at: u64) -> bool {
     HOMES.with_borrow(|homes| homes.get(&tid).is_some_and(|home| home.has(at)))
 }
 
-/// Where the program's r11 is.
-fn word(regs: &Regs) -> ptrace::AddressType {
-    regs.gs_base.wrapping_add(Scratch::R11.at().into()) as ptrace::AddressType
+/// Whether that code has taken r10, too.
+fn takes_r10(tid: i32) -> bool {
+    HOMES.with_borrow(|homes| homes.get(&tid).is_some_and(Home::takes_r10))
+}
+
+/// What the program has in a register, by its scratch word.
+fn kept(t: &Stopped, regs: &Regs, word: Scratch) -> Result<u64> {
+    gone(ptrace::read(t.pid(), at(regs, word))).map(|v| v as u64)
+}
+
+fn keep(t: &Stopped, regs: &Regs, word: Scratch, value: u64) -> Result<()> {
+    gone(ptrace::write(t.pid(), at(regs, word), value as libc::c_long))
+}
+
+fn at(regs: &Regs, word: Scratch) -> ptrace::AddressType {
+    regs.gs_base.wrapping_add(word.at().into()) as ptrace::AddressType
 }
 
 /// Turns the registers of `t` into the program's.
 pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
+    if !is_translated(t.tid, regs.rip) {
+        return Ok(());
+    }
     // Behind a system call, for an instruction or two, it is the program's or the base of the slot.
-    let ours = regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base;
-    if ours && is_translated(t.tid, regs.rip) {
-        regs.r11 = gone(ptrace::read(t.pid(), word(regs)))? as u64;
+    if regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
+        regs.r11 = kept(t, regs, Scratch::R11)?;
+    }
+    if takes_r10(t.tid) {
+        regs.r10 = kept(t, regs, Scratch::R10)?;
     }
     Ok(())
 }
 
 /// Turns the program's registers into those that `t` is to have.
 pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
-    if is_translated(t.tid, regs.rip) && !puts_away(t.pid(), regs.rip) {
-        gone(ptrace::write(t.pid(), word(regs), regs.r11 as libc::c_long))?;
+    if !is_translated(t.tid, regs.rip) {
+        return Ok(());
+    }
+    if !puts_away(t.pid(), regs.rip) {
+        keep(t, regs, Scratch::R11, regs.r11)?;
         regs.r11 = arena::base_of(regs.gs_base);
+    }
+    if takes_r10(t.tid) {
+        let now = gone(ptrace::getregs(t.pid()))?;
+        // Where it is in use it stays as it is.
+        let in_use = is_translated(t.tid, now.rip) && kept(t, &now, Scratch::R10)? == regs.r10;
+        keep(t, regs, Scratch::R10, regs.r10)?;
+        if in_use {
+            regs.r10 = now.r10;
+        }
     }
     Ok(())
 }

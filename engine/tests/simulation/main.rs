@@ -142,5 +142,5 @@ macro_rules! programs {
 
 programs! {
     aliases avx512 bigcode branches chains chase fxsave gather jumptable lock masked masked_gather maskmovdqu matrix odd operands
-    pieces r11 random rep rmw sizes sort stack straddles strides x87 xsave xsave_partial
+    pieces random rep rmw sizes sort stack straddles strides taken x87 xsave xsave_partial
 }
