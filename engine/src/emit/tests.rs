@@ -182,6 +182,19 @@ fn a_block_moves_the_clock_for_those_behind_it_and_a_loop_moves_it_itself() {
 }
 
 #[test]
+fn what_names_r10_or_r11_finds_there_what_is_the_programs() {
+    // mov r10,r11; add r11,[r10+8]; mov [r10+r11*8],al; lea r11,[rip+0x10]; jmp [r10+r11*8]
+    let code = [
+        0x4d, 0x89, 0xda, 0x4d, 0x03, 0x5a, 0x08, 0x43, 0x88, 0x04, 0xda, 0x4c, 0x8d, 0x1d, 0x10, 0, 0, 0, 0x43, 0xff,
+        0x24, 0xda,
+    ];
+    check("taken", &code);
+    let settings = TraceSettings { accesses: Some(SMALL), ..TraceSettings::default() };
+    let got = listing_with(&code, GUEST, CACHE, &[], |e| e.with_flows(false).traced(settings, false));
+    check_text("taken_both", &got);
+}
+
+#[test]
 fn live_flags_are_kept_by_lea() {
     // jz +1; nop; adc [rbx], al; ret: carry and zero are live at the start
     check("live_flags", &[0x74, 0x01, 0x90, 0x10, 0x03, 0x0f, 0x94, 0xc0, 0xc3]);

@@ -119,7 +119,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
         regs.r11 = arena::base_of(regs.gs_base);
     }
     if takes_r10(t.tid) {
-        let now = gone(ptrace::getregs(t.pid()))?;
+        let now = t.raw_regs()?;
         // Where it is in use it stays as it is.
         let in_use = is_translated(t.tid, now.rip) && kept(t, &now, Scratch::R10)? == regs.r10;
         keep(t, regs, Scratch::R10, regs.r10)?;

@@ -98,7 +98,7 @@ impl Stopped {
 
     /// All general registers, as the program has them but for those that translated code holds for a while.
     pub(crate) fn regs(&self) -> Result<Regs> {
-        let mut regs = gone(ptrace::getregs(self.pid()))?;
+        let mut regs = self.raw_regs()?;
         home::show(self, &mut regs)?;
         Ok(regs)
     }
@@ -107,6 +107,15 @@ impl Stopped {
     pub(crate) fn set_regs(&self, regs: &Regs) -> Result<()> {
         let mut regs = *regs;
         home::hide(self, &mut regs)?;
+        self.set_raw_regs(regs)
+    }
+
+    /// All general registers, as the kernel has them.
+    fn raw_regs(&self) -> Result<Regs> {
+        gone(ptrace::getregs(self.pid()))
+    }
+
+    fn set_raw_regs(&self, regs: Regs) -> Result<()> {
         gone(ptrace::setregs(self.pid(), regs))
     }
 

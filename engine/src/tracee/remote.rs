@@ -57,7 +57,8 @@ impl Gadget {
     }
 
     fn try_call(self, t: Stopped, nr: i64, args: [u64; 6]) -> Result<(Stopped, u64), ()> {
-        let saved: Regs = t.regs().map_err(drop)?;
+        // All of them, whoever uses which at present.
+        let saved: Regs = t.raw_regs().map_err(drop)?;
         let mask = t.sigmask().map_err(drop)?;
         t.set_sigmask(!(1 << (libc::SIGTRAP - 1))).map_err(drop)?;
         let mut regs = saved;
@@ -66,7 +67,7 @@ impl Gadget {
         // Not in a system call: the kernel must not take the value of rax for one to be restarted.
         regs.orig_rax = u64::MAX;
         [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9] = args;
-        t.set_regs(&regs).map_err(drop)?;
+        t.set_raw_regs(regs).map_err(drop)?;
         super::suspend_filters(t.tid(), true);
         let mut t = t;
         loop {
@@ -83,8 +84,8 @@ impl Gadget {
             }
         }
         super::suspend_filters(t.tid(), false);
-        let value = t.regs().map_err(drop)?.rax;
-        t.set_regs(&saved).map_err(drop)?;
+        let value = t.raw_regs().map_err(drop)?.rax;
+        t.set_raw_regs(saved).map_err(drop)?;
         t.set_sigmask(mask).map_err(drop)?;
         Ok((t, value))
     }
