@@ -18,6 +18,15 @@ impl Gpr {
     /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
     pub(crate) const R11: Self = Self(11);
 
+    /// Where the program's value of a register is that translated code has taken; `r10`: it has taken that, too.
+    pub(crate) fn kept(self, r10: bool) -> Option<Scratch> {
+        match self {
+            Self::R11 => Some(Scratch::R11),
+            Self::R10 if r10 => Some(Scratch::R10),
+            _ => None,
+        }
+    }
+
     fn low(self) -> u8 {
         self.0 & 7
     }

@@ -93,8 +93,9 @@ pub(crate) struct Insn {
     pub(crate) kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
     pub(crate) displacement_at: u8,
-    /// It names r11, which emitted code has taken for itself, or r10, which some has.
+    /// It names r11, which emitted code has taken for itself.
     pub(crate) uses_r11: bool,
+    /// It names r10, which code has that does more than counting.
     pub(crate) uses_r10: bool,
     raw: [u8; MAX_INSN_LEN],
 }
@@ -398,12 +399,12 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
 }
 
 /// r11 or a part of it.
-pub(crate) fn is_r11(r: Register) -> bool {
+fn is_r11(r: Register) -> bool {
     matches!(r, Register::R11 | Register::R11D | Register::R11W | Register::R11L)
 }
 
 /// r10 or a part of it.
-pub(crate) fn is_r10(r: Register) -> bool {
+fn is_r10(r: Register) -> bool {
     matches!(r, Register::R10 | Register::R10D | Register::R10W | Register::R10L)
 }
 

@@ -12,12 +12,7 @@ zero: .long 0, 0, 0, 0, 0, 0, 0, 0
 area: .space 16384
     .text
 START
-    lea area(%rip), %rsi
-    mov $4, %ebx
-2:  movl $1, (%rsi)             # a gather that faults is not one step
-    add $4096, %rsi
-    dec %ebx
-    jnz 2b
+    TOUCH area, 4
     lea area+4096(%rip), %rsi
     mov $40, %ebx
 1:  vmovdqu i32(%rip), %ymm1

@@ -57,12 +57,7 @@ area: .space 65536
 .endm
 
 START
-    lea area(%rip), %rsi
-    mov $16, %ebx
-2:  movl $1, (%rsi)             # a gather that faults is not one step
-    add $4096, %rsi
-    dec %ebx
-    jnz 2b
+    TOUCH area, 16
     ACCESSES r11
     ACCESSES r10
     lea area+4096(%rip), %r10

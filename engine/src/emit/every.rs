@@ -18,7 +18,7 @@ use super::plan::{Key, Known, Plan, available, is_special};
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::batch::Registers;
-use crate::decode::{Class, Insn, STATUS, is_r10, is_r11};
+use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, EveryAccess, SiteKind};
 
@@ -170,9 +170,11 @@ impl Emitter<'_> {
         for group in &stretch.groups {
             match group.place {
                 Place::At(at) => {
-                    let elsewhere = [at.base, at.index].into_iter().filter(|&r| is_r10(r) || is_r11(r));
-                    odd |= at.segment != Register::None || elsewhere.count() == 2;
-                    but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
+                    let named = [at.base, at.index].into_iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8));
+                    // What has been taken of both is brought to two registers.
+                    odd |=
+                        at.segment != Register::None || named.clone().filter(|r| r.kept(true).is_some()).count() == 2;
+                    but.extend(named);
                 }
                 Place::Bit(..) => (odd, bits) = (true, true),
                 _ => odd = true,

@@ -4,7 +4,6 @@ use iced_x86::Register;
 
 use crate::arena::{self, Scratch};
 use crate::asm::{self, Asm, Gpr};
-use crate::decode::{is_r10, is_r11};
 use crate::events::Address;
 
 /// Condition codes.
@@ -393,8 +392,9 @@ impl Asm {
     /// What the program has in r11, or in r10 if that is taken, is loaded into `reg` and, if it is both, `other` first; no other part of
     /// the address is in these. Returns whether `other` is changed.
     pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes_r10: bool) -> bool {
-        let r11 = is_r11(address.base) || is_r11(address.index);
-        let r10 = takes_r10 && (is_r10(address.base) || is_r10(address.index));
+        let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
+        let kept = |word| named.iter().flatten().any(|r| r.kept(takes_r10) == Some(word));
+        let (r11, r10) = (kept(Scratch::R11), kept(Scratch::R10));
         let instead_of_r10 = if r11 { other } else { reg };
         if r11 {
             self.reload(reg, Scratch::R11);
@@ -402,13 +402,13 @@ impl Asm {
         if r10 {
             self.reload(instead_of_r10, Scratch::R10);
         }
-        let number = |r: Register| match r {
-            r if is_r11(r) => reg,
-            r if takes_r10 && is_r10(r) => instead_of_r10,
-            r => Gpr(r.number() as u8),
-        };
-        let gpr = |r: Register| r.is_gpr().then(|| number(r));
-        let (base, index) = (gpr(address.base), gpr(address.index));
+        let [base, index] = named.map(|r| {
+            r.map(|r| match r.kept(takes_r10) {
+                Some(Scratch::R11) => reg,
+                Some(_) => instead_of_r10,
+                None => r,
+            })
+        });
         let displacement = address.displacement;
         if base.is_none() && index.is_none() {
             let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
@@ -447,15 +447,11 @@ impl Asm {
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
     pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes_r10: bool) {
-        let word = match from {
-            r if is_r11(r) => Some(Scratch::R11),
-            r if takes_r10 && is_r10(r) => Some(Scratch::R10),
-            _ => None,
-        };
-        if let Some(word) = word {
+        let mut f = from.number() as u8;
+        if let Some(word) = Gpr(f).kept(takes_r10) {
             self.reload(to, word);
+            f = to.0;
         }
-        let f = if word.is_some() { to.0 } else { from.number() as u8 };
         let rex = 0x48 | (to.0 >> 3) << 2 | f >> 3;
         let modrm = 0xc0 | (to.0 & 7) << 3 | f & 7;
         match from.size() {

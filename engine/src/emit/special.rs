@@ -193,9 +193,7 @@ impl Emitter<'_> {
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
         for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            let elsewhere =
-                [(Gpr::R11, Scratch::R11), (Gpr::R10, Scratch::R10)].into_iter().find(|(taken, _)| *taken == r);
-            let value = elsewhere.map_or(r, |(_, word)| {
+            let value = r.kept(true).map_or(r, |word| {
                 c.reload(b, word);
                 b
             });
