@@ -20,8 +20,8 @@ pub(crate) const DATA_ENTRY: u64 = 16;
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 
 /// The tag of an entry whose line has had to go: with it added, no address of the program is in a line; and its lower bits are those
-/// of no line. (At first, and when lines are forgotten, an entry has the tag of a line of another entry.)
-pub(crate) const NOTHING: u64 = 1 << 63 | 8;
+/// of no line. (At first an entry has the tag of a line of another entry.) Code has it as an immediate of 32 bits.
+pub(crate) const NOTHING: u64 = i32::MAX as u64 - 7;
 
 /// Offset of the last entry from the first one, which is all bits of an entry's offset.
 pub(crate) const LAST_ENTRY: u32 = ((DATA_ENTRIES - 1) * DATA_ENTRY) as u32;
@@ -55,14 +55,16 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
-/// The data cache, set by set: for each way the address of its line, plus [`SHOWN`] if the line's entry shows it, and where its time
-/// is: as far from the way's word in [`DATA_OWN`] as that is from its entry's in [`DATA_TIMES`], if the entry shows the line, and
-/// 0 if not.
+/// The data cache, set by set: for each way the address of its line.
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
-/// Added to the address of a line that its entry in [`DATA_TAGS`] shows.
-pub(crate) const SHOWN: i32 = 1;
+/// Beside that, where its time is, from [`NOWHERE`] on: at its entry, which is in front of that, if the entry shows the line; if it does
+/// not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time follows upon a tag,
+/// or upon a word where a tag may be written.
+pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
+/// Two words of the header, behind all entries: a tag that nobody reads, and the time of what has never been used, 0.
+pub(crate) const NOWHERE: u64 = HEADER + 1376;
 /// Lines that a first-level cache may have.
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way 8 times the number of its line.
@@ -79,7 +81,8 @@ pub(crate) const TRACE_SIZE: u64 = 256 << 10;
 pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
 pub(crate) const TRACE_SEGMENTS: u64 = 6;
-/// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`].
+/// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`], a tag
+/// that nobody reads, and the time.
 pub(crate) const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
 /// How the lines of the data cache have been used, if that is kept: for each way, at the same distance as in [`DATA_WAYS`],
 /// the bytes that were accessed (a bit each, from the line's first one), and how many accesses there were.
@@ -171,10 +174,12 @@ pub(crate) enum Scratch {
     WalkAddress = 96,
     /// The program's r10, where emitted code has taken that, too.
     R10 = 104,
+    /// A register that is needed while a record is written.
+    T3 = 112,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
     TracePos = 128,
-    /// A register that is needed while a record is written.
-    T3 = 136,
+    /// Where single accesses to two lines are walked whose first one is known, and has its time.
+    SecondWalk = 136,
     /// Offset from gs of the innermost frame of the calls that are followed.
     TopFrame = 144,
     /// Instructions that the thread has executed, as far as calls are concerned.
@@ -306,6 +311,7 @@ pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
+const _: () = assert!(NOWHERE >= HEADER + Scratch::RepeatCell as u64 + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(CELLS + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

@@ -25,25 +25,30 @@ pub(crate) struct Touched {
 /// The half of a word of [`arena::DATA_PLACES`] that is a place.
 const PLACE: u64 = u32::MAX as u64;
 
-/// [`arena::SHOWN`]
-const SHOWN: u64 = arena::SHOWN as u64;
-
 /// Offset of a line's entry in each of the tables.
 fn entry_of(line: u64, cache: FirstLevel) -> u64 {
     (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * arena::DATA_ENTRY
 }
 
-/// What a way has to say of where its line's time is, if that is shown by an entry.
-fn time_at(way: u64, entry: u64) -> u64 {
-    (arena::DATA_TIMES + entry).wrapping_sub(arena::DATA_OWN + way)
+/// What a way has to say of where its line's time is, if that follows upon this place: an entry, or [`own`].
+fn from_nowhere(place: u64) -> u64 {
+    place.wrapping_sub(arena::NOWHERE)
+}
+
+/// A way's own words, where the time of its line is if no entry shows that.
+fn own(way: u64) -> u64 {
+    arena::DATA_OWN + way
+}
+
+/// Whether a line is shown by an entry, if its way says this of where its time is.
+fn is_shown(place: u64) -> bool {
+    place.cast_signed() < 0
 }
 
 /// The line of a way, which its entry has shown, is shown no more: its time is its way's own from now on.
 fn stop_showing(words: &mut impl Words, way: u64, entry: u64) {
-    let at = arena::DATA_WAYS + way;
-    words.set(at, words.get(at) & !SHOWN);
-    words.set(at + 8, 0);
-    words.set(arena::DATA_OWN + way, words.get(arena::DATA_TIMES + entry));
+    words.set(arena::DATA_WHERE + way, from_nowhere(own(way)));
+    words.set(own(way) + 8, words.get(arena::DATA_TIMES + entry));
     hide(words, entry, 1);
 }
 
@@ -59,8 +64,7 @@ pub(crate) fn prepare(words: &mut impl Words) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
     if words.get(arena::DATA_PLACES) == 0 {
-        words.set(arena::DATA_WAYS, SHOWN);
-        words.set(arena::DATA_WAYS + 8, time_at(0, 0));
+        words.set(arena::DATA_WHERE, from_nowhere(arena::DATA_TAGS));
         words.set(arena::DATA_PLACES, HIDDEN);
     }
 }
@@ -69,15 +73,13 @@ pub(crate) fn prepare(words: &mut impl Words) {
 pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
         let way = way * arena::DATA_WAY;
-        let line = words.get(arena::DATA_WAYS + way);
-        if line & SHOWN != 0 {
-            let entry = entry_of(line, cache);
+        let place = words.get(arena::DATA_WHERE + way);
+        if is_shown(place) {
+            let entry = place.wrapping_add(arena::NOWHERE);
             stop_showing(words, way, entry);
-            words.set(arena::DATA_TAGS + entry, 0);
+            words.set(arena::DATA_TAGS + entry, arena::NOTHING);
         }
     }
-    // The first entry: the address of a line that has another one.
-    words.set(arena::DATA_TAGS, u64::from(cache.line).wrapping_neg());
     words.set(u64::from(Scratch::ContextTime.at()), words.get(u64::from(Scratch::Clock.at())) + 1);
 }
 
@@ -138,11 +140,16 @@ impl<W: Words> Walker<W> {
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
         match found {
-            Some(way) if self.words.get(arena::DATA_OWN + way) < changed => {
+            Some(way) if self.words.get(own(way) + 8) < changed => {
                 self.touched.push(Touched { line, loaded: false });
             }
             None if changed != 0 => self.touched.push(Touched { line, loaded: true }),
             _ => {}
+        }
+        let tag = self.words.get(arena::DATA_TAGS + entry);
+        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
+            let other = self.words.get(arena::DATA_PLACES + entry) & PLACE;
+            stop_showing(&mut self.words, other, entry);
         }
         let way = match found {
             Some(way) => {
@@ -152,14 +159,15 @@ impl<W: Words> Walker<W> {
             None => {
                 let first = of_set.next().unwrap_or(0);
                 let time_of = |way: u64| {
-                    let from_own = self.words.get(arena::DATA_WAYS + way + 8);
-                    self.words.get((arena::DATA_OWN + way).wrapping_add(from_own))
+                    let place = self.words.get(arena::DATA_WHERE + way);
+                    self.words.get(arena::NOWHERE.wrapping_add(place) + 8)
                 };
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
-                let old = self.words.get(arena::DATA_WAYS + way);
-                if old & SHOWN != 0 {
-                    self.words.set(arena::DATA_TAGS + self.entry(old), arena::NOTHING);
-                } else if old != 0 {
+                let place = self.words.get(arena::DATA_WHERE + way);
+                if is_shown(place) {
+                    self.words.set(arena::NOWHERE.wrapping_add(place), arena::NOTHING);
+                } else if place != 0 {
+                    let old = self.words.get(arena::DATA_WAYS + way);
                     hide(&mut self.words, entry_of(old, self.cache), -1);
                 }
                 if self.uses {
@@ -172,13 +180,8 @@ impl<W: Words> Walker<W> {
                 way
             }
         };
-        self.words.set(arena::DATA_WAYS + way, line | SHOWN);
-        let tag = self.words.get(arena::DATA_TAGS + entry);
-        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
-            let other = self.words.get(arena::DATA_PLACES + entry) & PLACE;
-            stop_showing(&mut self.words, other, entry);
-        }
-        self.words.set(arena::DATA_WAYS + way + 8, time_at(way, entry));
+        self.words.set(arena::DATA_WAYS + way, line);
+        self.words.set(arena::DATA_WHERE + way, from_nowhere(entry));
         self.words.set(arena::DATA_TIMES + entry, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
         self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);

@@ -246,7 +246,7 @@ pub(crate) struct SpaceTrace {
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
     /// Where accesses are walked through their cache, and where fetches are; 0 for none.
-    pub(crate) walks: [u64; 3],
+    pub(crate) walks: [u64; 4],
     /// Offset of their end in the first chunk.
     pub(crate) walks_end: u64,
 }
@@ -484,6 +484,9 @@ impl Space {
         }
         if frames {
             self.trace.walks[2] = emit(&stack::emit_stack_walk);
+        }
+        if let Some(cache) = settings.accesses.filter(|_| !settings.keeps_uses()) {
+            self.trace.walks[3] = emit(&|c| walk::emit_second_walk(c, cache, frames));
         }
         self.trace.walks_end = chunk.used;
     }

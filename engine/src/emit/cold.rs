@@ -140,12 +140,21 @@ impl Emitter<'_> {
             // The first one. (It has its time even if the other one is walked, and it too, once more.)
             c.time(a, clock, before);
             c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
-            walk.push(self.find_next_line(a, b, cache));
+            let next = self.find_next_line(a, b, cache);
             let c = &mut self.out.code;
             c.time(a, clock, before - 1);
             c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
             settled.push(c.jmp_away());
-            walk.into_iter().for_each(|field| c.patch_here(field));
+            c.patch_here(next);
+            if described_members(&words).count() == 1 {
+                // A stream comes to a line that way.
+                if self.access_address(&place, offset, a, b) {
+                    self.entry_of(a, b, cache);
+                    self.out.code.next_entry(b);
+                }
+                settled.push(self.out.code.walk_second(a, b, &words));
+            }
+            walk.into_iter().for_each(|field| self.out.code.patch_here(field));
         }
         settled.push(self.walk(&place, offset, a, b, &words));
         settled
@@ -156,10 +165,8 @@ impl Emitter<'_> {
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
         c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);
-        // The next line has the next entry, and the first one's follows the last one's.
         c.lea_disp(a, a, -(cache.line as i32));
-        c.lea_disp(b, b, arena::DATA_ENTRY as i32);
-        c.and_imm32(b, arena::LAST_ENTRY);
+        c.next_entry(b);
         c.gs_index(0x3b, a, b, arena::DATA_TAGS as u32); // cmp
         c.jcc_away(NE)
     }
@@ -251,6 +258,12 @@ impl Emitter<'_> {
 }
 
 impl Asm {
+    /// From a line's entry to that of the next line: the first one follows the last one.
+    fn next_entry(&mut self, entry: Gpr) {
+        self.lea_disp(entry, entry, arena::DATA_ENTRY as i32);
+        self.and_imm32(entry, arena::LAST_ENTRY);
+    }
+
     /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
     pub(super) fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
         if clock.is_none() {

@@ -29,6 +29,9 @@ const EVEN_EMPTY: u8 = 0x40;
 /// Behind a walk's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
 pub(super) const WALK_DESCRIPTION: i32 = 4 + 2 + 5;
 
+/// The same if rcx is restored as well, by three bytes.
+pub(super) const SECOND_DESCRIPTION: i32 = WALK_DESCRIPTION + 3;
+
 impl Asm {
     /// A REX prefix with these bits, if there are any.
     fn rex(&mut self, bits: u8) {
@@ -55,14 +58,6 @@ impl Asm {
     /// `op reg, gs:[base + offset]` (64 bits)
     pub(super) fn gs_index(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: u32) {
         self.memory(true, WIDE, &[opcode], reg.0, base, offset as i32);
-    }
-
-    /// `op reg, gs:[base + index + offset]` (64 bits)
-    pub(super) fn gs_sum(&mut self, opcode: u8, reg: Gpr, base: Gpr, index: Gpr, offset: u32) {
-        debug_assert!(index != Gpr::RSP);
-        let rex = 0x48 | (reg.0 >> 3) << 2 | (index.0 >> 3) << 1 | base.0 >> 3;
-        self.bytes(&[0x65, rex, opcode, 0x84 | (reg.0 & 7) << 3, (index.0 & 7) << 3 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
     }
 
     /// `cmovcc reg, gs:[base + offset]`
@@ -153,10 +148,10 @@ impl Asm {
         self.memory(false, WIDE, &[opcode], reg.0, Gpr::RSP, offset);
     }
 
-    /// `mov qword gs:[base + offset], 0`
-    pub(super) fn gs_zero(&mut self, base: Gpr, offset: u32) {
+    /// `mov qword gs:[base + offset], value`, sign-extended
+    pub(super) fn gs_store_imm(&mut self, base: Gpr, offset: u32, value: i32) {
         self.memory(true, WIDE, &[0xc7], 0, base, offset as i32);
-        self.bytes(&[0; 4]);
+        self.bytes(&value.to_le_bytes());
     }
 
     /// `op reg32, gs:[base + offset]` with a short offset
@@ -237,6 +232,11 @@ impl Asm {
         self.bytes(&if reg == Gpr::RAX { [0x66, 0x90] } else { [0x48 | reg.0 >> 3, 0x90 | reg.0 & 7] });
     }
 
+    /// `xchg rcx, reg`, of three bytes, which do nothing if that is rcx.
+    pub(super) fn exchange_rcx(&mut self, reg: Gpr) {
+        self.bytes(&if reg == Gpr::RCX { [0x0f, 0x1f, 0] } else { [0x48 | reg.0 >> 3, 0x87, 0xc8 | reg.0 & 7] });
+    }
+
     /// `push value`, which is below 2^31
     pub(super) fn push_imm(&mut self, value: u32) {
         match i8::try_from(value) {
@@ -248,13 +248,7 @@ impl Asm {
         }
     }
 
-    /// Into `reg`: the address of what describes the walk that has been called.
-    pub(super) fn walk_description(&mut self, reg: Gpr) {
-        self.walk_return_address(reg);
-        self.lea_disp(reg, reg, WALK_DESCRIPTION);
-    }
-
-    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] bytes before what describes it.
+    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what describes it.
     pub(super) fn walk_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
     }
@@ -373,11 +367,6 @@ impl Asm {
         self.bytes(&n.to_le_bytes());
     }
 
-    /// `test reg8, 1`
-    pub(super) fn test_lowest_bit(&mut self, reg: Gpr) {
-        self.bytes(&[0x40 | reg.0 >> 3, 0xf6, 0xc0 | reg.0 & 7, 1]);
-    }
-
     /// `neg reg`
     pub(super) fn negate(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
@@ -386,6 +375,11 @@ impl Asm {
     /// `adc reg, 0`
     pub(super) fn add_carry(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
+    }
+
+    /// `movsxd reg, dword [base + offset]`
+    pub(super) fn load_signed32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
+        self.memory(false, WIDE, &[0x63], reg.0, base, offset);
     }
 
     /// `lea reg, [address]`, without its segment's base.

@@ -18,7 +18,7 @@ use super::Emitter;
 use super::cold::{Cold, Unsettled};
 use super::every::{self, Stretch};
 use super::fetches::NO_LINES;
-use super::instructions::{ABOVE, E, NE};
+use super::instructions::{ABOVE, NE, NOT_SIGN};
 use super::lines::lines_of;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
@@ -486,26 +486,22 @@ impl Emitter<'_> {
         let bytes = arena::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
         c.mov_imm(Gpr::RCX, bytes.wrapping_neg());
         let again = c.pos();
-        let (way, own) = ((arena::DATA_WAYS + bytes) as u32, (arena::DATA_OWN + bytes) as u32);
-        c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, way);
-        c.test_lowest_bit(Gpr::RDX);
-        let not_shown = c.jcc(E);
-        c.gs_index_by(4, Gpr::RCX, way, !arena::SHOWN as i8); // and
-        c.entry(Gpr::RDX, Gpr::RDX, cache.line.trailing_zeros());
+        let (place, own) = ((arena::DATA_WHERE + bytes) as u32, arena::DATA_OWN + bytes);
+        let entry = |table: u64| (arena::NOWHERE + table) as u32;
+        c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, place);
+        c.op_reg(0x85, Gpr::RDX, Gpr::RDX);
+        let not_shown = c.jcc(NOT_SIGN);
         // Its time is its way's own from now on.
-        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, arena::DATA_TIMES as u32);
-        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own);
-        c.mov_imm(Gpr::RAX, 0);
-        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, way + 8);
-        c.gs_index(0x89, Gpr::RAX, Gpr::RDX, arena::DATA_TAGS as u32);
-        c.gs_index32_by(0, Gpr::RDX, arena::DATA_HIDDEN as u32, 1);
+        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(arena::DATA_TIMES));
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own as u32 + 8);
+        c.lea_disp(Gpr::RAX, Gpr::RCX, (own - arena::NOWHERE) as i32);
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, place);
+        c.gs_store_imm(Gpr::RDX, entry(arena::DATA_TAGS), arena::NOTHING as i32);
+        c.gs_index32_by(0, Gpr::RDX, entry(arena::DATA_HIDDEN), 1);
         c.patch_here(not_shown);
         c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
         c.jcc_back(NE, again);
         c.load_gs(Gpr::RAX, arena::SAVES);
-        // The first entry: the address of a line that has another one.
-        c.mov_imm(Gpr::RCX, u64::from(cache.line).wrapping_neg());
-        c.store_gs(arena::DATA_TAGS as u32, Gpr::RCX);
         c.load_gs(Gpr::RCX, Scratch::Clock.at());
         c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
         c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);

@@ -393,6 +393,7 @@ const SMALL: crate::trace::FirstLevel = crate::trace::FirstLevel { line: 64, set
 #[test]
 fn accesses_are_walked_by_their_lines_and_one_by_one_where_there_are_contexts() {
     check_routine("access_walk", |c| super::walk::emit_access_walk(c, SMALL, false, false));
+    check_routine("second_walk", |c| super::walk::emit_second_walk(c, SMALL, false));
 }
 
 #[test]

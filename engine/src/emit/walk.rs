@@ -21,13 +21,13 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::trace::{self, FirstLevel};
 
-use super::instructions::{ABOVE_EQUAL, E, NE, SHR, WALK_DESCRIPTION};
+use super::instructions::{ABOVE_EQUAL, E, NE, SECOND_DESCRIPTION, SHR, WALK_DESCRIPTION};
 
 pub(crate) use fetch::emit_fetch_walk;
 pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
-use ways::{OWN, Rare, find_hidden, look_for_hidden, look_up, rarely, replace, show, use_shown};
+use ways::{OWN, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show, use_shown};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -43,20 +43,23 @@ const R12: Gpr = Gpr(12);
 const R13: Gpr = Gpr(13);
 
 /// The registers that a walk uses, in the order in which they are saved.
-const USED: [Gpr; 10] = [RCX, RDX, RBX, RSI, RDI, R8, R9, R10, R12, R13];
+const USED: [Gpr; 10] = [RCX, RDX, RSI, R8, R9, RDI, R10, RBX, R12, R13];
 
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, how much
-/// earlier than the clock the last one is, the first one's offset, their span less one; then how many they are; then, if that is
-/// more than one, for each its site, how much earlier than the clock it is, its offset, its bytes less one. `members` are
+/// Those for the second line of a single access, where that is known to be missed.
+const FOR_SECOND: std::ops::Range<usize> = 1..6;
+
+/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, the last one's
+/// time from the clock on (not above 0), the first one's offset, their span less one; then how many they are; then, if that is
+/// more than one, for each its site, its time from the clock on, its offset, its bytes less one. `members` are
 /// site, time, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
 pub(super) fn access_words(members: &[(u32, u32, u16, u16)], span: u16) -> Vec<u32> {
     let (first, last) = (members[0], members[members.len() - 1]);
-    let mut words = vec![first.0, last.1, first.2.into(), u32::from(span) - 1, members.len() as u32];
+    let mut words = vec![first.0, last.1.wrapping_neg(), first.2.into(), u32::from(span) - 1, members.len() as u32];
     for &(site, before, offset, size) in members.iter().filter(|_| members.len() > 1) {
-        words.extend([site, before, offset.into(), u32::from(size) - 1]);
+        words.extend([site, before.wrapping_neg(), offset.into(), u32::from(size) - 1]);
     }
     words
 }
@@ -97,6 +100,28 @@ impl Asm {
     }
 }
 
+impl Asm {
+    /// Has a single access to two lines walked that these words describe, from address `a` on, of which the first line has been settled; the
+    /// second one's entry is in `b`. Both are changed. Returns the field of a jump to where that goes on.
+    pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
+        const AHEAD: u64 = 2 + 3 + 8 + 4 + SECOND_DESCRIPTION as u64;
+        self.nop(((self.here() + AHEAD).wrapping_neg() & 3) as usize);
+        let begin = self.here();
+        // What is in b may have gone where a was.
+        let b = if b == RAX { a } else { b };
+        self.exchange_rax(a);
+        self.exchange_rcx(b);
+        self.enter_walk_stack();
+        self.call_walk(Scratch::SecondWalk);
+        self.exchange_rcx(b);
+        self.exchange_rax(a);
+        let field = self.jmp_away();
+        debug_assert_eq!(self.here() - begin, AHEAD);
+        self.words(words);
+        field
+    }
+}
+
 /// Where a walk saves a register, by offset from the stack pointer: below it, where nobody else writes.
 fn saved(n: usize) -> i32 {
     -8 * (n as i32 + 1)
@@ -123,7 +148,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     c.store_gs(Scratch::WalkAddress.at(), RAX);
     if uses {
         save(c, 0..USED.len());
-        return walk_each(c, cache, uses, frames);
+        return walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
     }
     let line = -(cache.line as i32);
     save(c, FEW);
@@ -145,27 +170,24 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     walk_two_lines(c, cache, frames);
     c.patch_here(contexts);
     save(c, FEW.end..USED.len());
-    walk_each(c, cache, uses, frames);
+    walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
 }
 
 /// Walks a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
 /// was. rax: its lowest address; [`FEW`] registers have been saved.
 fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
-    const MORE: std::ops::Range<usize> = 3..7;
+    const MORE: std::ops::Range<usize> = 2..6;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache, E);
     save(c, MORE);
-    let (hidden, missed) = look_for_hidden(c, cache);
+    let (hidden, missed) = look_for_hidden(c, cache, RSI);
     let mut rare = Vec::new();
-    replace(c, cache, RDI, &mut rare);
-    let used = |c: &mut Asm, rare: &mut Vec<Rare>| {
-        c.walk_return_address(R9);
-        time_of_last(c, RDI, R8, R9);
-        show(c, cache, RDI, RSI, rare);
-    };
-    used(c, &mut rare);
-    c.lea_disp(R9, R9, WALK_DESCRIPTION);
-    record_miss(c, R9, frames, false);
+    make_room(c, cache, &mut rare);
+    replace(c, cache, RSI, RDI, &mut rare);
+    c.walk_return_address(R9);
+    time_of_last(c, RSI, R9);
+    show(c, RSI, false);
+    record_miss(c, R9, WALK_DESCRIPTION, frames, false);
     let end = c.pos();
     restore(c, MORE);
     restore(c, FEW);
@@ -173,13 +195,15 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     // What is told of a line by its entry, after all: nobody has looked before.
     c.patch_here(shown);
     c.walk_return_address(RDX);
-    time_of_last(c, RAX, RDX, RDX);
+    time_of_last(c, RAX, RDX);
     c.gs_index(0x89, RAX, RCX, arena::DATA_TIMES as u32);
     restore(c, FEW);
     c.walk_returns();
     c.patch_here(hidden);
-    find_hidden(c, cache, missed);
-    used(c, &mut rare);
+    find_hidden(c, cache, RSI, missed, &mut rare);
+    c.walk_return_address(R9);
+    time_of_last(c, RSI, R9);
+    show(c, RSI, false);
     c.jmp_back(end);
     rarely(c, cache, rare);
 }
@@ -195,17 +219,18 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(several);
     save(c, MORE);
     c.and_imm(RAX, -(cache.line as i32));
-    time_of_last(c, R10, R8, RCX); // r10: the time
+    time_of_last(c, R10, RCX); // r10: the time
     c.mov_imm(RBX, 0); // rbx: which lines have been missed
     let mut rare = Vec::new();
     let mut asides = Vec::new();
     for which in [FIRST, SECOND] {
         let shown = look_up(c, cache, E);
-        let (hidden, missed) = look_for_hidden(c, cache);
-        replace(c, cache, RDI, &mut rare);
+        let (hidden, missed) = look_for_hidden(c, cache, RSI);
+        make_room(c, cache, &mut rare);
+        replace(c, cache, RSI, RDI, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
-        show(c, cache, R10, RSI, &mut rare);
+        show(c, R10, true);
         asides.push((shown, hidden, missed, placed, c.pos()));
         if which == FIRST {
             c.lea_disp(RAX, RAX, cache.line as i32);
@@ -217,7 +242,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.load_gs(RDI, Scratch::WalkAddress.at());
     c.op_reg(0x29, RAX, RDI);
     c.mov_reg(RDI, RAX); // rdi: offset of the second line
-    first_member(c, R10, RAX);
+    first_member(c, R10, RAX, WALK_DESCRIPTION);
     let member = c.pos();
     // Which of the lines missed it is the first one to access.
     c.load32(RSI, R10, OFFSET);
@@ -234,7 +259,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.op_reg(0x21, RDX, RBX);
     let none = c.jcc_away(E);
     c.op_reg(0x31, RBX, RDX);
-    record_miss(c, R10, frames, false);
+    record_miss(c, R10, 0, frames, false);
     c.patch_here(none);
     c.lea_disp(R10, R10, MEMBER);
     c.op_reg(0x85, RBX, RBX);
@@ -247,7 +272,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         c.patch_here(shown);
         use_shown(c, R10, settled);
         c.patch_here(hidden);
-        find_hidden(c, cache, missed);
+        find_hidden(c, cache, RSI, missed, &mut rare);
         c.jmp_back(placed);
     }
     rarely(c, cache, rare);
@@ -256,44 +281,73 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
 /// Most of them are single accesses whose first line the table shows, and whose second one is missed: a stream comes to a line that
 /// way. Walks these; returns the field of a jump to where the others are walked, and goes on there if the first line is not shown.
 fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
-    const MORE: std::ops::Range<usize> = 3..8;
     c.load32(RDX, RCX, WALK_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
     c.and_imm(RAX, -(cache.line as i32));
     let not_shown = look_up(c, cache, NE);
-    save(c, MORE);
+    save(c, FEW.end..FOR_SECOND.end);
     c.walk_return_address(R9);
-    time_of_last(c, R10, R8, R9); // r10: the time
-    c.gs_index(0x89, R10, RCX, arena::DATA_TIMES as u32);
+    time_of_last(c, RDI, R9);
+    c.gs_index(0x89, RDI, RCX, arena::DATA_TIMES as u32);
     c.lea_disp(RAX, RAX, cache.line as i32);
-    c.lea_disp(R10, R10, 1);
+    c.lea_disp(RDI, RDI, 1);
     let shown = look_up(c, cache, E);
-    let (hidden, missed) = look_for_hidden(c, cache);
-    let mut rare = Vec::new();
-    replace(c, cache, RDI, &mut rare);
-    show(c, cache, R10, RSI, &mut rare);
-    c.walk_description(R9);
-    record_miss(c, R9, frames, true);
-    let end = c.pos();
-    restore(c, MORE);
-    restore(c, FEW);
-    c.walk_returns();
+    let end = use_second(c, cache, WALK_DESCRIPTION, 0..FOR_SECOND.end, frames);
     c.patch_here(shown);
-    use_shown(c, R10, end);
-    c.patch_here(hidden);
-    find_hidden(c, cache, missed);
-    show(c, cache, R10, RSI, &mut rare);
-    c.jmp_back(end);
-    rarely(c, cache, rare);
+    use_shown(c, RDI, end);
     c.patch_here(not_shown);
     c.walk_return_address(RCX);
     several
 }
 
+/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second one, whose
+/// entry is in rcx ([`Asm::walk_second`]). Changes that, too, and is like [`emit_access_walk`] in all else. Much depends on how soon it
+/// gets to the times of the ways: there can be no more than two such walks under way in a processor.
+pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
+    c.store_gs(Scratch::WalkAddress.at(), RAX);
+    c.cmp_gs_zero(Scratch::ContextTime.at());
+    let contexts = c.jcc_away(NE);
+    save(c, FOR_SECOND);
+    c.and_imm(RAX, -(cache.line as i32));
+    c.lea_disp(RAX, RAX, cache.line as i32);
+    difference(c);
+    use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
+    c.patch_here(contexts);
+    save(c, 0..USED.len());
+    walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
+}
+
+/// Brings in line rax, the second one of a single access, which its entry rcx does not show, and returns. Returns where registers
+/// are restored. `saved`: which registers are saved; `described`: what describes it, behind where the walk returns to.
+fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
+    let (hidden, missed) = look_for_hidden(c, cache, RSI);
+    let mut rare = Vec::new();
+    make_room(c, cache, &mut rare);
+    replace(c, cache, RSI, RDI, &mut rare);
+    let used = |c: &mut Asm| {
+        c.walk_return_address(R9);
+        time_of(c, RDI, R9, described);
+        c.lea_disp(RDI, RDI, 1);
+        show(c, RDI, false);
+    };
+    used(c);
+    record_miss(c, R9, described, frames, true);
+    let end = c.pos();
+    restore(c, saved);
+    c.walk_returns();
+    c.patch_here(hidden);
+    find_hidden(c, cache, RSI, missed, &mut rare);
+    used(c);
+    c.jmp_back(end);
+    rarely(c, cache, rare);
+    end
+}
+
 /// Into `to`: what describes the first access of a group. Into `count`: how many there are.
-fn first_member(c: &mut Asm, to: Gpr, count: Gpr) {
-    c.walk_description(to);
+fn first_member(c: &mut Asm, to: Gpr, count: Gpr, described: i32) {
+    c.walk_return_address(to);
+    c.lea_disp(to, to, described);
     c.load32(count, to, COUNT);
     c.cmp_imm(count, 1);
     let single = c.jcc(E);
@@ -301,40 +355,41 @@ fn first_member(c: &mut Asm, to: Gpr, count: Gpr) {
     c.patch_here(single);
 }
 
-/// Into `time`: that of a group's last access. `walk`: where the walk returns to. Changes `free`.
-fn time_of_last(c: &mut Asm, time: Gpr, free: Gpr, walk: Gpr) {
-    c.load32(free, walk, WALK_DESCRIPTION + BEFORE);
-    c.load_gs(time, Scratch::Clock.at());
-    c.op_reg(0x29, time, free);
+/// Into `time`: that of a group's last access. `walk`: where the walk returns to.
+fn time_of_last(c: &mut Asm, time: Gpr, walk: Gpr) {
+    time_of(c, time, walk, WALK_DESCRIPTION);
 }
 
-/// Records a miss of the access that `what` describes; `alone`: the only one of its group. Changes rax, rcx and r8.
-fn record_miss(c: &mut Asm, what: Gpr, frames: bool, alone: bool) {
+/// Into `time`: that of the access, or of all accesses, described at `what` and `offset`.
+fn time_of(c: &mut Asm, time: Gpr, what: Gpr, offset: i32) {
+    c.load_signed32(time, what, offset + BEFORE);
+    c.gs_op(0x03, time, Scratch::Clock.at());
+}
+
+/// Records a miss of the access that is described at `what` and `offset`; `alone`: the only one of its group. Changes rax, rcx and r8.
+fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool, alone: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
     c.load_gs(RAX, Scratch::WalkAddress.at());
     if !alone {
-        c.load32(R8, what, OFFSET);
+        c.load32(R8, what, offset + OFFSET);
         c.op_reg(0x01, RAX, R8);
     }
     c.load_gs(RCX, Scratch::TracePos.at());
     c.gs_base8(0x89, RAX, RCX, 4);
-    c.load32(RAX, what, SITE);
+    c.load32(RAX, what, offset + SITE);
     c.gs_base8_32(0x89, RAX, RCX, 0);
-    c.lea_disp(RCX, RCX, 12);
-    c.store_gs(Scratch::TracePos.at(), RCX);
+    c.add_gs(Scratch::TracePos.at(), 12);
 }
 
-/// Walks the accesses of a group, one by one.
-fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+/// Walks the accesses of a group, one by one. `described`: what describes them, behind where the walk returns to.
+fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames: bool) {
     let line = -(cache.line as i32);
     // rbx: what describes an access, r10: how many are left
-    first_member(c, RBX, R10);
+    first_member(c, RBX, R10, described);
     let member = c.pos();
-    c.load_gs(RDI, Scratch::Clock.at());
-    c.load32(RAX, RBX, BEFORE);
-    c.op_reg(0x29, RDI, RAX); // rdi: the time
+    time_of(c, RDI, RBX, 0); // rdi: the time
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
     c.load_gs(R13, Scratch::WalkAddress.at());
     c.load32(RAX, RBX, OFFSET);
@@ -343,9 +398,10 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
     let shown = look_up(c, cache, E);
-    let (hidden, missed) = look_for_hidden(c, cache);
+    let (hidden, missed) = look_for_hidden(c, cache, R12);
     let mut rare = Vec::new();
-    replace(c, cache, R12, &mut rare);
+    make_room(c, cache, &mut rare);
+    replace(c, cache, R12, RSI, &mut rare);
     c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);
@@ -356,7 +412,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
     let placed = c.pos();
-    show(c, cache, RDI, R12, &mut rare);
+    show(c, RDI, true);
     let used = c.pos();
     if uses {
         use_line(c, cache);
@@ -380,7 +436,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
         one_line = Some(c.jcc_away(E));
         record_lines_replaced(c, RBX);
     } else {
-        record_miss(c, RBX, frames, false);
+        record_miss(c, RBX, 0, frames, false);
     }
     c.patch_here(hit);
     if let Some(field) = one_line {
@@ -397,7 +453,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     }
     use_shown(c, RDI, used);
     c.patch_here(hidden);
-    find_hidden(c, cache, missed);
+    find_hidden(c, cache, R12, missed, &mut rare);
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
     c.load_gs(R9, Scratch::ContextTime.at());

@@ -38,7 +38,7 @@ impl Hub<'_> {
         if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
             return Some(t);
         }
-        let SpaceTrace { walks: [access, fetch, stack], settings, .. } = p.space.borrow().trace;
+        let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.space.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
@@ -46,6 +46,7 @@ impl Hub<'_> {
                 .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
+                .and_then(|()| pool.set_scratch(slot, Scratch::SecondWalk, second))
                 .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
                 .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
                 .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))

@@ -113,6 +113,9 @@ impl Space {
         if let Some(cache) = settings.fetches {
             emit(walks[1], &|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), false));
         }
+        if let Some(cache) = settings.accesses.filter(|_| !settings.keeps_uses()) {
+            emit(walks[3], &|c| walk::emit_second_walk(c, cache, false));
+        }
     }
 
     /// From now on nobody asks for code but by a stop.

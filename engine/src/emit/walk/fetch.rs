@@ -136,16 +136,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, RCX, R8, |c, way, pair| {
-            c.gs_index(0x8b, RCX, RDX, ways + 8 * way);
-            c.gs_index(0x8b, RCX, RCX, lines);
-            if pair {
-                c.gs_index(0x8b, R9, RDX, ways + 8 * way + 8);
-                c.gs_index(0x8b, R9, R9, lines);
-                c.op_reg(0x39, R9, RCX);
-                c.cmov(BELOW, RCX, R9);
-            }
-        });
+        earliest(c, cache.ways, RDX, (ways, 8), lines, [RSI, R8, RCX, R9]);
         c.shift(SHL, RSI, 3);
         c.op_reg(0x01, RSI, RDX);
     } else {
@@ -161,6 +152,6 @@ fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
         c.jcc_back(NE, again);
     }
     c.gs_index(0x8b, RCX, RSI, ways);
-    c.gs_zero(RCX, lines);
+    c.gs_store_imm(RCX, lines, 0);
     c.gs_index(0x89, RAX, RSI, ways);
 }
