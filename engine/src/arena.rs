@@ -55,7 +55,7 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
-/// The data cache, set by set: for each way the address of its line.
+/// The data cache, set by set: for each way the negated address of its line.
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;

@@ -136,7 +136,7 @@ impl<W: Words> Walker<W> {
         let set = line >> self.cache.line.trailing_zeros() & u64::from(self.cache.sets - 1);
         let ways = u64::from(self.cache.ways);
         let mut of_set = (0..ways).map(|w| (set * ways + w) * arena::DATA_WAY);
-        let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line;
+        let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line.wrapping_neg();
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
         match found {
@@ -168,7 +168,7 @@ impl<W: Words> Walker<W> {
                     self.words.set(arena::NOWHERE.wrapping_add(place), arena::NOTHING);
                 } else if place != 0 {
                     let old = self.words.get(arena::DATA_WAYS + way);
-                    hide(&mut self.words, entry_of(old, self.cache), -1);
+                    hide(&mut self.words, entry_of(old.wrapping_neg(), self.cache), -1);
                 }
                 if self.uses {
                     let (parts, count) = self.used(way);
@@ -180,7 +180,7 @@ impl<W: Words> Walker<W> {
                 way
             }
         };
-        self.words.set(arena::DATA_WAYS + way, line);
+        self.words.set(arena::DATA_WAYS + way, line.wrapping_neg());
         self.words.set(arena::DATA_WHERE + way, from_nowhere(entry));
         self.words.set(arena::DATA_TIMES + entry, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());

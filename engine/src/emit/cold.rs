@@ -148,10 +148,6 @@ impl Emitter<'_> {
             c.patch_here(next);
             if described_members(&words).count() == 1 {
                 // A stream comes to a line that way.
-                if self.access_address(&place, offset, a, b) {
-                    self.entry_of(a, b, cache);
-                    self.out.code.next_entry(b);
-                }
                 settled.push(self.out.code.walk_second(a, b, &words));
             }
             walk.into_iter().for_each(|field| self.out.code.patch_here(field));
@@ -160,8 +156,8 @@ impl Emitter<'_> {
         settled
     }
 
-    /// From the line that entry `b` shows to the entry of the next one, in `b`. Changes `a` and the flags; returns the field of a
-    /// jump that leaves if that entry does not show it.
+    /// From the line that entry `b` shows to the next one: its entry in `b`, its address, negated, in `a`. Changes the flags; returns the
+    /// field of a jump that leaves if that entry does not show it.
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
         c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);

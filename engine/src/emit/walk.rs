@@ -27,7 +27,9 @@ pub(crate) use fetch::emit_fetch_walk;
 pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
-use ways::{OWN, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show, use_shown};
+use ways::{
+    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show, use_shown,
+};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -48,8 +50,9 @@ const USED: [Gpr; 10] = [RCX, RDX, RSI, R8, R9, RDI, R10, RBX, R12, R13];
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
-/// Those for the second line of a single access, where that is known to be missed.
+/// Those for the second line of a single access, where that is known not to be shown; and where it is not known yet.
 const FOR_SECOND: std::ops::Range<usize> = 1..6;
+const ALONE: std::ops::Range<usize> = 0..7;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, the last one's
 /// time from the clock on (not above 0), the first one's offset, their span less one; then how many they are; then, if that is
@@ -101,20 +104,20 @@ impl Asm {
 }
 
 impl Asm {
-    /// Has a single access to two lines walked that these words describe, from address `a` on, of which the first line has been settled; the
-    /// second one's entry is in `b`. Both are changed. Returns the field of a jump to where that goes on.
+    /// Has a single access to two lines walked that these words describe, of which the first line has been settled; the second one's address,
+    /// negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes on.
     pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
-        const AHEAD: u64 = 2 + 3 + 8 + 4 + SECOND_DESCRIPTION as u64;
+        const AHEAD: u64 = 3 + 2 + 8 + 4 + SECOND_DESCRIPTION as u64;
         self.nop(((self.here() + AHEAD).wrapping_neg() & 3) as usize);
         let begin = self.here();
-        // What is in b may have gone where a was.
-        let b = if b == RAX { a } else { b };
-        self.exchange_rax(a);
-        self.exchange_rcx(b);
+        // (Mostly they are there. What is in b may have gone where a was.)
+        let b = if b == SECOND.reg { a } else { b };
+        self.exchange_r10(a);
+        self.exchange_rax(b);
         self.enter_walk_stack();
         self.call_walk(Scratch::SecondWalk);
-        self.exchange_rcx(b);
-        self.exchange_rax(a);
+        self.exchange_rax(b);
+        self.exchange_r10(a);
         let field = self.jmp_away();
         debug_assert_eq!(self.here() - begin, AHEAD);
         self.words(words);
@@ -180,14 +183,14 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache, E);
     save(c, MORE);
-    let (hidden, missed) = look_for_hidden(c, cache, RSI);
+    let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
     let mut rare = Vec::new();
-    make_room(c, cache, &mut rare);
-    replace(c, cache, RSI, RDI, &mut rare);
+    make_room(c, cache, LINE, &mut rare);
+    replace(c, cache, LINE, RSI, RDI, &mut rare);
     c.walk_return_address(R9);
     time_of_last(c, RSI, R9);
-    show(c, RSI, false);
-    record_miss(c, R9, WALK_DESCRIPTION, frames, false);
+    show(c, LINE, RSI, false);
+    record_miss(c, R9, WALK_DESCRIPTION, frames);
     let end = c.pos();
     restore(c, MORE);
     restore(c, FEW);
@@ -200,10 +203,10 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     restore(c, FEW);
     c.walk_returns();
     c.patch_here(hidden);
-    find_hidden(c, cache, RSI, missed, &mut rare);
+    find_hidden(c, cache, LINE, RSI, missed, &mut rare);
     c.walk_return_address(R9);
     time_of_last(c, RSI, R9);
-    show(c, RSI, false);
+    show(c, LINE, RSI, false);
     c.jmp_back(end);
     rarely(c, cache, rare);
 }
@@ -225,12 +228,12 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let mut asides = Vec::new();
     for which in [FIRST, SECOND] {
         let shown = look_up(c, cache, E);
-        let (hidden, missed) = look_for_hidden(c, cache, RSI);
-        make_room(c, cache, &mut rare);
-        replace(c, cache, RSI, RDI, &mut rare);
+        let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
+        make_room(c, cache, LINE, &mut rare);
+        replace(c, cache, LINE, RSI, RDI, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
-        show(c, R10, true);
+        show(c, LINE, R10, true);
         asides.push((shown, hidden, missed, placed, c.pos()));
         if which == FIRST {
             c.lea_disp(RAX, RAX, cache.line as i32);
@@ -259,7 +262,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.op_reg(0x21, RDX, RBX);
     let none = c.jcc_away(E);
     c.op_reg(0x31, RBX, RDX);
-    record_miss(c, R10, 0, frames, false);
+    record_miss(c, R10, 0, frames);
     c.patch_here(none);
     c.lea_disp(R10, R10, MEMBER);
     c.op_reg(0x85, RBX, RBX);
@@ -272,28 +275,31 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         c.patch_here(shown);
         use_shown(c, R10, settled);
         c.patch_here(hidden);
-        find_hidden(c, cache, RSI, missed, &mut rare);
+        find_hidden(c, cache, LINE, RSI, missed, &mut rare);
         c.jmp_back(placed);
     }
     rarely(c, cache, rare);
 }
 
-/// Most of them are single accesses whose first line the table shows, and whose second one is missed: a stream comes to a line that
-/// way. Walks these; returns the field of a jump to where the others are walked, and goes on there if the first line is not shown.
+/// Many are single accesses whose first line the table shows, and whose second one is missed. Walks these; returns the field of a jump to
+/// where the others are walked, and goes on there if the first line is not shown.
 fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.load32(RDX, RCX, WALK_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
     c.and_imm(RAX, -(cache.line as i32));
     let not_shown = look_up(c, cache, NE);
-    save(c, FEW.end..FOR_SECOND.end);
+    save(c, FEW.end..ALONE.end);
     c.walk_return_address(R9);
     time_of_last(c, RDI, R9);
     c.gs_index(0x89, RDI, RCX, arena::DATA_TIMES as u32);
     c.lea_disp(RAX, RAX, cache.line as i32);
     c.lea_disp(RDI, RDI, 1);
     let shown = look_up(c, cache, E);
-    let end = use_second(c, cache, WALK_DESCRIPTION, 0..FOR_SECOND.end, frames);
+    c.mov_reg(SECOND.reg, LINE.reg);
+    c.negate(SECOND.reg);
+    c.mov_reg(SECOND.entry, LINE.entry);
+    let end = use_second(c, cache, WALK_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
     use_shown(c, RDI, end);
     c.patch_here(not_shown);
@@ -301,43 +307,48 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     several
 }
 
-/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second one, whose
-/// entry is in rcx ([`Asm::walk_second`]). Changes that, too, and is like [`emit_access_walk`] in all else. Much depends on how soon it
-/// gets to the times of the ways: there can be no more than two such walks under way in a processor.
+/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second one, which is
+/// where [`SECOND`] says ([`Asm::walk_second`]): a stream that is not aligned comes to each line that way. Changes these registers and the flags.
+/// (Much depends on how soon it gets to the times of the ways: not even two such walks are under way in a processor at once.)
 pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
-    c.store_gs(Scratch::WalkAddress.at(), RAX);
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
     save(c, FOR_SECOND);
-    c.and_imm(RAX, -(cache.line as i32));
-    c.lea_disp(RAX, RAX, cache.line as i32);
-    difference(c);
+    difference(c, SECOND);
     use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
     c.patch_here(contexts);
+    // From the last byte of the first line on it uses the same lines.
+    c.not(SECOND.reg);
+    c.store_gs(Scratch::WalkAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
     walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
 }
 
-/// Brings in line rax, the second one of a single access, which its entry rcx does not show, and returns. Returns where registers
-/// are restored. `saved`: which registers are saved; `described`: what describes it, behind where the walk returns to.
+/// Brings in line [`SECOND`] of a single access, which its entry does not show (rdx is its [`difference`]), and returns. Returns where
+/// registers are restored. `saved`: which registers are saved; `described`: what describes the access, behind where the walk returns to.
 fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
-    let (hidden, missed) = look_for_hidden(c, cache, RSI);
+    let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
     let mut rare = Vec::new();
-    make_room(c, cache, &mut rare);
-    replace(c, cache, RSI, RDI, &mut rare);
+    make_room(c, cache, SECOND, &mut rare);
+    replace(c, cache, SECOND, RSI, RDI, &mut rare);
     let used = |c: &mut Asm| {
         c.walk_return_address(R9);
         time_of(c, RDI, R9, described);
         c.lea_disp(RDI, RDI, 1);
-        show(c, RDI, false);
+        show(c, SECOND, RDI, false);
     };
     used(c);
-    record_miss(c, R9, described, frames, true);
+    if frames {
+        c.tell_frames([RDX, RSI, R8]);
+    }
+    // The address of the first line's last byte: the lines are the same.
+    c.not(SECOND.reg);
+    record(c, [SECOND.reg, RSI, R8], R9, described);
     let end = c.pos();
     restore(c, saved);
     c.walk_returns();
     c.patch_here(hidden);
-    find_hidden(c, cache, RSI, missed, &mut rare);
+    find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
     used(c);
     c.jmp_back(end);
     rarely(c, cache, rare);
@@ -366,20 +377,23 @@ fn time_of(c: &mut Asm, time: Gpr, what: Gpr, offset: i32) {
     c.gs_op(0x03, time, Scratch::Clock.at());
 }
 
-/// Records a miss of the access that is described at `what` and `offset`; `alone`: the only one of its group. Changes rax, rcx and r8.
-fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool, alone: bool) {
+/// Records a miss of the access that is described at `what` and `offset`. Changes rax, rcx and r8.
+fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
     c.load_gs(RAX, Scratch::WalkAddress.at());
-    if !alone {
-        c.load32(R8, what, offset + OFFSET);
-        c.op_reg(0x01, RAX, R8);
-    }
-    c.load_gs(RCX, Scratch::TracePos.at());
-    c.gs_base8(0x89, RAX, RCX, 4);
-    c.load32(RAX, what, offset + SITE);
-    c.gs_base8_32(0x89, RAX, RCX, 0);
+    c.load32(R8, what, offset + OFFSET);
+    c.op_reg(0x01, RAX, R8);
+    record(c, [RAX, RCX, R8], what, offset);
+}
+
+/// The record of a miss at `address` of the access that is described at `what` and `offset`. Changes `place` and `free`.
+fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32) {
+    c.load_gs(place, Scratch::TracePos.at());
+    c.gs_base8(0x89, address, place, 4);
+    c.load32(free, what, offset + SITE);
+    c.gs_base8_32(0x89, free, place, 0);
     c.add_gs(Scratch::TracePos.at(), 12);
 }
 
@@ -398,10 +412,10 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.and_imm(RAX, line); // rax: the line
     let touch = c.pos();
     let shown = look_up(c, cache, E);
-    let (hidden, missed) = look_for_hidden(c, cache, R12);
+    let (hidden, missed) = look_for_hidden(c, cache, LINE, R12);
     let mut rare = Vec::new();
-    make_room(c, cache, &mut rare);
-    replace(c, cache, R12, RSI, &mut rare);
+    make_room(c, cache, LINE, &mut rare);
+    replace(c, cache, LINE, R12, RSI, &mut rare);
     c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);
@@ -412,7 +426,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
     let placed = c.pos();
-    show(c, RDI, true);
+    show(c, LINE, RDI, true);
     let used = c.pos();
     if uses {
         use_line(c, cache);
@@ -436,7 +450,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
         one_line = Some(c.jcc_away(E));
         record_lines_replaced(c, RBX);
     } else {
-        record_miss(c, RBX, 0, frames, false);
+        record_miss(c, RBX, 0, frames);
     }
     c.patch_here(hit);
     if let Some(field) = one_line {
@@ -453,7 +467,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     }
     use_shown(c, RDI, used);
     c.patch_here(hidden);
-    find_hidden(c, cache, R12, missed, &mut rare);
+    find_hidden(c, cache, LINE, R12, missed, &mut rare);
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
     c.load_gs(R9, Scratch::ContextTime.at());

@@ -1,12 +1,28 @@
-//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. Registers are
-//! those of the walk: rax the line, rcx its entry, rdx a way of its set. What is looked for comes in this order: [`look_up`],
-//! [`look_for_hidden`], [`make_room`], [`replace`], [`show`]; what has been found hidden is only shown.
+//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. In rdx is a way of
+//! the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`], [`replace`], [`show`]; what
+//! has been found hidden is only shown.
 
-use super::{R8, R9, RAX, RCX, RDX, UNROLLED};
+use super::{R8, R9, R10, RAX, RCX, RDX, UNROLLED};
 use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
 use crate::trace::FirstLevel;
+
+/// Where a line and its entry are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// Its address, or, as its tag is, the negated one.
+    pub(super) reg: Gpr,
+    pub(super) negated: bool,
+    /// The offset of its entry in the table.
+    pub(super) entry: Gpr,
+}
+
+/// In most walks.
+pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX };
+
+/// In the walk of a second line ([`Asm::walk_second`]).
+pub(super) const SECOND: Line = Line { reg: R10, negated: true, entry: RAX };
 
 /// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +30,7 @@ pub(super) enum Rare {
     /// The line that goes, from way rdx, is not one that its entry shows.
     NotShown { field: usize, back: usize },
     /// The entry of the line that comes shows another one.
-    Displaced { field: usize, back: usize },
+    Displaced { field: usize, entry: Gpr, back: usize },
 }
 
 /// Where what a way has to say of its line's time leads to: a tag, and the time.
@@ -28,92 +44,110 @@ pub(super) const OWN: u32 = arena::DATA_OWN as u32 + 8;
 /// that is none (`leaves` is [`E`]), or if there is one ([`NE`]).
 pub(super) fn look_up(c: &mut Asm, cache: FirstLevel, leaves: u8) -> usize {
     c.entry(RCX, RAX, cache.line.trailing_zeros());
-    difference(c);
+    difference(c, LINE);
     c.jcc_away(leaves)
 }
 
-/// Into rdx: the difference of line rax from the one that its entry rcx shows, if any.
-pub(super) fn difference(c: &mut Asm) {
-    c.mov_reg(RDX, RAX);
-    c.gs_index(0x03, RDX, RCX, arena::DATA_TAGS as u32);
+/// Into rdx: the difference of a line from the one that its entry shows, if any.
+pub(super) fn difference(c: &mut Asm, line: Line) {
+    if line.negated {
+        c.gs_index(0x8b, RDX, line.entry, arena::DATA_TAGS as u32);
+        c.op_reg(0x29, RDX, line.reg);
+    } else {
+        c.mov_reg(RDX, line.reg);
+        c.gs_index(0x03, RDX, line.entry, arena::DATA_TAGS as u32);
+    }
 }
 
-/// Into `first`: the first way of line rax's set. Returns the field of a jump that leaves if the line may be in one of them, and where
+/// Into `first`: the first way of the line's set. Returns the field of a jump that leaves if the line may be in one of them, and where
 /// it goes on if it is not.
-pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, first: Gpr) -> (usize, usize) {
+pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
     // The bits that choose the set are the lowest of those that choose the entry.
     let scale = if u64::from(cache.sets) <= arena::DATA_ENTRIES {
-        c.mov_reg32(first, RCX);
+        c.mov_reg32(first, line.entry);
         c.and_imm32(first, (cache.sets - 1) * arena::DATA_ENTRY as u32);
         arena::DATA_WAY / arena::DATA_ENTRY
     } else {
-        c.mov_reg(first, RAX);
+        c.mov_reg(first, line.reg);
+        if line.negated {
+            c.negate(first);
+        }
         c.shift(SHR, first, cache.line.trailing_zeros() as u8);
         c.and_imm(first, cache.sets as i32 - 1);
         arena::DATA_WAY
     };
     c.multiply(first, first, cache.ways as i32 * scale as i32);
-    c.gs_index32_by(7, RCX, arena::DATA_HIDDEN as u32, 0); // cmp
+    c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
     (c.jcc_away(NE), c.pos())
 }
 
-/// Some line of entry rcx is hidden, perhaps rax in one of the ways from `first` on: goes on there, in rdx, or at `missed`. It is as good
-/// as shown then. Changes `first`, r8 and r9.
-pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
+/// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at `missed`. It is as
+/// good as shown then. Changes `first`, r8 and r9.
+pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
+    let negate = |c: &mut Asm| {
+        if !line.negated {
+            c.negate(line.reg);
+        }
+    };
+    negate(c);
     c.mov_reg(R8, first);
     c.lea_disp(R9, R8, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
     let again = c.pos();
-    c.gs_index(0x3b, RAX, R8, arena::DATA_WAYS as u32);
+    c.gs_index(0x3b, line.reg, R8, arena::DATA_WAYS as u32);
     let found = c.jcc(E);
     c.alu_imm(0, R8, arena::DATA_WAY as i32);
     c.op_reg(0x39, R8, R9);
     c.jcc_back(NE, again);
+    negate(c);
     c.jmp_back(missed);
     c.patch_here(found);
+    negate(c);
     c.mov_reg(first, R8);
-    make_room(c, cache, rare);
+    make_room(c, cache, line, rare);
     c.mov_reg(RDX, first);
-    c.gs_index32_by(5, RCX, arena::DATA_HIDDEN as u32, 1); // sub
+    c.gs_index32_by(5, line.entry, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
-/// Entry rcx shows no line any more; rdx is what [`look_up`] has left there, and is changed. Changes r8 and r9.
-pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, rare: &mut Vec<Rare>) {
+/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r8 and r9.
+pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
     let field = c.jcc_away(E);
-    rare.push(Rare::Displaced { field, back: c.pos() });
+    rare.push(Rare::Displaced { field, entry: line.entry, back: c.pos() });
 }
 
-/// Line rax takes the place of the one used longest ago, of the ways from `first` on; rdx is that one's then. Changes `first`, `free`, r8
-/// and r9.
-pub(super) fn replace(c: &mut Asm, cache: FirstLevel, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
+/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8 and r9.
+pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     let step = arena::DATA_WAY as u32;
     if cache.ways <= UNROLLED {
         earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), TIME, [RDX, free, R8, R9]);
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
     } else {
-        oldest(c, cache, first);
+        oldest(c, cache, line, first);
     }
     c.gs_index(0x8b, R9, RDX, arena::DATA_WHERE as u32);
     c.op_reg(0x85, R9, R9);
     let field = c.jcc_away(NOT_SIGN);
     c.gs_store_imm(R9, TAG, arena::NOTHING as i32);
     rare.push(Rare::NotShown { field, back: c.pos() });
-    c.gs_index(0x89, RAX, RDX, arena::DATA_WAYS as u32);
 }
 
-/// Entry rcx shows line rax, in way rdx, and has its `time`. Changes rax and r8; rax stays if it is to be `kept`.
-pub(super) fn show(c: &mut Asm, time: Gpr, kept: bool) {
-    let tag = if kept { R8 } else { RAX };
+/// The line's entry shows it, in way rdx, and has its `time`. Changes r8; the line itself stays if it is to be `kept`, and is negated if
+/// not.
+pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
+    let tag = if kept { R8 } else { line.reg };
     if kept {
-        c.mov_reg(R8, RAX);
+        c.mov_reg(R8, line.reg);
     }
-    c.negate(tag);
-    c.gs_index(0x89, tag, RCX, arena::DATA_TAGS as u32);
-    c.gs_index(0x89, time, RCX, arena::DATA_TIMES as u32);
-    c.gs_index32(0x89, RDX, RCX, arena::DATA_PLACES as u32);
-    c.lea_disp(R8, RCX, -(arena::NOWHERE as i32));
+    if !line.negated {
+        c.negate(tag);
+    }
+    c.gs_index(0x89, tag, line.entry, arena::DATA_TAGS as u32);
+    c.gs_index(0x89, tag, RDX, arena::DATA_WAYS as u32);
+    c.gs_index(0x89, time, line.entry, arena::DATA_TIMES as u32);
+    c.gs_index32(0x89, RDX, line.entry, arena::DATA_PLACES as u32);
+    c.lea_disp(R8, line.entry, -(arena::NOWHERE as i32));
     c.gs_index(0x89, R8, RDX, arena::DATA_WHERE as u32);
 }
 
@@ -132,18 +166,19 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 // Nothing has been in this way yet: the test has said so.
                 c.jcc_back(E, back);
                 c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
+                c.negate(R8);
                 c.entry(R9, R8, cache.line.trailing_zeros());
                 c.gs_index32_by(5, R9, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
-            Rare::Displaced { field, back } => {
+            Rare::Displaced { field, entry, back } => {
                 c.patch_here(field);
-                c.gs_index32(0x8b, R8, RCX, arena::DATA_PLACES as u32);
-                c.gs_index(0x8b, R9, RCX, arena::DATA_TIMES as u32);
+                c.gs_index32(0x8b, R8, entry, arena::DATA_PLACES as u32);
+                c.gs_index(0x8b, R9, entry, arena::DATA_TIMES as u32);
                 c.gs_index(0x89, R9, R8, OWN);
                 c.lea_disp(R9, R8, (arena::DATA_OWN - arena::NOWHERE) as i32);
                 c.gs_index(0x89, R9, R8, arena::DATA_WHERE as u32);
-                c.gs_index32_by(0, RCX, arena::DATA_HIDDEN as u32, 1); // add
+                c.gs_index32_by(0, entry, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
         }
@@ -151,8 +186,9 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
 }
 
 /// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r8 and r9.
-fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr) {
-    c.mov_reg(RCX, first); // rcx: where it ends
+fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
+    let end = line.entry; // That can be told again.
+    c.mov_reg(end, first);
     c.alu_imm(0, first, (cache.ways * arena::DATA_WAY as u32) as i32);
     c.mov_all_ones(R8); // r8: the earliest time
     let again = c.pos();
@@ -162,9 +198,13 @@ fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr) {
     c.op_reg(0x39, R9, R8);
     c.cmov(BELOW, R8, R9);
     c.cmov(BELOW, RDX, first);
-    c.op_reg(0x39, first, RCX);
+    c.op_reg(0x39, first, end);
     c.jcc_back(NE, again);
-    c.entry(RCX, RAX, cache.line.trailing_zeros());
+    c.mov_reg(R8, line.reg);
+    if line.negated {
+        c.negate(R8);
+    }
+    c.entry(line.entry, R8, cache.line.trailing_zeros());
 }
 
 /// Into `number`: that of the way with the earliest time, of so many from `first` on. The word at `offset` of a way, from one to the next
