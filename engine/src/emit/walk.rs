@@ -1,4 +1,4 @@
-//! The walk of a first-level cache: two routines, one copy of each a set of translations, that emitted code jumps to when
+//! The walk of a first-level cache: a few routines, one copy of each a set of translations, that emitted code jumps to when
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
 //! They are called on a stack of their own in the slot. What is to be walked is told by a few words behind the code that calls
