@@ -1,4 +1,4 @@
-# cpu: avx512f avx512bw avx512vl avx512dq avx512vbmi2
+# cpu: avx512f avx512bw avx512vl avx512dq avx512_vbmi2
 # oracle: twin
 # widest: 64
 # Accesses of 64 bytes, operands under a mask, broadcasts, gathers and scatters, compressed and expanded operands. The
@@ -13,6 +13,7 @@ i64: .quad 3, 800, -1, 512, 5, 6, 7, 70
 area: .space 65536
     .text
 START
+    TOUCH area, 16
     lea area+16384(%rip), %rdi
     xor %ebx, %ebx
 1:  imul $0x9e3779b1, %ebx, %eax

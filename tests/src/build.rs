@@ -4,7 +4,7 @@
 //! cc: -O2 -mavx2        (extra words for the compiler)
 //! oracle: steps | valgrind   (where the counts come from; both by default)
 //! ignore: f g           (functions whose counts depend on timing)
-//! cpu: avx512f          (what the processor must have)
+//! cpu: avx512f          (what the processor must have, by the names of /proc/cpuinfo)
 //! ```
 //!
 //! The words stand in a comment, `# ` or `// ` first.
@@ -50,7 +50,8 @@ impl Source {
     /// Whether this processor can run it; says so if not.
     pub fn runs_here(&self) -> bool {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let missing: Vec<_> = self.words("cpu").into_iter().filter(|f| !info.contains(&format!(" {f} "))).collect();
+        let has = |feature: &String| info.split_whitespace().any(|word| word == feature);
+        let missing: Vec<_> = self.words("cpu").into_iter().filter(|f| !has(f)).collect();
         if !missing.is_empty() {
             eprintln!("skipped: this processor lacks {missing:?}");
         }
