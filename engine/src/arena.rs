@@ -63,8 +63,8 @@ pub(crate) const DATA_WAY: u64 = 16;
 /// not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time follows upon a tag,
 /// or upon a word where a tag may be written.
 pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
-/// Two words of the header, behind all entries: a tag that nobody reads, and the time of what has never been used, 0.
-pub(crate) const NOWHERE: u64 = HEADER + 1376;
+/// [`Scratch::Nowhere`] and [`Scratch::Never`], which are behind all entries and before all ways.
+pub(crate) const NOWHERE: u64 = Scratch::Nowhere.at() as u64;
 /// Lines that a first-level cache may have.
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way 8 times the number of its line.
@@ -242,6 +242,10 @@ pub(crate) enum Scratch {
     StackReturn = 1352,
     /// The cell of a repeated string instruction before it.
     RepeatCell = 1360,
+    /// A tag that nobody reads ([`NOWHERE`]).
+    Nowhere = 1376,
+    /// The time of what has never been used: 0.
+    Never = 1384,
 }
 
 /// Offset from `gs` of what r11 points to in translated code: so that many scratch words are a byte's offset away from it.
@@ -311,7 +315,7 @@ pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(NOWHERE >= HEADER + Scratch::RepeatCell as u64 + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
+const _: () = assert!(Scratch::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(CELLS + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

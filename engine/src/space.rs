@@ -245,7 +245,7 @@ pub(crate) struct SpaceTrace {
     pub(crate) announced_blocks: usize,
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
-    /// Where accesses are walked through their cache, and where fetches are; 0 for none.
+    /// Where the walks of [`walk::all`] are, in that order; 0 for none.
     pub(crate) walks: [u64; 4],
     /// Offset of their end in the first chunk.
     pub(crate) walks_end: u64,
@@ -469,24 +469,13 @@ impl Space {
         }
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
-        let mut emit = |walk: &dyn Fn(&mut Asm)| {
+        for (at, emit) in self.trace.walks.iter_mut().zip(walk::all(&settings, frames)) {
+            let Some(emit) = emit else { continue };
             let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
-            walk(&mut code);
+            emit(&mut code);
             chunk.host.write(chunk.used as usize, &code.buf);
             chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(64);
-            code.base
-        };
-        if let Some(cache) = settings.accesses {
-            self.trace.walks[0] = emit(&|c| walk::emit_access_walk(c, cache, settings.keeps_uses(), frames));
-        }
-        if let Some(cache) = settings.fetches {
-            self.trace.walks[1] = emit(&|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), frames));
-        }
-        if frames {
-            self.trace.walks[2] = emit(&stack::emit_stack_walk);
-        }
-        if let Some(cache) = settings.accesses.filter(|_| !settings.keeps_uses()) {
-            self.trace.walks[3] = emit(&|c| walk::emit_second_walk(c, cache, frames));
+            *at = code.base;
         }
         self.trace.walks_end = chunk.used;
     }

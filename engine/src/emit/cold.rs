@@ -162,7 +162,9 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);
         c.lea_disp(a, a, -(cache.line as i32));
-        c.next_entry(b);
+        // The next line has the next entry, and the first one's follows the last one's.
+        c.lea_disp(b, b, arena::DATA_ENTRY as i32);
+        c.and_imm32(b, arena::LAST_ENTRY);
         c.gs_index(0x3b, a, b, arena::DATA_TAGS as u32); // cmp
         c.jcc_away(NE)
     }
@@ -254,12 +256,6 @@ impl Emitter<'_> {
 }
 
 impl Asm {
-    /// From a line's entry to that of the next line: the first one follows the last one.
-    fn next_entry(&mut self, entry: Gpr) {
-        self.lea_disp(entry, entry, arena::DATA_ENTRY as i32);
-        self.and_imm32(entry, arena::LAST_ENTRY);
-    }
-
     /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
     pub(super) fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
         if clock.is_none() {

@@ -19,9 +19,10 @@ mod ways;
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::trace::{self, FirstLevel};
+use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::instructions::{ABOVE_EQUAL, E, NE, SECOND_DESCRIPTION, SHR, WALK_DESCRIPTION};
+use super::stack;
 
 pub(crate) use fetch::emit_fetch_walk;
 pub(crate) use repeat::Repeat;
@@ -101,9 +102,7 @@ impl Asm {
         self.words(words);
         field
     }
-}
 
-impl Asm {
     /// Has a single access to two lines walked that these words describe, of which the first line has been settled; the second one's address,
     /// negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes on.
     pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
@@ -123,6 +122,25 @@ impl Asm {
         self.words(words);
         field
     }
+}
+
+/// What emits a walk, if these settings need it.
+pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
+
+/// The walks: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
+pub(crate) fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
+    let uses = settings.keeps_uses();
+    let second = settings.accesses.filter(|_| !uses);
+    [
+        settings.accesses.map(|cache| boxed(move |c| emit_access_walk(c, cache, uses, frames))),
+        settings.fetches.map(|cache| boxed(move |c| emit_fetch_walk(c, cache, uses, frames))),
+        frames.then(|| boxed(stack::emit_stack_walk)),
+        second.map(|cache| boxed(move |c| emit_second_walk(c, cache, frames))),
+    ]
+}
+
+fn boxed(emit: impl Fn(&mut Asm) + 'static) -> Box<dyn Fn(&mut Asm)> {
+    Box::new(emit)
 }
 
 /// Where a walk saves a register, by offset from the stack pointer: below it, where nobody else writes.
@@ -187,9 +205,12 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let mut rare = Vec::new();
     make_room(c, cache, LINE, &mut rare);
     replace(c, cache, LINE, RSI, RDI, &mut rare);
-    c.walk_return_address(R9);
-    time_of_last(c, RSI, R9);
-    show(c, LINE, RSI, false);
+    let used = |c: &mut Asm| {
+        c.walk_return_address(R9);
+        time_of_last(c, RSI, R9);
+        show(c, LINE, RSI, false);
+    };
+    used(c);
     record_miss(c, R9, WALK_DESCRIPTION, frames);
     let end = c.pos();
     restore(c, MORE);
@@ -204,9 +225,7 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.walk_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, LINE, RSI, missed, &mut rare);
-    c.walk_return_address(R9);
-    time_of_last(c, RSI, R9);
-    show(c, LINE, RSI, false);
+    used(c);
     c.jmp_back(end);
     rarely(c, cache, rare);
 }
@@ -341,7 +360,8 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     if frames {
         c.tell_frames([RDX, RSI, R8]);
     }
-    // The address of the first line's last byte: the lines are the same.
+    // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they are no more
+    // than a line of any.
     c.not(SECOND.reg);
     record(c, [SECOND.reg, RSI, R8], R9, described);
     let end = c.pos();

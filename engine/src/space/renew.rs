@@ -100,21 +100,12 @@ impl Space {
         }
         self.ask_by_stops();
         // Threads know where the walks are: those that tell no frames are shorter, and take their places.
-        let (settings, walks) = (self.trace.settings, self.trace.walks);
         let Some(chunk) = self.chunks.first_mut() else { return };
-        let emit = |at: u64, walk: &dyn Fn(&mut Asm)| {
+        for (at, emit) in self.trace.walks.into_iter().zip(walk::all(&self.trace.settings, false)) {
+            let Some(emit) = emit else { continue };
             let mut code = Asm { buf: Vec::new(), base: at };
-            walk(&mut code);
+            emit(&mut code);
             chunk.host.write((at - chunk.guest) as usize, &code.buf);
-        };
-        if let Some(cache) = settings.accesses {
-            emit(walks[0], &|c| walk::emit_access_walk(c, cache, settings.keeps_uses(), false));
-        }
-        if let Some(cache) = settings.fetches {
-            emit(walks[1], &|c| walk::emit_fetch_walk(c, cache, settings.keeps_uses(), false));
-        }
-        if let Some(cache) = settings.accesses.filter(|_| !settings.keeps_uses()) {
-            emit(walks[3], &|c| walk::emit_second_walk(c, cache, false));
         }
     }
 
