@@ -38,13 +38,13 @@ pub(crate) const CELLS: u64 = HEADER + HEADER_SIZE;
 pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 
 /// Where the state of caches and predictors begins in it.
-const SIMULATED: u64 = SLOT_SIZE - (22 << 20);
+const SIMULATED: u64 = SLOT_SIZE - (24 << 20);
 
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - CELLS) / 8) as u32;
 
-/// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word. What is used all the time
-/// comes first, so that one large page holds it.
+/// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word, if uses of lines are
+/// kept. What is used all the time comes first, so that one large page holds it.
 pub(crate) const DATA_PLACES: u64 = SIMULATED;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
@@ -55,7 +55,7 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
-/// The data cache, set by set: for each way the negated address of its line.
+/// The data cache, set by set: for each way the negated address of its line, if no entry shows that.
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
@@ -75,12 +75,12 @@ pub(crate) const LINES: u64 = CODE_WAYS + 8 * MAX_CACHE;
 pub(crate) const MAX_LINES: u32 = 1 << 20;
 /// Offset of the trace buffer.
 pub(crate) const TRACE_BUFFER: u64 = LINES + 8 * MAX_LINES as u64;
-/// Bytes of a segment of it.
-pub(crate) const TRACE_SIZE: u64 = 256 << 10;
+/// Bytes of a segment of it. (A full one stops its thread, for as long as 2000 records take.)
+pub(crate) const TRACE_SIZE: u64 = 1 << 20;
 /// From one segment to the next: behind each is a page where writing faults, the sign that the segment is full.
 pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
-pub(crate) const TRACE_SEGMENTS: u64 = 6;
+pub(crate) const TRACE_SEGMENTS: u64 = 5;
 /// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`], a tag
 /// that nobody reads, and the time.
 pub(crate) const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;

@@ -15,7 +15,7 @@ use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Full buffers that may wait for the sink before the guest has to.
-const QUEUE: usize = 3;
+const QUEUE: usize = 2;
 
 // A segment must have been read before the guest gets to it again: when a message has been taken into the queue, `QUEUE` may
 // wait there and one may be under way to it; whatever was sent before those has been dealt with but for the last.
