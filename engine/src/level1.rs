@@ -45,8 +45,9 @@ fn is_shown(place: u64) -> bool {
     place.cast_signed() < 0
 }
 
-/// The line of a way, which its entry has shown, is shown no more: its time is its way's own from now on.
+/// The line of a way, which its entry has shown, is shown no more: which it is, and its time, is its way's own from now on.
 fn stop_showing(words: &mut impl Words, way: u64, entry: u64) {
+    words.set(arena::DATA_WAYS + way, words.get(arena::DATA_TAGS + entry));
     words.set(arena::DATA_WHERE + way, from_nowhere(own(way)));
     words.set(own(way) + 8, words.get(arena::DATA_TIMES + entry));
     hide(words, entry, 1);
@@ -136,7 +137,8 @@ impl<W: Words> Walker<W> {
         let set = line >> self.cache.line.trailing_zeros() & u64::from(self.cache.sets - 1);
         let ways = u64::from(self.cache.ways);
         let mut of_set = (0..ways).map(|w| (set * ways + w) * arena::DATA_WAY);
-        let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line.wrapping_neg();
+        let place = |way: u64| self.words.get(arena::DATA_WHERE + way);
+        let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line.wrapping_neg() && !is_shown(place(*way));
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
         match found {
@@ -148,8 +150,9 @@ impl<W: Words> Walker<W> {
         }
         let tag = self.words.get(arena::DATA_TAGS + entry);
         if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
-            let other = self.words.get(arena::DATA_PLACES + entry) & PLACE;
-            stop_showing(&mut self.words, other, entry);
+            if let Some(other) = of_set.clone().find(|way| place(*way) == from_nowhere(entry)) {
+                stop_showing(&mut self.words, other, entry);
+            }
         }
         let way = match found {
             Some(way) => {
@@ -180,11 +183,12 @@ impl<W: Words> Walker<W> {
                 way
             }
         };
-        self.words.set(arena::DATA_WAYS + way, line.wrapping_neg());
         self.words.set(arena::DATA_WHERE + way, from_nowhere(entry));
         self.words.set(arena::DATA_TIMES + entry, time);
         self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
-        self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);
+        if self.uses {
+            self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);
+        }
         (way, found.is_none())
     }
 

@@ -494,6 +494,8 @@ impl Emitter<'_> {
         // Its time is its way's own from now on.
         c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(arena::DATA_TIMES));
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own as u32 + 8);
+        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(arena::DATA_TAGS));
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, (arena::DATA_WAYS + bytes) as u32);
         c.lea_disp(Gpr::RAX, Gpr::RCX, (own - arena::NOWHERE) as i32);
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, place);
         c.gs_store_imm(Gpr::RDX, entry(arena::DATA_TAGS), arena::NOTHING as i32);

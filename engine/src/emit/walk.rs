@@ -10,7 +10,8 @@
 //!
 //! Invariants: a line is in the cache if and only if a way holds it; what [`arena::DATA_TAGS`] shows is there, and
 //! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds [`arena::NOTHING`], or a line that belongs
-//! to another entry. The time of a line is in its entry as long as that shows it, and else in its way's own word; the way says which.
+//! to another entry. A line and its time are in its entry as long as that shows
+//! it, and else in its way's own words; the way says which.
 
 mod fetch;
 mod repeat;
@@ -447,6 +448,9 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.patch_here(no_contexts);
     let placed = c.pos();
     show(c, LINE, RDI, true);
+    if uses {
+        c.gs_index32(0x89, RDX, RCX, arena::DATA_PLACES as u32);
+    }
     let used = c.pos();
     if uses {
         use_line(c, cache);

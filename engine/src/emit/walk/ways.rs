@@ -30,7 +30,7 @@ pub(super) enum Rare {
     /// The line that goes, from way rdx, is not one that its entry shows.
     NotShown { field: usize, back: usize },
     /// The entry of the line that comes shows another one.
-    Displaced { field: usize, entry: Gpr, back: usize },
+    Displaced { field: usize, line: Line, back: usize },
 }
 
 /// Where what a way has to say of its line's time leads to: a tag, and the time.
@@ -62,6 +62,13 @@ pub(super) fn difference(c: &mut Asm, line: Line) {
 /// Into `first`: the first way of the line's set. Returns the field of a jump that leaves if the line may be in one of them, and where
 /// it goes on if it is not.
 pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
+    first_way(c, cache, line, first);
+    c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
+    (c.jcc_away(NE), c.pos())
+}
+
+/// Into `first`: the first way of the line's set.
+fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     // The bits that choose the set are the lowest of those that choose the entry.
     let scale = if u64::from(cache.sets) <= arena::DATA_ENTRIES {
         c.mov_reg32(first, line.entry);
@@ -77,8 +84,6 @@ pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first:
         arena::DATA_WAY
     };
     c.multiply(first, first, cache.ways as i32 * scale as i32);
-    c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
-    (c.jcc_away(NE), c.pos())
 }
 
 /// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at `missed`. It is as
@@ -94,7 +99,11 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     c.lea_disp(R9, R8, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
     let again = c.pos();
     c.gs_index(0x3b, line.reg, R8, arena::DATA_WAYS as u32);
-    let found = c.jcc(E);
+    let other = c.jcc(NE);
+    // What a way that is shown says of its line is not to be believed.
+    c.gs_index_by(7, R8, arena::DATA_WHERE as u32, 0); // cmp
+    let found = c.jcc(NOT_SIGN);
+    c.patch_here(other);
     c.alu_imm(0, R8, arena::DATA_WAY as i32);
     c.op_reg(0x39, R8, R9);
     c.jcc_back(NE, again);
@@ -113,7 +122,7 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
     // Does it show another line? That differs in bits above those that choose the entry.
     c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
     let field = c.jcc_away(E);
-    rare.push(Rare::Displaced { field, entry: line.entry, back: c.pos() });
+    rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
 
 /// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8 and r9.
@@ -144,9 +153,7 @@ pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
         c.negate(tag);
     }
     c.gs_index(0x89, tag, line.entry, arena::DATA_TAGS as u32);
-    c.gs_index(0x89, tag, RDX, arena::DATA_WAYS as u32);
     c.gs_index(0x89, time, line.entry, arena::DATA_TIMES as u32);
-    c.gs_index32(0x89, RDX, line.entry, arena::DATA_PLACES as u32);
     c.lea_disp(R8, line.entry, -(arena::NOWHERE as i32));
     c.gs_index(0x89, R8, RDX, arena::DATA_WHERE as u32);
 }
@@ -171,14 +178,24 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.gs_index32_by(5, R9, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
-            Rare::Displaced { field, entry, back } => {
+            Rare::Displaced { field, line, back } => {
                 c.patch_here(field);
-                c.gs_index32(0x8b, R8, entry, arena::DATA_PLACES as u32);
-                c.gs_index(0x8b, R9, entry, arena::DATA_TIMES as u32);
+                // The way that says that this entry shows its line: it is in the same set.
+                first_way(c, cache, line, R8);
+                c.lea_disp(R9, line.entry, -(arena::NOWHERE as i32));
+                let begin = c.jmp();
+                let again = c.pos();
+                c.alu_imm(0, R8, arena::DATA_WAY as i32);
+                c.patch_here(begin);
+                c.gs_index(0x3b, R9, R8, arena::DATA_WHERE as u32); // cmp
+                c.jcc_back(NE, again);
+                c.gs_index(0x8b, R9, line.entry, arena::DATA_TAGS as u32);
+                c.gs_index(0x89, R9, R8, arena::DATA_WAYS as u32);
+                c.gs_index(0x8b, R9, line.entry, arena::DATA_TIMES as u32);
                 c.gs_index(0x89, R9, R8, OWN);
                 c.lea_disp(R9, R8, (arena::DATA_OWN - arena::NOWHERE) as i32);
                 c.gs_index(0x89, R9, R8, arena::DATA_WHERE as u32);
-                c.gs_index32_by(0, entry, arena::DATA_HIDDEN as u32, 1); // add
+                c.gs_index32_by(0, line.entry, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
         }
