@@ -149,10 +149,11 @@ impl<W: Words> Walker<W> {
             _ => {}
         }
         let tag = self.words.get(arena::DATA_TAGS + entry);
-        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
-            if let Some(other) = of_set.clone().find(|way| place(*way) == from_nowhere(entry)) {
-                stop_showing(&mut self.words, other, entry);
-            }
+        if tag != arena::NOTHING
+            && self.entry(tag.wrapping_neg()) == entry
+            && let Some(other) = of_set.clone().find(|way| place(*way) == from_nowhere(entry))
+        {
+            stop_showing(&mut self.words, other, entry);
         }
         let way = match found {
             Some(way) => {
