@@ -134,9 +134,13 @@ impl<W: Words> Walker<W> {
             self.words.set(arena::DATA_TIMES + entry, time);
             return (self.words.get(arena::DATA_PLACES + entry) & PLACE, false);
         }
-        let set = line >> self.cache.line.trailing_zeros() & u64::from(self.cache.sets - 1);
-        let ways = u64::from(self.cache.ways);
-        let mut of_set = (0..ways).map(|w| (set * ways + w) * arena::DATA_WAY);
+        let cache = self.cache;
+        let ways_for = |line: u64| {
+            let set = line >> cache.line.trailing_zeros() & u64::from(cache.sets - 1);
+            let ways = u64::from(cache.ways);
+            (0..ways).map(move |w| (set * ways + w) * arena::DATA_WAY)
+        };
+        let mut of_set = ways_for(line);
         let place = |way: u64| self.words.get(arena::DATA_WHERE + way);
         let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line.wrapping_neg() && !is_shown(place(*way));
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
@@ -149,11 +153,11 @@ impl<W: Words> Walker<W> {
             _ => {}
         }
         let tag = self.words.get(arena::DATA_TAGS + entry);
-        if tag != arena::NOTHING
-            && self.entry(tag.wrapping_neg()) == entry
-            && let Some(other) = of_set.clone().find(|way| place(*way) == from_nowhere(entry))
-        {
-            stop_showing(&mut self.words, other, entry);
+        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
+            // (Where there are more sets than entries, it is of another set.)
+            let other = ways_for(tag.wrapping_neg()).find(|way| place(*way) == from_nowhere(entry));
+            debug_assert!(other.is_some(), "a line that is shown is in a way");
+            other.into_iter().for_each(|way| stop_showing(&mut self.words, way, entry));
         }
         let way = match found {
             Some(way) => {
@@ -306,8 +310,8 @@ mod tests {
     }
 
     /// Size, ways, line.
-    const SHAPES: [(u64, u32, u32); 6] =
-        [(32768, 8, 64), (1024, 1, 64), (2048, 4, 32), (512, 8, 64), (1536, 3, 16), (1 << 20, 4, 32)];
+    const SHAPES: [(u64, u32, u32); 7] =
+        [(32768, 8, 64), (1024, 1, 64), (2048, 4, 32), (512, 8, 64), (1536, 3, 16), (1 << 20, 4, 32), (2 << 20, 1, 64)];
 
     fn pair(shape: (u64, u32, u32)) -> (Walker<Memory>, Level1, LastLevel) {
         let (size, ways, line) = shape;

@@ -180,8 +180,9 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
             }
             Rare::Displaced { field, line, back } => {
                 c.patch_here(field);
-                // The way that says that this entry shows its line: it is in the same set.
-                first_way(c, cache, line, R8);
+                // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another set.)
+                c.gs_index(0x8b, R9, line.entry, arena::DATA_TAGS as u32);
+                first_way(c, cache, Line { reg: R9, negated: true, entry: line.entry }, R8);
                 c.lea_disp(R9, line.entry, -(arena::NOWHERE as i32));
                 let begin = c.jmp();
                 let again = c.pos();
