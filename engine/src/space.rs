@@ -411,7 +411,7 @@ impl Space {
         }
     }
 
-    /// Puts the code by which stubs ask into a chunk that has no translations yet. What is recorded hangs on stops.
+    /// Puts the code by which stubs ask into a chunk that has no translations yet.
     fn place_requests(&mut self, chunk: usize) {
         let c = &mut self.chunks[chunk];
         c.requests = None;

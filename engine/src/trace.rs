@@ -48,9 +48,10 @@ impl TraceSettings {
         self.calls.is_some_and(|c| c.followed)
     }
 
-    /// Whether emitted code may ask for code without a stop: nothing hangs on the stop but the translation.
+    /// Whether emitted code may ask for code without a stop. What it has recorded is taken over, if the answer hangs on that,
+    /// while it waits for it. (Calls that are told one by one are so rare that nobody has tried.)
     pub(crate) fn may_ask(&self) -> bool {
-        !self.any() || self.followed() && !self.simulates() && !self.system_calls
+        (self.calls.is_none() || self.followed()) && !self.system_calls
     }
 
     /// Whether there are records of what caches or predictors miss.

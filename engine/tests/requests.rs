@@ -9,8 +9,9 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 
-use grind_engine::trace::TraceSettings;
+use grind_engine::trace::{FirstLevel, Sink, Site, SpaceId, Special, TraceSettings};
 use grind_engine::{
     Beside, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
 };
@@ -46,6 +47,37 @@ impl Session for Driver {
     }
 }
 
+/// What a process, by its id, has recorded.
+type Recorded = (i32, Vec<u32>);
+
+/// What processes have recorded, in the order of their first records.
+#[derive(Clone, Default)]
+struct Records(Arc<Mutex<Vec<Recorded>>>);
+
+impl Sink for Records {
+    fn sites(&mut self, _: SpaceId, _: &[Site], _: &[Special]) {}
+    fn space_copied(&mut self, _: SpaceId, _: SpaceId) {}
+    fn image(&mut self, _: i32, _: SpaceId) {}
+    fn moved(&mut self, _: i32, _: SpaceId) {}
+    fn forked(&mut self, _: i32, _: i32, _: i32) {}
+    fn records(&mut self, pid: i32, _: i32, words: &[u32]) {
+        let mut all = self.0.lock().unwrap();
+        match all.iter_mut().find(|(p, _)| *p == pid) {
+            Some((_, known)) => known.extend_from_slice(words),
+            None => all.push((pid, words.to_vec())),
+        }
+    }
+    fn thread_ended(&mut self, _: i32, _: i32) {}
+    fn process_ended(&mut self, _: i32) {}
+}
+
+/// What a run has found: counts, records by process, and how often it has waited.
+struct Found {
+    counts: Vec<Counts>,
+    records: Vec<Vec<u32>>,
+    waits: u64,
+}
+
 /// How often this thread has waited for something.
 fn waits() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -53,23 +85,29 @@ fn waits() -> u64 {
     line.trim().parse().unwrap()
 }
 
-fn counts(program: &Path, beside: Beside, code_limit: u64, hot_after: u64) -> (Vec<Counts>, u64) {
+fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, hot_after: u64) -> Found {
     let settings = Settings {
         cpu: CpuModel::Baseline,
         count_at_start: true,
         code_limit,
         pairs_from: u64::MAX,
         hot_after,
-        trace: TraceSettings::default(),
+        trace,
         contexts: false,
         beside,
     };
     let run = Program { path: program.to_owned(), args: vec![program.into()], env: Vec::new() };
     let mut driver = Driver::default();
     let before = waits();
-    let exit = grind_engine::run(&run, &settings, &mut driver).unwrap_or_else(|e| panic!("{beside:?}: {e}"));
-    assert_eq!(exit, Exit::Code(0), "{beside:?}");
-    (driver.0, waits() - before)
+    let records = Records::default();
+    let exit = match trace.any() {
+        true => grind_engine::run_traced(&run, &settings, &mut driver, Box::new(records.clone())),
+        false => grind_engine::run(&run, &settings, &mut driver),
+    };
+    assert_eq!(exit.unwrap_or_else(|e| panic!("{beside:?}: {e}")), Exit::Code(0), "{beside:?}");
+    let waits = waits() - before;
+    let records = std::mem::take(&mut *records.0.lock().unwrap()).into_iter().map(|(_, words)| words).collect();
+    Found { counts: driver.0, records, waits }
 }
 
 /// Functions that are reached one by one, through a table and directly.
@@ -142,21 +180,37 @@ fn main() {
     std::fs::write(&file, program()).unwrap();
     let built = Command::new("gcc").args(["-O1", "-static", "-o"]).arg(&path).arg(&file).status().unwrap();
     assert!(built.success(), "the program does not compile");
-    for (code_limit, hot_after) in [(u64::MAX, 0), (256 << 10, 0), (u64::MAX, 2000)] {
-        let (expected, stops) = counts(&path, Beside::Never, code_limit, 0);
-        assert_eq!(expected.len(), 2, "a parent and a child");
-        let (found, fewer) = counts(&path, Beside::Always, code_limit, hot_after);
-        for (expected, found) in expected.iter().zip(&found) {
-            let differ = expected.iter().filter(|(addr, n)| found.get(addr) != Some(n));
-            let first: Vec<_> = differ.take(5).map(|(addr, n)| (format!("{addr:#x}"), *n, found.get(addr))).collect();
-            assert_eq!((first.as_slice(), expected.len()), (&[][..], found.len()));
-        }
-        let (counted, again): (Vec<u64>, Vec<u64>) =
-            expected.iter().zip(&found).map(|(e, f)| (e.values().sum::<u64>(), f.values().sum::<u64>())).unzip();
-        assert_eq!(counted, again);
-        // Unless it had no other processor to do it on.
-        if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) && code_limit == u64::MAX && hot_after == 0 {
-            assert!(fewer < stops * 3 / 4, "{stops} stops, {fewer} of them where none should be needed");
+    let caches = |sets, ways, line| Some(FirstLevel { sets, ways, line, widest: line });
+    let simulated = TraceSettings {
+        fetches: caches(32, 2, 64),
+        accesses: caches(16, 2, 64),
+        branches: true,
+        ..TraceSettings::default()
+    };
+    for trace in [TraceSettings::default(), simulated] {
+        for (code_limit, hot_after) in [(u64::MAX, 0), (256 << 10, 0), (u64::MAX, 2000)] {
+            let stopping = found(&path, trace, Beside::Never, code_limit, 0);
+            assert_eq!(stopping.counts.len(), 2, "a parent and a child");
+            let asking = found(&path, trace, Beside::Always, code_limit, hot_after);
+            for (expected, found) in stopping.counts.iter().zip(&asking.counts) {
+                let differ = expected.iter().filter(|(addr, n)| found.get(addr) != Some(n));
+                let first: Vec<_> =
+                    differ.take(5).map(|(addr, n)| (format!("{addr:#x}"), *n, found.get(addr))).collect();
+                assert_eq!((first.as_slice(), expected.len()), (&[][..], found.len()));
+            }
+            let all = |found: &Found| found.counts.iter().map(|c| c.values().sum::<u64>()).collect::<Vec<_>>();
+            assert_eq!(all(&stopping), all(&asking));
+            // Records name sites by number: where everything is translated once, in the same order, they are the same words.
+            let once = code_limit == u64::MAX && hot_after == 0;
+            if once {
+                assert!(stopping.records == asking.records, "what was missed differs");
+                assert_eq!(stopping.records.len(), if trace.any() { 2 } else { 0 });
+            }
+            // Unless it had no other processor to do it on.
+            if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) && once {
+                let (stops, fewer) = (stopping.waits, asking.waits);
+                assert!(fewer < stops * 3 / 4, "{stops} stops, {fewer} of them where none should be needed");
+            }
         }
     }
 }

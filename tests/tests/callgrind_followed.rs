@@ -126,8 +126,13 @@ fn all_that_calls_can_be() {
         both("followed.c", &[&program], &[beside], dir.path());
     }
     // Who is first in the last level is up to chance.
+    let chance = [" ILmr", " DLmr", " DLmw"];
     for options in SIMULATED {
-        both_but_for("followed.c", &[&program], options, dir.path(), &[" ILmr", " DLmr", " DLmw"]);
+        both_but_for("followed.c", &[&program], options, dir.path(), &chance);
+    }
+    for beside in ["--beside=always", "--beside=never"] {
+        let options = [&[beside], SIMULATED[2]].concat();
+        both_but_for("followed.c", &[&program], &options, dir.path(), &chance);
     }
 }
 
@@ -152,7 +157,9 @@ fn translations_that_are_thrown_away() {
         print join(' ', map { lc } grep { /9/ } split / /, 'A9 B C9 D ' x 50), \"\\n\";";
     let perl = ["env", "PERL_HASH_SEED=0", "perl", "-e", script];
     both("perl", &perl, &["--code-limit=4"], dir.path());
-    both("perl", &perl, &["--code-limit=4", "--D1=1024,2,32", "--branch-sim=yes"], dir.path());
+    for beside in ["--beside=always", "--beside=never"] {
+        both("perl", &perl, &["--code-limit=4", "--D1=1024,2,32", "--branch-sim=yes", beside], dir.path());
+    }
 }
 
 #[test]

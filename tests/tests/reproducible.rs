@@ -1,5 +1,5 @@
 //! The same command twice gives the same profile, byte for byte: addresses, features and environment are the same each time.
-//! How calls and returns are translated makes no difference.
+//! How calls and returns are translated makes no difference, nor how new code is asked for.
 //!
 //! Hash seeds are fixed by the harness. Python also reads the clock; that is a system call here, as the vDSO is hidden.
 
@@ -13,21 +13,40 @@ fn check(words: &[&str], traced: bool) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(dir.path().join("text"), "b 2\na 1\nc 3\n".repeat(300)).expect("a writable folder");
     let job = Job { trace_children: traced, ..Job::new(words.to_vec(), dir.path()) };
-    let paired = |from: &str| {
-        let option = format!("--pair-calls-from={from}");
-        job.profiled(&tools::under_test().iter().cloned().chain([option]).collect::<Vec<_>>())
-    };
-    let [first, second, pairs, none] = [job.grind(), job.grind(), paired("0"), paired("1048576")].map(|run| {
-        run.profiles();
-        // Process ids name the files and nothing else; processes are in order of their ids.
-        run.raw.into_iter().map(|(_, bytes)| String::from_utf8_lossy(&bytes).into_owned()).collect::<Vec<_>>()
-    });
-    for (what, other) in [("again", &second), ("calls in pairs", &pairs), ("no calls in pairs", &none)] {
-        assert_eq!(first.len(), other.len(), "number of profiles ({what})");
-        for (a, b) in first.iter().zip(other) {
-            let differ: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(10).collect();
-            assert!(a == b, "{words:?}: the profiles differ ({what}): {differ:#?}");
-        }
+    let first = with(&job, &[]);
+    let others =
+        [("again", ""), ("calls in pairs", "--pair-calls-from=0"), ("no calls in pairs", "--pair-calls-from=1048576")];
+    for (what, option) in others {
+        let options: &[&str] = if option.is_empty() { &[] } else { &[option] };
+        same(words, what, &first, &with(&job, options));
+    }
+    // Asked for with stops and without, code is simulated alike.
+    for tool in ["--tool=cachegrind", "--tool=callgrind"] {
+        let [stops, asks] = ["--beside=never", "--beside=always"].map(|beside| {
+            with(&job, &[tool, "--I1=4096,2,32", "--D1=2048,2,32", "--LL=65536,4,64", "--branch-sim=yes", beside])
+        });
+        same(words, tool, &stops, &asks);
+    }
+}
+
+/// The profiles of all processes, in order of their ids. (These name the files and, but for callgrind's header, nothing else.)
+fn with(job: &Job<'_>, options: &[&str]) -> Vec<String> {
+    let words = tools::under_test().iter().cloned().chain(options.iter().map(|&option| option.to_owned()));
+    let run = job.profiled(&words.collect::<Vec<_>>());
+    match options.contains(&"--tool=callgrind") {
+        true => run.check_calls(),
+        false => drop(run.profiles()),
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let named = |line: &&str| !line.starts_with("pid: ");
+    run.raw.into_iter().map(|(_, bytes)| text(bytes).lines().filter(named).collect::<Vec<_>>().join("\n")).collect()
+}
+
+fn same(words: &[&str], what: &str, first: &[String], other: &[String]) {
+    assert_eq!(first.len(), other.len(), "number of profiles ({what})");
+    for (a, b) in first.iter().zip(other) {
+        let differ: Vec<_> = a.lines().zip(b.lines()).filter(|(a, b)| a != b).take(10).collect();
+        assert!(a == b, "{words:?}: the profiles differ ({what}): {differ:#?}");
     }
 }
 
