@@ -3,9 +3,10 @@
 //!
 //! A bridge first makes sure that everything is as it was when it was built: the target (of an indirect branch), the stack
 //! pointer below the innermost frame, the callee's level of recursion. If not, it changes nothing and leads on, in the end
-//! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; a frame is there
-//! whole or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new frame is the one that may
-//! fault, before anything else has changed; flags that may be read where it leads are kept.
+//! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; r10 is free, as
+//! between all instructions where anything is traced; a frame is there whole or not at all, since [`Scratch::TopFrame`] is
+//! moved last; the first store to a new frame is the one that may fault, before anything else has changed; flags that may be
+//! read where it leads are kept.
 
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr};
@@ -64,46 +65,34 @@ pub(crate) struct Built {
     pub(crate) returns: Option<(usize, Option<usize>)>,
 }
 
-/// Registers that a bridge uses, and which of them it has to save.
+/// The register by which a bridge reaches frames, and whether it has to be saved. (Not r10, which is free: a fault there would
+/// not show it.)
 #[derive(Clone, Copy)]
-struct Pair {
-    /// The frame, then a value.
-    regs: [Gpr; 2],
-    saved: [Option<Scratch>; 2],
+struct Base {
+    frame: Gpr,
+    saved: bool,
 }
 
-impl Pair {
-    /// Two registers, of those that are not needed any more if there are any.
-    fn of(dead: u16, indirect: bool) -> Pair {
-        // As a base of an address, these would take a byte more.
-        let usable = dead & !(1 << 4 | 1 << 12);
-        // r10 is nothing that frames are reached by: a fault there would not show it.
-        let mut free = (0..16).map(Gpr).filter(|r| usable & 1 << r.0 != 0 && ![Gpr::RCX, Gpr::R10].contains(r));
-        // rcx has been saved where the target is in a register.
-        let rcx = (indirect || dead & 1 << Gpr::RCX.0 != 0).then_some(Gpr::RCX);
-        let r10 = (dead & 1 << Gpr::R10.0 != 0).then_some(Gpr::R10);
-        match (free.next(), rcx.or(r10).or_else(|| free.next())) {
-            (Some(a), Some(b)) => Pair { regs: [a, b], saved: [None, None] },
-            (Some(a), None) => Pair { regs: [a, Gpr::RCX], saved: [None, Some(Scratch::Rcx)] },
-            (None, Some(b)) => Pair { regs: [Gpr::RDX, b], saved: [Some(Scratch::T1), None] },
-            (None, None) => Pair { regs: [Gpr::RDX, Gpr::RCX], saved: [Some(Scratch::T1), Some(Scratch::Rcx)] },
+impl Base {
+    /// One that is not needed any more if there is any.
+    fn of(dead: u16, indirect: bool) -> Base {
+        // As bases of addresses, rsp and r12 would take a byte more. rcx has been saved where the target is in a register.
+        let dead = dead & !(1 << 4 | 1 << 10 | 1 << 12) | u16::from(indirect) << Gpr::RCX.0;
+        match (0..16).map(Gpr).find(|r| dead & 1 << r.0 != 0) {
+            Some(frame) => Base { frame, saved: false },
+            None => Base { frame: Gpr::RDX, saved: true },
         }
     }
 
     fn save(self, c: &mut Asm) {
-        for (reg, word) in self.regs.into_iter().zip(self.saved) {
-            if let Some(word) = word {
-                c.spill(word, reg);
-            }
+        if self.saved {
+            c.spill(Scratch::T1, self.frame);
         }
     }
 
-    /// Gives back what was saved.
     fn give_back(self, c: &mut Asm) {
-        for (reg, word) in self.regs.into_iter().zip(self.saved) {
-            if let Some(word) = word {
-                c.reload(reg, word);
-            }
+        if self.saved {
+            c.reload(self.frame, Scratch::T1);
         }
     }
 }
@@ -125,14 +114,14 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
         (true, true) => c.take_flags_back(),
         _ => {}
     };
-    let pair = Pair::of(b.dead, indirect);
-    let [frame, value] = pair.regs;
-    pair.save(c);
+    let base = Base::of(b.dead, indirect);
+    let frame = base.frame;
+    base.save(c);
     flags(c, false);
     let mut slow = Vec::new();
     c.load_gs(frame, Scratch::TopFrame.at());
     if let Always::Push { kind, levels, .. } = b.always {
-        let returns = c.push_frame(b, (kind, levels), pair.regs, &mut slow);
+        let returns = c.push_frame(b, (kind, levels), frame, &mut slow);
         built.returns = Some((returns, None));
     } else {
         c.cmp_frame(frame, 0, Gpr::RSP);
@@ -140,7 +129,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     }
     let leave = |c: &mut Asm| {
         flags(c, true);
-        pair.give_back(c);
+        base.give_back(c);
     };
     leave(c);
     if indirect && b.dead & 1 << Gpr::RCX.0 == 0 {
@@ -149,7 +138,6 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     built.onward = c.jmp();
     // What comes next takes rcx, if that has been saved before, from where that is.
     slow.into_iter().for_each(|field| c.lead_here(field));
-    debug_assert!(value.0 != frame.0);
     leave(c);
     built.else_.push(c.jmp());
     if let (Always::Push { kind, returns_to, .. }, Some((field, _))) = (b.always, built.returns) {
@@ -207,13 +195,8 @@ impl Asm {
     }
 
     /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
-    fn push_frame(
-        &mut self,
-        b: &Bridge,
-        (kind, levels): (RouteKind, u32),
-        [frame, value]: [Gpr; 2],
-        slow: &mut Vec<usize>,
-    ) -> usize {
+    fn push_frame(&mut self, b: &Bridge, (kind, levels): (RouteKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize {
+        let value = Gpr::R10;
         let pushes = matches!(kind, RouteKind::Call | RouteKind::Stub);
         if pushes {
             // Nothing may share the place of the return address.
@@ -252,48 +235,47 @@ impl Asm {
             }
             self.add_one_gs(arena::cell_offset(b.cells[0]));
         }
-        self.add_gs(Scratch::TopFrame.at(), FRAME as i32);
+        self.lea_disp(frame, frame, FRAME as i32);
+        self.store_gs(Scratch::TopFrame.at(), frame);
         returns
     }
 
-    /// Closes the innermost frame: books its cost, and pops it. rcx and flags are overwritten.
+    /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
         for &total in b.totals {
-            self.load_gs(Gpr::RCX, Scratch::TopFrame.at());
-            self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, arena::frame_entered(total) as i8);
-            self.bytes(&[0x48, 0xf7, 0xd9]); // neg rcx
-            self.gs_op(0x03, Gpr::RCX, arena::TOTALS[total].at()); // add rcx, gs:[…]
+            self.load_gs(Gpr::RCX, arena::TOTALS[total].at());
+            self.gs_frame(0x2b, Gpr::RCX, Gpr::R10, arena::frame_entered(total) as i8); // sub rcx, gs:[r10 + …]
             self.gs_op(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
         }
         if b.is_counted() {
             self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         }
-        self.add_gs(Scratch::TopFrame.at(), -(FRAME as i32) * if b.through { 2 } else { 1 });
+        self.lea_disp(Gpr::R10, Gpr::R10, -(FRAME as i32) * if b.through { 2 } else { 1 });
+        self.store_gs(Scratch::TopFrame.at(), Gpr::R10);
     }
 
-    /// Makes rcx, the innermost frame, zero if the stack pointer has just taken the return address from that frame's place.
+    /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
     fn zero_if_there(&mut self) {
-        self.gs_frame(0x8b, Gpr::RCX, Gpr::RCX, 0); // mov rcx, gs:[rcx]
+        self.gs_frame(0x8b, Gpr::RCX, Gpr::R10, 0); // mov rcx, gs:[r10]
         self.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
         self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
     }
 
-    /// A return to where the call came from: the return address is right below the stack pointer, rcx (saved) points to the
-    /// frame. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
+    /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, the frame at
+    /// r10. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
     /// changed.
     fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
+        // As a rule nothing else can be in the frame's place; but the guest may have written to its stack.
+        self.zero_if(returns_to);
+        let right = self.jrcxz();
+        let odd = self.jmp();
+        self.patch_rel32(odd, b.odd_return);
+        self.patch_short(right);
         self.zero_if_there();
         let there = self.jrcxz();
         let odd = self.jmp();
+        self.patch_rel32(odd, b.odd_return);
         self.patch_short(there);
-        // As a rule nothing else can be there; but the guest may have written to its stack.
-        self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
-        self.zero_if(returns_to);
-        let right = self.jrcxz();
-        self.lead_here(odd);
-        let field = self.jmp();
-        self.patch_rel32(field, b.odd_return);
-        self.patch_short(right);
         let keep = b.live_after & STATUS != 0;
         if keep {
             self.put_flags_away();
@@ -318,8 +300,8 @@ impl Asm {
         self.put_flags_away();
         self.close(b);
         self.take_flags_back();
-        self.load_gs(Gpr::RCX, Scratch::TopFrame.at());
-        self.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
+        self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
+        self.jmp_to_return();
     }
 
     /// `mov dword gs:[base + offset], value`

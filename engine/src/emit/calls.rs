@@ -154,13 +154,13 @@ impl Emitter<'_> {
         (self.exit_site(insn, how), self.teller.executed)
     }
 
-    /// A register whose value is not needed at `pc`: r10, if no other one is known.
-    pub(super) fn dead_at(&self, pc: u64) -> Option<Gpr> {
+    /// A register whose value is not needed at `pc`, if one is known: but for r10, by way of which nothing is recorded.
+    fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
-        let dead = first.map_or(0, |r| r.dead) | 1 << Gpr::R10.0;
-        Some(Gpr(dead.trailing_zeros() as u8))
+        let dead = first.map_or(0, |r| r.dead) & !(1 << Gpr::R10.0);
+        (dead != 0).then(|| Gpr(dead.trailing_zeros() as u8))
     }
 
     /// How the transfer of an instruction is recorded, if leaving by it is told at all.
@@ -185,7 +185,7 @@ impl Emitter<'_> {
         if self.teller.active() && !self.teller.early && insn.class.ends_block() && !goes {
             let (site, n) = self.exit_of(insn, None);
             if self.teller.followed() {
-                self.count_exit(site, n, (insn.live, None), None);
+                self.count_exit(site, n, insn.live, None);
             } else {
                 self.out.code.record(site, false, None);
             }
@@ -203,7 +203,7 @@ impl Emitter<'_> {
             } else {
                 let (site, n) = self.exit_of(insn, Some(how));
                 let live = if self.teller.steady { insn.live } else { STATUS };
-                self.count_exit(site, n, (live, None), None);
+                self.count_exit(site, n, live, None);
                 self.block_told();
                 self.leave_by(site);
             }
@@ -222,11 +222,11 @@ impl Emitter<'_> {
                 c.end_record(pos, site, 20, None);
             }
             _ => {
-                let free = self.dead_at(insn.target());
                 if self.teller.followed() {
                     let to = self.carrier(insn.target());
-                    self.count_exit(site, n, (insn.live, free), to);
+                    self.count_exit(site, n, insn.live, to);
                 } else {
+                    let free = self.dead_at(insn.target());
                     self.out.code.record(site, how.is_some(), free);
                 }
             }
@@ -257,7 +257,7 @@ impl Emitter<'_> {
             self.out.code.record(site, how.is_some(), None);
             return false;
         }
-        self.count_exit(site, n, (self.live_at(insn.target()), None), None);
+        self.count_exit(site, n, self.live_at(insn.target()), None);
         if how.is_some() {
             self.leave_by(site);
         }
@@ -293,14 +293,14 @@ impl Emitter<'_> {
             return false;
         }
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));
-        let free = self.dead_at(insn.next());
         if self.teller.followed() {
             let to = self.carrier(insn.next()).filter(|_| !crosses && insn.class != Class::Loop);
-            self.count_exit(site, n, (self.live_at(insn.next()), free), to);
+            self.count_exit(site, n, self.live_at(insn.next()), to);
             if crosses {
                 self.leave_by(site);
             }
         } else {
+            let free = self.dead_at(insn.next());
             self.out.code.record(site, crosses, free);
         }
         self.block_told();
@@ -411,8 +411,6 @@ impl Asm {
 
     /// A record of a site alone, or of a transfer with the stack pointer.
     fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>) {
-        // Nothing is recorded by way of r10.
-        let free = free.filter(|r| *r != Gpr::R10);
         let pos = self.begin_record(free);
         if transfer {
             self.record_word(Gpr::RSP, pos, 4);

@@ -228,8 +228,7 @@ impl Emitter<'_> {
             let entry = self.out.code.here();
             let cell = self.trans.new_cell();
             self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), true)));
-            let free = self.dead_at(b.pc);
-            self.bump_exit(cell, [0u32.wrapping_sub(carry.total), 0, 0, 0, 0], b.live_in, free);
+            self.bump_exit(cell, [0u32.wrapping_sub(carry.total), 0, 0, 0, 0], b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
             self.out.fixups.push(super::Fixup { pos, target: b.pc, to });

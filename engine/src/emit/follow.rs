@@ -49,27 +49,21 @@ impl Emitter<'_> {
         }
     }
 
-    /// Counts that the block is left where `site` tells of, after so much has been executed. `free`: a register that is not
-    /// needed; `live`: flags that are; `to`: the block that it leads to past its way in.
-    pub(super) fn count_exit(
-        &mut self,
-        site: u32,
-        executed: Sums,
-        (live, free): (u8, Option<Gpr>),
-        to: Option<Carrier>,
-    ) {
+    /// Counts that the block is left where `site` tells of, after so much has been executed. `live`: flags that are needed;
+    /// `to`: the block that it leads to past its way in.
+    pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, to: Option<Carrier>) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
         let cell = done.unwrap_or_else(|| self.trans.new_cell());
         self.trans.follow.exits.push((cell, site, self.standing));
         if done.is_none() {
-            self.bump_executed(cell, executed, (live, free), to);
+            self.bump_executed(cell, executed, live, to);
         }
     }
 
     /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
-    fn bump_executed(&mut self, cell: u32, mut executed: Sums, (live, free): (u8, Option<Gpr>), to: Option<Carrier>) {
+    fn bump_executed(&mut self, cell: u32, mut executed: Sums, live: u8, to: Option<Carrier>) {
         executed[0] = executed[0].wrapping_add(self.counts_carried(cell, to));
-        self.bump_exit(cell, executed, live, free);
+        self.bump_exit(cell, executed, live);
     }
 
     /// Where the end of a block that can only be left there is counted, if that is better than at the end: before an
@@ -97,12 +91,15 @@ impl Emitter<'_> {
             c if !c.ends_block() && !(self.crosses)(last.pc(), last.next()) => self.carrier(last.next()),
             _ => None,
         });
-        self.bump_executed(cell, all, (0, None), to);
+        self.bump_executed(cell, all, 0, to);
         self.bump_end = self.out.code.pos();
         self.teller.counted_early = Some(cell);
     }
 
-    pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8, free: Option<Gpr>) {
+    /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are
+    /// followed.
+    pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8) {
+        debug_assert!(self.takes_r10());
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
         let totals = totals.iter().map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
@@ -112,20 +109,10 @@ impl Emitter<'_> {
             totals.for_each(|(total, n)| c.add_gs(total, n));
             return;
         }
-        let r = free.unwrap_or(Gpr::RAX);
-        if free.is_none() {
-            c.spill(Scratch::T3, r);
-        }
-        c.load_gs(r, cell);
-        c.lea_disp(r, r, 1);
-        c.store_gs(cell, r);
-        for (total, n) in totals {
-            c.load_gs(r, total);
-            c.lea_disp(r, r, n);
-            c.store_gs(total, r);
-        }
-        if free.is_none() {
-            c.reload(r, Scratch::T3);
+        for (word, n) in std::iter::once((cell, 1)).chain(totals) {
+            c.load_gs(Gpr::R10, word);
+            c.lea_disp(Gpr::R10, Gpr::R10, n);
+            c.store_gs(word, Gpr::R10);
         }
     }
 
@@ -157,7 +144,7 @@ impl Emitter<'_> {
     /// A return: rcx has been saved, the return address is still on the stack.
     pub(super) fn followed_return(&mut self, insn: &Insn) {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
-        self.count_exit(site, n, (STATUS, Some(Gpr::RCX)), None);
+        self.count_exit(site, n, STATUS, None);
         self.block_told();
         self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
         let c = &mut self.out.code;
@@ -174,15 +161,14 @@ impl Emitter<'_> {
             self.out.code.stop(id);
             return;
         }
-        c.load_gs(Gpr::RCX, Scratch::TopFrame.at());
-        c.jmp_frame(Gpr::RCX, arena::FRAME_RETURN as i8);
+        c.jmp_to_return();
     }
 
     /// An indirect jump or call: its target is in rcx, which has been saved; what it pushes has been pushed.
     pub(super) fn followed_indirect(&mut self, insn: &Insn, how: crate::trace::Transfer) {
         let (site, n) = self.exit_of(insn, Some(how));
         self.out.code.spill(arena::TARGET, Gpr::RCX);
-        self.count_exit(site, n, (STATUS, Some(Gpr::RCX)), None);
+        self.count_exit(site, n, STATUS, None);
         self.block_told();
         self.leave_by(site);
     }
@@ -221,9 +207,8 @@ impl Emitter<'_> {
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
         let live = self.live_at(target);
-        let free = self.dead_at(target);
         let to = self.carrier(target).filter(|_| !transfer);
-        self.count_exit(site, executed, (live, free), to);
+        self.count_exit(site, executed, live, to);
         if transfer {
             self.leave_by(site);
         } else {
@@ -263,10 +248,10 @@ impl Asm {
         self.gs_frame(0x39, reg, base, offset);
     }
 
-    /// `jmp gs:[base + offset]`
-    pub(super) fn jmp_frame(&mut self, base: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xff, 0x60 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
+    /// Goes to what deals with the return of the innermost frame, which will be in r10. The return address is in rcx.
+    pub(super) fn jmp_to_return(&mut self) {
+        self.load_gs(Gpr::R10, Scratch::TopFrame.at());
+        self.bytes(&[0x65, 0x41, 0xff, 0x62, arena::FRAME_RETURN as u8]); // jmp gs:[r10 + …]
     }
 
     /// `cmp qword gs:[offset], value`

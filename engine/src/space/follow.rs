@@ -4,7 +4,7 @@
 
 use super::Space;
 use crate::arena;
-use crate::asm::{Asm, Gpr};
+use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{Always, Outcome, Route, RouteKind, StandingId, TOTALS};
 use crate::trace::{SiteKind, Transfer};
@@ -80,7 +80,7 @@ impl Space {
             cells: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
             route: 0,
-            dead: 1 << Gpr::R10.0 | if self.volatile(target) { 0 } else { to_block.dead_in },
+            dead: if self.volatile(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
             dead_after: 0,
             through: false,
