@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::api::StaticEvents;
 use crate::arena;
 use crate::distances::Distances;
-use crate::follow::{self, StandingId};
+use crate::follow::{self, StandingId, TOTALS};
 use crate::hash::Map;
 use crate::heat::Heat;
 use crate::own_memory;
@@ -96,12 +96,14 @@ pub(crate) struct Block {
 /// What has been executed before a block, and is counted with it (see `emit::carry`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Instructions, altogether.
-    pub(crate) total: u32,
+    /// All of it.
+    pub(crate) total: [u32; TOTALS],
     /// Numbers among [`TransTab::trace_blocks`], and how many of the instructions of each have been executed.
     pub(crate) parts: Vec<(u32, u16)>,
     /// The exits that it counts for (among [`follow::Book::exits`]).
     pub(crate) exits: Vec<u32>,
+    /// Where the block is entered past what takes that off.
+    pub(crate) entry: u64,
 }
 
 /// No counter.
@@ -296,6 +298,8 @@ pub(crate) struct TransTab {
     pub(crate) follow: follow::Book,
     /// What is carried to blocks, as long as they have not been counted.
     pub(crate) carried: Map<BlockId, Carried>,
+    /// Blocks whose counters, where they end, take off what is carried to the next one, and which that is.
+    pub(crate) taken_off: Map<BlockId, BlockId>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }

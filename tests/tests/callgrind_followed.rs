@@ -280,3 +280,45 @@ fn signals_in_blocks_change_no_counts() {
         assert_eq!((own, of(&|k| k.ends_with("-> counted: cost"))), (1_600_003, 1_600_003), "{way}");
     }
 }
+
+/// The same with reads, writes and branches, which have totals of their own.
+#[test]
+fn signals_in_blocks_change_no_other_events() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("interrupted_blocks.c"), dir.path().join("interrupted"));
+    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no"] {
+        for (simulated, events) in [(&[][..], 1), (&["--branch-sim=yes"], 2), (&["--cache-sim=yes"], 3)] {
+            let options = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way];
+            let options = options.iter().chain(simulated).map(|&word| word.to_owned());
+            let done = job.profiled(&tools::under_test().iter().cloned().chain(options).collect::<Vec<_>>());
+            assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"0 1\n"[..]), "{}", done.log);
+            let told = parse(&done.raw[0].1);
+            // By event: own costs, and those of the call.
+            let of = |function: &str| {
+                let (own, called) = (format!(" {function} "), format!("-> {function}: cost"));
+                let mut sums = BTreeMap::<String, u64>::new();
+                for (key, n) in &told.counts {
+                    let (what, event) = match key.split_once(": cost") {
+                        Some((_, event)) if key.contains(&called) => ("called", event),
+                        None if key.contains(&own) => ("own", key.rsplit(' ').next().unwrap_or_default()),
+                        _ => continue,
+                    };
+                    let event = if event.trim().parse::<u64>().is_ok() { "" } else { event.trim() };
+                    *sums.entry(format!("{what} {event}")).or_default() += n;
+                }
+                // What the handler evicts is missed again, and what it learns is forgotten; only the callers' lines differ.
+                sums.retain(|key, _| [" ", " Dr", " Dw", " Bc"].iter().any(|event| key.ends_with(event)));
+                sums
+            };
+            let (expected, found) = (of("undisturbed"), of("disturbed"));
+            assert_eq!(expected.len(), 2 * events, "{way} {simulated:?}: {expected:?}");
+            assert_eq!(expected, found, "{way} {simulated:?}");
+        }
+    }
+}

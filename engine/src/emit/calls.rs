@@ -32,6 +32,8 @@ pub(super) struct Taken {
     pub(super) executed: Sums,
     /// The place of its block in the order of emission.
     pub(super) place: usize,
+    /// It may lead past what its target has in front.
+    pub(super) past_front: bool,
 }
 
 /// What telling needs while a batch is emitted.
@@ -224,7 +226,7 @@ impl Emitter<'_> {
             _ => {
                 if self.teller.followed() {
                     let to = self.carrier(insn.target());
-                    self.count_exit(site, n, insn.live, to);
+                    self.count_end(site, n, insn.live, to);
                 } else {
                     let free = self.dead_at(insn.target());
                     self.out.code.record(site, how.is_some(), free);
@@ -240,12 +242,14 @@ impl Emitter<'_> {
         let Some(how) = self.told_exit(insn) else { return false };
         let target = insn.target();
         if how.is_none() && self.carry_on(insn, target) {
+            self.note_branch(insn, target, from);
             self.out.fixups.push(Fixup { pos: from, target, to: self.past_way_in(target) });
             return true;
         }
         let (site, executed) = self.exit_of(insn, how);
         let place = self.carries.here;
-        self.teller.taken.push(Taken { from, target, site, transfer: how.is_some(), executed, place });
+        let past_front = self.leads_past_front(insn, target);
+        self.teller.taken.push(Taken { from, target, site, transfer: how.is_some(), executed, place, past_front });
         true
     }
 
@@ -295,7 +299,7 @@ impl Emitter<'_> {
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));
         if self.teller.followed() {
             let to = self.carrier(insn.next()).filter(|_| !crosses && insn.class != Class::Loop);
-            self.count_exit(site, n, self.live_at(insn.next()), to);
+            self.count_end(site, n, self.live_at(insn.next()), to);
             if crosses {
                 self.leave_by(site);
             }
@@ -362,13 +366,16 @@ impl Emitter<'_> {
                 self.followed_taken(taken);
                 continue;
             }
-            let Taken { from, target, site, transfer, .. } = taken;
+            let Taken { from, target, site, transfer, past_front, .. } = taken;
             let free = self.dead_at(target);
             let c = &mut self.out.code;
             let here = c.here();
             c.patch_rel32(from, here);
             c.record(site, transfer, free);
             let pos = c.jmp();
+            if past_front {
+                self.work.past_front.push(pos);
+            }
             self.out.fixups.push(Fixup { pos, target, to: None });
         }
     }

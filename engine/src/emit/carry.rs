@@ -4,11 +4,14 @@
 //! A block carries what has been executed on one way that leads to it from an earlier block. Whoever enters it otherwise takes
 //! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code.
 //! Invariants: how often such a way is taken follows from the counters of the blocks behind it; where a block is left in the
-//! middle before it has been counted, what it carries has not been counted either ([`TransTab::carried`]), so both are told;
+//! middle before it has been counted, what it carries has not been counted either ([`TransTab::carried`]), so both are told; so is
+//! what has been taken off for the next block by one that is left when it has been counted ([`TransTab::taken_off`]);
 //! the translations of both blocks die together, because they are on one page.
 //!
 //! [`TransTab::carried`]: crate::transtab::TransTab::carried
+//! [`TransTab::taken_off`]: crate::transtab::TransTab::taken_off
 
+use super::follow::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;
@@ -24,8 +27,8 @@ struct Carry {
     from: usize,
     /// How many of that block's instructions have been executed.
     executed: usize,
-    /// Instructions that are carried altogether.
-    total: u32,
+    /// What is carried altogether.
+    total: Sums,
     /// The places of the blocks that the ways lead to, this one last.
     ways: Vec<usize>,
 }
@@ -70,7 +73,7 @@ impl Emitter<'_> {
     /// Settles what is carried where.
     pub(super) fn plan_carries(&mut self, order: &[usize]) {
         self.carries = Carries::default();
-        if !self.teller.followed() || !self.teller.steady || self.tracer.settings.simulates() {
+        if !self.teller.followed() || !self.teller.steady {
             return;
         }
         let batch = self.batch;
@@ -124,10 +127,12 @@ impl Emitter<'_> {
             let carry = best.filter(|_| !alone).and_then(|(_, from, executed)| {
                 let (mut total, mut ways) = match &to[from] {
                     Some(before) => (before.total, before.ways.clone()),
-                    None => (0, Vec::new()),
+                    None => Default::default(),
                 };
-                let insns = &batch.insns_of(&batch.blocks[order[from]])[..executed];
-                total += insns.iter().filter(|i| i.class != Class::RepCompare).count() as u32;
+                for insn in &batch.insns_of(&batch.blocks[order[from]])[..executed] {
+                    let facts = self.facts(insn);
+                    add_execution(&mut total, insn, facts);
+                }
                 ways.push(t);
                 (ways.len() <= MOST).then_some(Carry { from, executed, total, ways })
             });
@@ -164,11 +169,23 @@ impl Emitter<'_> {
 
     /// Where a way from the block at hand to that block leads.
     pub(super) fn past_way_in(&self, target: u64) -> Option<Goal> {
-        let block = match self.carrier(target)? {
+        let block = self.id_of(self.carrier(target)?);
+        Some(Goal { block, free: false, past_way_in: true })
+    }
+
+    fn id_of(&self, carrier: Carrier) -> BlockId {
+        match carrier {
             Carrier::Here(t) => BlockId(self.carries.first + t as u32),
             Carrier::Known(id) => id,
-        };
-        Some(Goal { block, free: false, past_way_in: true })
+        }
+    }
+
+    /// What counts that the block at hand is left at its end has taken off what is carried to this one.
+    pub(super) fn leads_past_way_in(&mut self, to: Option<Carrier>) {
+        if let Some(to) = to {
+            let id = self.id_of(to);
+            self.trans.taken_off.insert(self.current, id);
+        }
     }
 
     /// Whether what has been executed of the block at hand, after so many instructions, is carried to `target`.
@@ -196,10 +213,9 @@ impl Emitter<'_> {
     }
 
     /// What the exit that `cell` counts counts beside what has been executed of the block at hand: what is carried to that,
-    /// less what is carried to the block that it leads to. Returns the instructions.
-    pub(super) fn counts_carried(&mut self, cell: u32, to: Option<Carrier>) -> u32 {
+    /// less what is carried to the block that it leads to. Adds that to `executed`.
+    pub(super) fn counts_carried(&mut self, cell: u32, executed: &mut Sums, to: Option<Carrier>) {
         let Carries { to: all, counters, here, .. } = &mut self.carries;
-        let mut total = 0u32;
         for (carrier, off) in [(Some(Carrier::Here(*here)), false), (to, true)] {
             let carried = match carrier {
                 Some(Carrier::Here(place)) => {
@@ -214,9 +230,10 @@ impl Emitter<'_> {
                 }
                 None => continue,
             };
-            total = if off { total.wrapping_sub(carried) } else { total.wrapping_add(carried) };
+            for (sum, carried) in executed.iter_mut().zip(carried) {
+                *sum = if off { sum.wrapping_sub(carried) } else { sum.wrapping_add(carried) };
+            }
         }
-        total
     }
 
     /// The ways in to blocks to which something is carried; what counts is known.
@@ -225,14 +242,14 @@ impl Emitter<'_> {
             let Some(carry) = self.carries.to[t].clone() else { continue };
             let id = BlockId(self.carries.first + t as u32);
             let b = *self.trans.block(id);
-            let entry = self.out.code.here();
+            let way_in = self.out.code.here();
             let cell = self.trans.new_cell();
             self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), true)));
-            self.bump_exit(cell, [0u32.wrapping_sub(carry.total), 0, 0, 0, 0], b.live_in);
+            self.bump_exit(cell, carry.total.map(u32::wrapping_neg), b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
             self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
-            self.trans.set_entry(id, entry);
+            self.trans.set_entry(id, way_in);
             let exits: Vec<u32> = carry.ways.iter().filter_map(|&way| self.carries.exits[way]).collect();
             debug_assert!(exits.len() == carry.ways.len(), "the way to each of them has been emitted");
             let part = |(&exit, &way): (&u32, &usize)| {
@@ -241,7 +258,7 @@ impl Emitter<'_> {
                 Some((block, self.carries.to[way].as_ref()?.executed as u16))
             };
             let parts = exits.iter().zip(&carry.ways).filter_map(part).collect();
-            self.trans.carried.insert(id, Carried { total: carry.total, parts, exits });
+            self.trans.carried.insert(id, Carried { total: carry.total, parts, exits, entry: b.entry });
         }
         for (cell, exit, off) in std::mem::take(&mut self.carries.counters) {
             let exit = match exit {

@@ -60,9 +60,15 @@ impl Emitter<'_> {
         }
     }
 
+    /// The same where the block at hand ends.
+    pub(super) fn count_end(&mut self, site: u32, executed: Sums, live: u8, to: Option<Carrier>) {
+        self.leads_past_way_in(to);
+        self.count_exit(site, executed, live, to);
+    }
+
     /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
     fn bump_executed(&mut self, cell: u32, mut executed: Sums, live: u8, to: Option<Carrier>) {
-        executed[0] = executed[0].wrapping_add(self.counts_carried(cell, to));
+        self.counts_carried(cell, &mut executed, to);
         self.bump_exit(cell, executed, live);
     }
 
@@ -91,6 +97,7 @@ impl Emitter<'_> {
             c if !c.ends_block() && !(self.crosses)(last.pc(), last.next()) => self.carrier(last.next()),
             _ => None,
         });
+        self.leads_past_way_in(to);
         self.bump_executed(cell, all, 0, to);
         self.bump_end = self.out.code.pos();
         self.teller.counted_early = Some(cell);
@@ -202,7 +209,7 @@ impl Emitter<'_> {
 
     /// A conditional branch that is taken, behind the hot code.
     pub(super) fn followed_taken(&mut self, taken: super::calls::Taken) {
-        let super::calls::Taken { from, target, site, transfer, executed, place } = taken;
+        let super::calls::Taken { from, target, site, transfer, executed, place, past_front } = taken;
         self.carries.here = place;
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
@@ -213,6 +220,9 @@ impl Emitter<'_> {
             self.leave_by(site);
         } else {
             let pos = self.out.code.jmp();
+            if past_front {
+                self.work.past_front.push(pos);
+            }
             self.out.fixups.push(Fixup { pos, target, to: self.past_way_in(target) });
         }
     }

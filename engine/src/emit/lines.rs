@@ -95,17 +95,18 @@ impl Emitter<'_> {
 
     /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
     pub(super) fn note_branch(&mut self, insn: &Insn, target: u64, pos: usize) {
-        let Some(f) = self.tracer.fetches() else { return };
-        if !keeps_caches(insn) {
-            return;
+        if self.leads_past_front(insn, target) {
+            self.work.past_front.push(pos);
         }
+    }
+
+    /// Whether the way from `insn`, in the block at hand, to `target` may lead past what that has in front.
+    pub(super) fn leads_past_front(&self, insn: &Insn, target: u64) -> bool {
+        let Some(f) = self.tracer.fetches().filter(|_| keeps_caches(insn)) else { return false };
         let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
-        let past = match self.batch.find(target).map(|i| self.work.places[i]) {
+        match self.batch.find(target).map(|i| self.work.places[i]) {
             Some(to) => (same || !self.work.fronts[to].unchecked) && self.leaves_enough(self.carries.here, to),
             None => same,
-        };
-        if past {
-            self.work.past_front.push(pos);
         }
     }
 
@@ -128,7 +129,8 @@ impl Emitter<'_> {
             }
             let pos = self.out.code.jmp();
             self.work.past_front.push(pos);
-            self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to: None });
+            let to = self.past_way_in(insns[0].pc());
+            self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to });
             self.trans.set_entry(BlockId(first.0 + k as u32), entry);
         }
     }

@@ -21,7 +21,8 @@ impl Emitter<'_> {
                 let body = match () {
                     () if calls => self.called_entry(id),
                     () if free => Some(b.cache + u64::from(b.bump_end)),
-                    () if past || past_way_in => Some(b.cache),
+                    () if past && (past_way_in || !self.trans.carried.contains_key(&id)) => Some(b.cache),
+                    () if past_way_in => self.trans.carried.get(&id).map(|c| c.entry),
                     () => Some(b.entry),
                 };
                 let from = self.out.code.base + f.pos as u64 + 4;

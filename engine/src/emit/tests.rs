@@ -169,6 +169,19 @@ fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
 }
 
 #[test]
+fn reads_and_writes_are_carried_on_too_and_a_way_in_takes_them_off_in_front_of_what_the_block_has_in_front() {
+    // cmp edi,1; mov rdx,[rsi]; ja 2f; 1: mov [rsi],eax; ret; 2: lea edi,[rdi-1]; jmp 1b
+    let code = [0x83, 0xff, 0x01, 0x48, 0x8b, 0x16, 0x77, 0x03, 0x89, 0x06, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf8];
+    let cache = Some(SMALL);
+    let calls = Some(CallTrace { followed: true, jumps: false });
+    let settings = TraceSettings { fetches: cache, accesses: cache, calls, ..TraceSettings::default() };
+    let got = listing_with(&code, GUEST, CACHE, &[], |e| {
+        e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true)
+    });
+    check_text("carried_simulated", &got);
+}
+
+#[test]
 fn a_block_moves_the_clock_for_those_behind_it_and_a_loop_moves_it_itself() {
     // 1: mov rax,[rdi]; test eax,eax; jz 2f; mov [rsi],rax; 2: mov rcx,[rdx+64]; dec ebx; jnz 1b; ret
     let code = [

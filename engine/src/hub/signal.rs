@@ -97,9 +97,13 @@ impl Hub<'_> {
         let block = *p.space.borrow().trans.block(b.block);
         if let Some(told) = block.told {
             let counted = if b.bumped { usize::from(block.n) } else { 0 };
-            // What led there has been counted with it, if it has.
-            let carried = p.space.borrow().trans.carried.get(&b.block).filter(|_| !b.bumped).cloned();
-            for (block, executed) in carried.unwrap_or_default().parts {
+            let carried = {
+                let trans = &p.space.borrow().trans;
+                // What led there has been counted with it, if it has; but then what was to be counted with the next one has not.
+                let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
+                with.and_then(|with| trans.carried.get(with)).cloned().unwrap_or_default()
+            };
+            for (block, executed) in carried.parts {
                 self.tell_correction(tid, block, 0, executed.into());
             }
             return self.correct_told(tid, told, counted, b, regs);
