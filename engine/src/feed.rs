@@ -147,6 +147,11 @@ impl Feed {
         }
     }
 
+    /// Whether the sink that is at hand has dealt with all full buffers.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.here.as_ref().is_some_and(|here| *here.waiting.lock().unwrap_or_else(PoisonError::into_inner) == 0)
+    }
+
     /// A full buffer of a thread, with the book of its space if its calls are followed: the sink deals with it while the thread
     /// goes on.
     pub(crate) fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {

@@ -40,6 +40,8 @@ pub(crate) struct SlotPool {
     mapped: Mapped,
     /// Slots that have been given large pages.
     large: Vec<u32>,
+    /// By slot: up to where its trace buffer has been read while its thread ran on.
+    read: HashMap<u32, u64>,
     /// Given back, but somebody still reads their trace buffers.
     lingering: Vec<u32>,
 }
@@ -104,6 +106,7 @@ impl SlotPool {
             next: 0,
             count,
             traces: HashMap::new(),
+            read: HashMap::new(),
             mapped: Mapped::default(),
             large: Vec::new(),
             lingering: Vec::new(),
@@ -191,6 +194,7 @@ impl SlotPool {
 
     /// Gives a slot back; its contents are lost.
     pub(crate) fn give_back(&mut self, id: SlotId) {
+        self.read.remove(&id.0);
         if let Some(memory) = self.traces.remove(&id.0)
             && Arc::strong_count(&memory) > 1
         {
@@ -266,9 +270,12 @@ impl SlotPool {
     /// What has been recorded on a slot since the last time, which goes on in the next segment. Nothing will be written to it
     /// before [`arena::TRACE_SEGMENTS`] - 1 more have been taken.
     pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
-        let pos = self.scratch(id, Scratch::TracePos);
-        let (start, next) = arena::trace_segment(pos);
-        let words = pos.saturating_sub(start).min(arena::TRACE_SIZE) as usize / 4;
+        let (start, words) = self.unread(id);
+        let (begin, next) = arena::trace_segment(start);
+        if self.read.remove(&id.0).is_some() && words == 0 {
+            // All of it has been read.
+            let _ = self.set_scratch(id, Scratch::TracePos, begin);
+        }
         if words == 0 {
             return None;
         }
@@ -291,8 +298,29 @@ impl SlotPool {
         })
     }
 
+    /// Where what has been recorded on a slot, and has not been read, begins, and how many words it is.
+    fn unread(&self, id: SlotId) -> (u64, usize) {
+        let pos = self.scratch(id, Scratch::TracePos);
+        let (start, _) = arena::trace_segment(pos);
+        let end = pos.min(start + arena::TRACE_SIZE);
+        let from = self.read.get(&id.0).copied().filter(|read| (start..=end).contains(read)).unwrap_or(start);
+        (from, end.saturating_sub(from) as usize / 4)
+    }
+
+    /// What has been recorded on a slot, and has not been read, into `buffer`, while its thread runs on, if that is at most so many
+    /// words. Nobody reads it again.
+    pub(crate) fn read_trace_ahead(&mut self, id: SlotId, most: usize, buffer: &mut Vec<u32>) {
+        let (from, words) = self.unread(id);
+        buffer.clear();
+        if (1..=most).contains(&words) {
+            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
+            self.read.insert(id.0, from + 4 * words as u64);
+        }
+    }
+
     /// Drops what has been recorded on a slot since the last time.
-    pub(crate) fn drop_trace(&self, id: SlotId) {
+    pub(crate) fn drop_trace(&mut self, id: SlotId) {
+        self.read.remove(&id.0);
         let (start, _) = arena::trace_segment(self.scratch(id, Scratch::TracePos));
         let _ = self.set_scratch(id, Scratch::TracePos, start);
     }
@@ -443,13 +471,13 @@ impl SlotPool {
 
     /// What has been recorded on a slot since the last time, into `buffer`; it goes on where that begins.
     pub(crate) fn read_trace(&mut self, id: SlotId, buffer: &mut Vec<u32>) {
-        let pos = self.scratch(id, Scratch::TracePos);
-        let (start, _) = arena::trace_segment(pos);
-        let words = pos.saturating_sub(start).min(arena::TRACE_SIZE) as usize / 4;
+        let (from, words) = self.unread(id);
         buffer.clear();
         if words > 0 {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + start, words, buffer);
-            let _ = self.set_scratch(id, Scratch::TracePos, start);
+            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
+        }
+        if self.read.remove(&id.0).is_some() || words > 0 {
+            let _ = self.set_scratch(id, Scratch::TracePos, arena::trace_segment(from).0);
         }
     }
 
@@ -615,6 +643,60 @@ mod tests {
         assert_eq!(pool.trace_room(id), 0);
         assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), arena::TRACE_SIZE as usize / 4);
         assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER + arena::TRACE_STRIDE);
+    }
+
+    #[test]
+    fn what_has_been_read_while_a_thread_ran_on_is_not_read_again() {
+        let mut pool = pool();
+        let id = pool.take().expect("a slot");
+        let begin = arena::TRACE_BUFFER;
+        pool.set_scratch(id, Scratch::TracePos, begin).expect("written");
+        let ahead = |pool: &mut SlotPool, most| {
+            let mut buffer = vec![9];
+            pool.read_trace_ahead(id, most, &mut buffer);
+            buffer
+        };
+        let rest = |pool: &mut SlotPool| {
+            let mut buffer = vec![9];
+            pool.read_trace(id, &mut buffer);
+            buffer
+        };
+        assert_eq!(ahead(&mut pool, 10), []);
+        pool.append_trace(id, &[1, 2, 3]);
+        assert_eq!(ahead(&mut pool, 2), [], "too much at once");
+        assert_eq!(ahead(&mut pool, 3), [1, 2, 3]);
+        pool.append_trace(id, &[4]);
+        assert_eq!(ahead(&mut pool, 3), [4]);
+        assert_eq!(pool.scratch(id, Scratch::TracePos), begin + 16, "it goes on where it was");
+        pool.append_trace(id, &[5, 6]);
+        assert_eq!(rest(&mut pool), [5, 6]);
+        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
+        // All of it, and then it is asked for, or dropped.
+        pool.append_trace(id, &[7]);
+        assert_eq!(ahead(&mut pool, 3), [7]);
+        assert_eq!(rest(&mut pool), []);
+        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
+        pool.append_trace(id, &[7]);
+        assert_eq!(ahead(&mut pool, 3), [7]);
+        pool.drop_trace(id);
+        pool.append_trace(id, &[8]);
+        assert_eq!(rest(&mut pool), [8]);
+        // A full one, of which some has been read, and one of which all has: its thread goes on at its beginning.
+        let size = arena::TRACE_SIZE as usize / 4;
+        pool.append_trace(id, &vec![1; size - 2]);
+        assert_eq!(ahead(&mut pool, size).len(), size - 2);
+        pool.append_trace(id, &[2, 3]);
+        let mut buffer = Vec::new();
+        let n = pool.take_trace(id).expect("the rest").read(&mut buffer);
+        assert_eq!(buffer[..n], [2, 3]);
+        let second = begin + arena::TRACE_STRIDE;
+        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
+        pool.append_trace(id, &vec![4; size]);
+        assert_eq!((ahead(&mut pool, size).len(), pool.trace_room(id)), (size, 0));
+        assert!(pool.take_trace(id).is_none());
+        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
+        pool.append_trace(id, &[5]);
+        assert_eq!(rest(&mut pool), [5]);
     }
 
     #[test]

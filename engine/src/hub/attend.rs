@@ -197,6 +197,7 @@ impl Hub<'_> {
                 return None;
             }
             space.borrow_mut().make_room_ahead();
+            self.read_ahead(tid);
             seen = now;
         }
     }

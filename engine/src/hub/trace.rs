@@ -104,7 +104,7 @@ impl Hub<'_> {
         let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if counted_slot(th, p.counting) != Some(slot) {
-            return p.pool.borrow().drop_trace(slot);
+            return p.pool.borrow_mut().drop_trace(slot);
         }
         let follows = self.follows(tid);
         if follows && !full {
@@ -120,6 +120,26 @@ impl Hub<'_> {
             true => feed.full(p.pid, tid, follows.then_some((space.trace.id, &space.trans.follow)), segment),
             false => feed.segment(p.pid, tid, segment),
         }
+    }
+
+    /// Hands over what `tid` has recorded so far, while it runs on: there is less to be dealt with when it asks what a call comes
+    /// to, and waits for that. Nothing unless the sink has dealt with everything else, or if it is much, which would take longer
+    /// than the thread should have to wait.
+    pub(super) fn read_ahead(&self, tid: i32) {
+        if !self.settings.trace.simulates() || !self.follows(tid) {
+            return;
+        }
+        let (Some(feed), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else {
+            return;
+        };
+        let slot = th.slot;
+        if counted_slot(th, p.counting) != Some(slot) || !feed.has_caught_up() {
+            return;
+        }
+        announce(feed, &mut p.space.borrow_mut());
+        feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
+            p.pool.borrow_mut().read_trace_ahead(slot, AHEAD, to);
+        });
     }
 
     /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
@@ -393,6 +413,9 @@ impl Hub<'_> {
         }
     }
 }
+
+/// The most words that are read while a thread runs on: they take some 20 us to deal with.
+const AHEAD: usize = 4096;
 
 /// Makes the pages behind the segments of the trace buffer of the slot at `gs` ones that cannot be written.
 pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
