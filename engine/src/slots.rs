@@ -3,6 +3,7 @@
 //! zeroed; whoever gives it back has read it.
 
 mod mapped;
+mod trace;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,9 +18,10 @@ use crate::arena::{self, Scratch};
 use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
 use crate::hash::Map;
 use crate::level1::{self, Words};
-use crate::shared_memory::{SharedMemory, read_words};
+use crate::shared_memory::SharedMemory;
 use crate::trace::FirstLevel;
 use mapped::Mapped;
+pub(crate) use trace::Segment;
 
 /// Number of a slot in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,34 +46,6 @@ pub(crate) struct SlotPool {
     read: HashMap<u32, u64>,
     /// Given back, but somebody still reads their trace buffers.
     lingering: Vec<u32>,
-}
-
-/// What has been recorded.
-#[derive(Debug)]
-pub(crate) enum Segment {
-    /// In the memory where it was recorded.
-    There { memory: Arc<SharedMemory>, offset: usize, words: usize },
-    /// Taken from there, because that could not be mapped.
-    Copied(Vec<u32>),
-}
-
-impl Segment {
-    /// Copies it over the beginning of `buffer`, which grows if need be; returns how many words there are.
-    pub(crate) fn read(&self, buffer: &mut Vec<u32>) -> usize {
-        match self {
-            Self::There { memory, offset, words } => {
-                if buffer.len() < *words {
-                    buffer.resize(*words, 0);
-                }
-                memory.read_words(*offset, &mut buffer[..*words]);
-                *words
-            }
-            Self::Copied(words) => {
-                buffer.clone_from(words);
-                words.len()
-            }
-        }
-    }
 }
 
 /// Slots that get large pages.
@@ -267,89 +241,6 @@ impl SlotPool {
         self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
     }
 
-    /// What has been recorded on a slot since the last time, which goes on in the next segment. Nothing will be written to it
-    /// before [`arena::TRACE_SEGMENTS`] - 1 more have been taken.
-    pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
-        let (start, words) = self.unread(id);
-        let (begin, next) = arena::trace_segment(start);
-        if self.read.remove(&id.0).is_some() && words == 0 {
-            // All of it has been read.
-            let _ = self.set_scratch(id, Scratch::TracePos, begin);
-        }
-        if words == 0 {
-            return None;
-        }
-        let slot = u64::from(id.0) * arena::SLOT_SIZE;
-        if !self.traces.contains_key(&id.0)
-            && let Ok(m) = SharedMemory::map(&self.file, slot + arena::TRACE_BUFFER, arena::TRACE_ALL as usize)
-        {
-            self.traces.insert(id.0, Arc::new(m));
-        }
-        let _ = self.set_scratch(id, Scratch::TracePos, next);
-        Some(match self.traces.get(&id.0) {
-            Some(memory) => {
-                Segment::There { memory: memory.clone(), offset: (start - arena::TRACE_BUFFER) as usize, words }
-            }
-            None => {
-                let mut copy = Vec::new();
-                read_words(&self.file, slot + start, words, &mut copy);
-                Segment::Copied(copy)
-            }
-        })
-    }
-
-    /// Where what has been recorded on a slot, and has not been read, begins, and how many words it is.
-    fn unread(&self, id: SlotId) -> (u64, usize) {
-        let pos = self.scratch(id, Scratch::TracePos);
-        let (start, _) = arena::trace_segment(pos);
-        let end = pos.min(start + arena::TRACE_SIZE);
-        let from = self.read.get(&id.0).copied().filter(|read| (start..=end).contains(read)).unwrap_or(start);
-        (from, end.saturating_sub(from) as usize / 4)
-    }
-
-    /// What has been recorded on a slot, and has not been read, into `buffer`, while its thread runs on, if that is at most so many
-    /// words. Nobody reads it again.
-    pub(crate) fn read_trace_ahead(&mut self, id: SlotId, most: usize, buffer: &mut Vec<u32>) {
-        let (from, words) = self.unread(id);
-        buffer.clear();
-        if (1..=most).contains(&words) {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
-            self.read.insert(id.0, from + 4 * words as u64);
-        }
-    }
-
-    /// Drops what has been recorded on a slot since the last time.
-    pub(crate) fn drop_trace(&mut self, id: SlotId) {
-        self.read.remove(&id.0);
-        let (start, _) = arena::trace_segment(self.scratch(id, Scratch::TracePos));
-        let _ = self.set_scratch(id, Scratch::TracePos, start);
-    }
-
-    /// Bytes that the present segment of the trace buffer has room for.
-    pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
-        let pos = self.scratch(id, Scratch::TracePos);
-        (arena::trace_segment(pos).0 + arena::TRACE_SIZE).saturating_sub(pos)
-    }
-
-    /// The last `n` words of the trace buffer.
-    pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
-        let end = self.scratch(id, Scratch::TracePos);
-        let mut words = Vec::new();
-        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::trace_segment(end).0) {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + at, n, &mut words);
-        }
-        words
-    }
-
-    /// Writes a record, for which there must be room.
-    pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
-        let at = self.scratch(id, Scratch::TracePos);
-        let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
-        if self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at).is_ok() {
-            let _ = self.set_scratch(id, Scratch::TracePos, at + bytes.len() as u64);
-        }
-    }
-
     /// The words of a slot, as the state of its thread's caches.
     pub(crate) fn words(&self, id: SlotId) -> SlotWords<'_> {
         SlotWords { file: &self.file, at: u64::from(id.0) * arena::SLOT_SIZE }
@@ -469,18 +360,6 @@ impl SlotPool {
         let _ = self.set_words(id, u64::from(Scratch::ToldFrame.at()), &[top, entered]);
     }
 
-    /// What has been recorded on a slot since the last time, into `buffer`; it goes on where that begins.
-    pub(crate) fn read_trace(&mut self, id: SlotId, buffer: &mut Vec<u32>) {
-        let (from, words) = self.unread(id);
-        buffer.clear();
-        if words > 0 {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
-        }
-        if self.read.remove(&id.0).is_some() || words > 0 {
-            let _ = self.set_scratch(id, Scratch::TracePos, arena::trace_segment(from).0);
-        }
-    }
-
     /// Writes constants to a slot.
     pub(crate) fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
@@ -583,7 +462,7 @@ impl Words for DataCache {
 mod tests {
     use super::*;
 
-    fn pool() -> SlotPool {
+    pub(super) fn pool() -> SlotPool {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(2 * arena::SLOT_SIZE).expect("room for slots");
         SlotPool::new(file, arena::SLOTS_HINT, 2)
@@ -615,105 +494,5 @@ mod tests {
             assert_eq!(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect::<Vec<_>>(), [4, 5, 6]);
             assert_eq!(pool.word(SlotId(1), arena::FRAMES + 16), 5);
         }
-    }
-
-    /// Records words as the guest does; what is taken of them.
-    fn record(pool: &mut SlotPool, id: SlotId, words: &[u32]) -> Segment {
-        pool.append_trace(id, words);
-        pool.take_trace(id).expect("something recorded")
-    }
-
-    #[test]
-    fn segments_follow_one_another_and_come_round() {
-        let mut pool = pool();
-        let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
-        assert!(pool.take_trace(id).is_none(), "nothing has been recorded");
-        let taken: Vec<Segment> =
-            (0..arena::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
-        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER, "round");
-        let mut buffer = Vec::new();
-        for (n, segment) in taken.iter().enumerate() {
-            let words = segment.read(&mut buffer);
-            assert_eq!(buffer[..words], [n as u32, n as u32 + 1, n as u32 + 2]);
-        }
-        // A full one ends where the page begins that cannot be written.
-        let end = arena::TRACE_BUFFER + arena::TRACE_SIZE;
-        pool.set_scratch(id, Scratch::TracePos, end).expect("written");
-        assert_eq!(pool.trace_room(id), 0);
-        assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), arena::TRACE_SIZE as usize / 4);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER + arena::TRACE_STRIDE);
-    }
-
-    #[test]
-    fn what_has_been_read_while_a_thread_ran_on_is_not_read_again() {
-        let mut pool = pool();
-        let id = pool.take().expect("a slot");
-        let begin = arena::TRACE_BUFFER;
-        pool.set_scratch(id, Scratch::TracePos, begin).expect("written");
-        let ahead = |pool: &mut SlotPool, most| {
-            let mut buffer = vec![9];
-            pool.read_trace_ahead(id, most, &mut buffer);
-            buffer
-        };
-        let rest = |pool: &mut SlotPool| {
-            let mut buffer = vec![9];
-            pool.read_trace(id, &mut buffer);
-            buffer
-        };
-        assert_eq!(ahead(&mut pool, 10), []);
-        pool.append_trace(id, &[1, 2, 3]);
-        assert_eq!(ahead(&mut pool, 2), [], "too much at once");
-        assert_eq!(ahead(&mut pool, 3), [1, 2, 3]);
-        pool.append_trace(id, &[4]);
-        assert_eq!(ahead(&mut pool, 3), [4]);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin + 16, "it goes on where it was");
-        pool.append_trace(id, &[5, 6]);
-        assert_eq!(rest(&mut pool), [5, 6]);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
-        // All of it, and then it is asked for, or dropped.
-        pool.append_trace(id, &[7]);
-        assert_eq!(ahead(&mut pool, 3), [7]);
-        assert_eq!(rest(&mut pool), []);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
-        pool.append_trace(id, &[7]);
-        assert_eq!(ahead(&mut pool, 3), [7]);
-        pool.drop_trace(id);
-        pool.append_trace(id, &[8]);
-        assert_eq!(rest(&mut pool), [8]);
-        // A full one, of which some has been read, and one of which all has: its thread goes on at its beginning.
-        let size = arena::TRACE_SIZE as usize / 4;
-        pool.append_trace(id, &vec![1; size - 2]);
-        assert_eq!(ahead(&mut pool, size).len(), size - 2);
-        pool.append_trace(id, &[2, 3]);
-        let mut buffer = Vec::new();
-        let n = pool.take_trace(id).expect("the rest").read(&mut buffer);
-        assert_eq!(buffer[..n], [2, 3]);
-        let second = begin + arena::TRACE_STRIDE;
-        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
-        pool.append_trace(id, &vec![4; size]);
-        assert_eq!((ahead(&mut pool, size).len(), pool.trace_room(id)), (size, 0));
-        assert!(pool.take_trace(id).is_none());
-        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
-        pool.append_trace(id, &[5]);
-        assert_eq!(rest(&mut pool), [5]);
-    }
-
-    #[test]
-    fn a_slot_is_not_used_again_while_its_trace_is_read() {
-        let mut pool = pool();
-        let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
-        let segment = record(&mut pool, id, &[7, 8]);
-        pool.give_back(id);
-        let other = pool.take().expect("another slot");
-        assert_ne!(other, id);
-        assert_eq!(pool.take(), None, "all are in use");
-        let mut buffer = Vec::new();
-        let words = segment.read(&mut buffer);
-        assert_eq!(buffer[..words], [7, 8]);
-        drop(segment);
-        assert_eq!(pool.take(), Some(id));
-        assert_eq!(pool.scratch(id, Scratch::TracePos), 0, "zeroed");
     }
 }
