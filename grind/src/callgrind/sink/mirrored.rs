@@ -90,7 +90,8 @@ impl Process {
             return Some(rest);
         }
         let known = simulated.known.get(number as usize)?;
-        let write = known.missed == Missed::Write;
+        let missed = known.missed;
+        let write = missed == Missed::Write;
         let (outcome, rest) = match known.what {
             What::Branch => (Outcome::LastLevel, operands),
             What::Fetch => (simulated.last.missed(known.addr, known.size, false), operands),
@@ -126,7 +127,8 @@ impl Process {
         let width = t.now.len();
         let costs = &self.costs[cell as usize * width..][..width];
         t.calls.missed(cell, costs, &t.now);
-        t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+        // What the cell costs, but one or two columns, not all of them.
+        self.columns.missed(missed, outcome, |event| t.now[event] += 1);
         Some(rest)
     }
 }
