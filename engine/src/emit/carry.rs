@@ -2,7 +2,8 @@
 //! on to the next one, and counted together with that where it is left.
 //!
 //! A block carries what has been executed on one way that leads to it from an earlier block. Whoever enters it otherwise takes
-//! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code.
+//! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code,
+//! which leads on to what else the block has in front ([`super::lines`]).
 //! Invariants: how often such a way is taken follows from the counters of the blocks behind it; where a block is left in the
 //! middle before it has been counted, what it carries has not been counted either ([`TransTab::carried`]), so both are told; so is
 //! what has been taken off for the next block by one that is left when it has been counted ([`TransTab::taken_off`]);
