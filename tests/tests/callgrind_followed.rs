@@ -256,6 +256,14 @@ fn handlers_end_once_whatever_interrupts_their_ends() {
     }
 }
 
+/// A job for a program that signals interrupt.
+fn interrupted<'a>(source: &str, dir: &'a Path) -> Job<'a> {
+    let (source, program) = (tools::fixtures("calls").join(source), dir.join("interrupted"));
+    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir);
+    Job::new([program.display().to_string()], dir)
+}
+
 /// What has been counted of a block that a signal leaves in the middle is taken back, wherever the count is at that moment.
 #[test]
 fn signals_in_blocks_change_no_counts() {
@@ -263,10 +271,7 @@ fn signals_in_blocks_change_no_counts() {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (source, program) = (tools::fixtures("calls").join("interrupted_calls.c"), dir.path().join("interrupted"));
-    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
-    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
-    let job = Job::new([program.display().to_string()], dir.path());
+    let job = interrupted("interrupted_calls.c", dir.path());
     // Where they come is up to chance.
     for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no", "--tell-calls=no"] {
         let mut profiler = tools::under_test().to_vec();
@@ -288,10 +293,7 @@ fn signals_in_blocks_change_no_other_events() {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (source, program) = (tools::fixtures("calls").join("interrupted_blocks.c"), dir.path().join("interrupted"));
-    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
-    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
-    let job = Job::new([program.display().to_string()], dir.path());
+    let job = interrupted("interrupted_blocks.c", dir.path());
     for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no"] {
         for (simulated, events) in [(&[][..], 1), (&["--branch-sim=yes"], 2), (&["--cache-sim=yes"], 3)] {
             let options = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way];
