@@ -157,7 +157,9 @@ impl<W: Words> Walker<W> {
             // (Where there are more sets than entries, it is of another set.)
             let other = ways_for(tag.wrapping_neg()).find(|way| place(*way) == from_nowhere(entry));
             debug_assert!(other.is_some(), "a line that is shown is in a way");
-            other.into_iter().for_each(|way| stop_showing(&mut self.words, way, entry));
+            if let Some(other) = other {
+                stop_showing(&mut self.words, other, entry);
+            }
         }
         let way = match found {
             Some(way) => {

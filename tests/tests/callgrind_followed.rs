@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use grind_tests::compare::assert_none;
-use grind_tests::run::Job;
+use grind_tests::run::{Job, Profiled};
 use grind_tests::{build, tools};
 
 /// Self costs by function and line, then calls and their costs by caller, line, and callee.
@@ -60,6 +60,13 @@ fn parse(bytes: &[u8]) -> Told {
     told
 }
 
+/// Runs it under callgrind; the profiles' names and positions are written out.
+fn plain(job: &Job<'_>, options: &[&str]) -> Profiled {
+    let plain = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"];
+    let words = plain.iter().chain(options).map(|&word| word.to_owned());
+    job.profiled(&tools::under_test().iter().cloned().chain(words).collect::<Vec<_>>())
+}
+
 /// Runs it both ways. Profiles of the same number of processes, one by one.
 fn both(name: &str, program: &[&str], options: &[&str], dir: &Path) {
     both_but_for(name, program, options, dir, &[]);
@@ -68,12 +75,7 @@ fn both(name: &str, program: &[&str], options: &[&str], dir: &Path) {
 /// The same, of threads whose order is up to chance: but for these events.
 fn both_but_for(name: &str, program: &[&str], options: &[&str], dir: &Path, but: &[&str]) {
     let job = Job::new(program.iter().map(|w| (*w).to_owned()), dir);
-    let run = |way: &str| {
-        let mut profiler = tools::under_test().to_vec();
-        let plain = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way];
-        profiler.extend(plain.iter().chain(options).map(|w| (*w).to_owned()));
-        job.profiled(&profiler)
-    };
+    let run = |way: &str| plain(&job, &[&[way], options].concat());
     let (told, followed) = (run("--tell-calls=yes"), run("--tell-calls=no"));
     assert_eq!(told.outcome, followed.outcome, "{name}\n{}", followed.log);
     assert_eq!(told.raw.len(), followed.raw.len(), "{name}\n{}", followed.log);
@@ -218,9 +220,7 @@ fn a_child_has_what_other_threads_have_executed() {
     let words = ["gcc", "-O1", "-g", "-pthread", "-o"].map(str::to_owned).into_iter();
     build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
     let job = Job::new([program.display().to_string()], dir.path());
-    let mut profiler = tools::under_test().to_vec();
-    profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"].map(str::to_owned));
-    let done = job.profiled(&profiler);
+    let done = plain(&job, &[]);
     assert_eq!((done.outcome.status.code(), done.raw.len()), (Some(0), 2), "{}", done.log);
     let heavy = |bytes: &[u8]| -> u64 {
         let told = parse(bytes);
@@ -242,9 +242,7 @@ fn handlers_end_once_whatever_interrupts_their_ends() {
     build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
     let job = Job::new([program.display().to_string()], dir.path());
     for way in ["--tell-calls=no", "--tell-calls=yes"] {
-        let mut profiler = tools::under_test().to_vec();
-        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
-        let done = job.profiled(&profiler);
+        let done = plain(&job, &[way]);
         assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
         let told = parse(&done.raw[0].1);
         let calls = |callee: &str| -> u64 {
@@ -274,9 +272,7 @@ fn signals_in_blocks_change_no_counts() {
     let job = interrupted("interrupted_calls.c", dir.path());
     // Where they come is up to chance.
     for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no", "--tell-calls=no"] {
-        let mut profiler = tools::under_test().to_vec();
-        profiler.extend(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way].map(str::to_owned));
-        let done = job.profiled(&profiler);
+        let done = plain(&job, &[way]);
         assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"1\n"[..]), "{}", done.log);
         let told = parse(&done.raw[0].1);
         let of =
@@ -296,9 +292,7 @@ fn signals_in_blocks_change_no_other_events() {
     let job = interrupted("interrupted_blocks.c", dir.path());
     for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no"] {
         for (simulated, events) in [(&[][..], 1), (&["--branch-sim=yes"], 2), (&["--cache-sim=yes"], 3)] {
-            let options = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no", way];
-            let options = options.iter().chain(simulated).map(|&word| word.to_owned());
-            let done = job.profiled(&tools::under_test().iter().cloned().chain(options).collect::<Vec<_>>());
+            let done = plain(&job, &[&[way], simulated].concat());
             assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"0 1\n"[..]), "{}", done.log);
             let told = parse(&done.raw[0].1);
             // By event: own costs, and those of the call.

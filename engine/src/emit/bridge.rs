@@ -261,21 +261,23 @@ impl Asm {
         self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
     }
 
+    /// Unless rcx is zero, it is a return that this cannot follow.
+    fn is_odd_unless_zero(&mut self, b: &Bridge) {
+        let zero = self.jrcxz();
+        let odd = self.jmp();
+        self.patch_rel32(odd, b.odd_return);
+        self.patch_short(zero);
+    }
+
     /// A return to where the call came from: the return address is in rcx (saved) and right below the stack pointer, the frame at
     /// r10. Returns the field that leads there. Flags are dead only if it is that return, so until that is certain, none is
     /// changed.
     fn return_to(&mut self, b: &Bridge, returns_to: u64) -> usize {
         // As a rule nothing else can be in the frame's place; but the guest may have written to its stack.
         self.zero_if(returns_to);
-        let right = self.jrcxz();
-        let odd = self.jmp();
-        self.patch_rel32(odd, b.odd_return);
-        self.patch_short(right);
+        self.is_odd_unless_zero(b);
         self.zero_if_there();
-        let there = self.jrcxz();
-        let odd = self.jmp();
-        self.patch_rel32(odd, b.odd_return);
-        self.patch_short(there);
+        self.is_odd_unless_zero(b);
         let keep = b.live_after & STATUS != 0;
         if keep {
             self.put_flags_away();
@@ -293,10 +295,7 @@ impl Asm {
     /// A return from what a jump led to: on to the frame below.
     fn return_further(&mut self, b: &Bridge) {
         self.zero_if_there();
-        let there = self.jrcxz();
-        let field = self.jmp();
-        self.patch_rel32(field, b.odd_return);
-        self.patch_short(there);
+        self.is_odd_unless_zero(b);
         self.put_flags_away();
         self.close(b);
         self.take_flags_back();

@@ -372,11 +372,7 @@ impl Emitter<'_> {
             let here = c.here();
             c.patch_rel32(from, here);
             c.record(site, transfer, free);
-            let pos = c.jmp();
-            if past_front {
-                self.work.past_front.push(pos);
-            }
-            self.out.fixups.push(Fixup { pos, target, to: None });
+            self.go_on(target, past_front, None);
         }
     }
 }

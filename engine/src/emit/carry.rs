@@ -14,6 +14,7 @@
 
 use super::follow::{Sums, add_execution};
 use super::{Emitter, Goal};
+use crate::api::StaticEvents;
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;
 use crate::transtab::{BlockId, Carried, NO_CELL};
@@ -130,8 +131,10 @@ impl Emitter<'_> {
                     Some(before) => (before.total, before.ways.clone()),
                     None => Default::default(),
                 };
+                let simulates = self.tracer.settings.simulates();
                 for insn in &batch.insns_of(&batch.blocks[order[from]])[..executed] {
-                    let facts = self.facts(insn);
+                    // Otherwise there is a total of instructions alone.
+                    let facts = if simulates { self.facts(insn) } else { StaticEvents::default() };
                     add_execution(&mut total, insn, facts);
                 }
                 ways.push(t);

@@ -6,7 +6,7 @@
 
 use super::calls::Teller;
 use super::carry::Carrier;
-use super::{Emitter, Fixup};
+use super::{Emitter, Fixup, Goal};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
@@ -97,7 +97,6 @@ impl Emitter<'_> {
             c if !c.ends_block() && !(self.crosses)(last.pc(), last.next()) => self.carrier(last.next()),
             _ => None,
         });
-        self.leads_past_way_in(to);
         self.bump_executed(cell, all, 0, to);
         self.bump_end = self.out.code.pos();
         self.teller.counted_early = Some(cell);
@@ -219,12 +218,18 @@ impl Emitter<'_> {
         if transfer {
             self.leave_by(site);
         } else {
-            let pos = self.out.code.jmp();
-            if past_front {
-                self.work.past_front.push(pos);
-            }
-            self.out.fixups.push(Fixup { pos, target, to: self.past_way_in(target) });
+            let to = self.past_way_in(target);
+            self.go_on(target, past_front, to);
         }
+    }
+
+    /// Goes on to `target` from behind the hot code, past what that has in front or not.
+    pub(super) fn go_on(&mut self, target: u64, past_front: bool, to: Option<Goal>) {
+        let pos = self.out.code.jmp();
+        if past_front {
+            self.work.past_front.push(pos);
+        }
+        self.out.fixups.push(Fixup { pos, target, to });
     }
 }
 

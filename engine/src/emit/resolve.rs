@@ -18,6 +18,7 @@ impl Emitter<'_> {
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 // Within the batch that has been settled with the block's place.
                 let past = self.work.past_front.binary_search(&f.pos).is_ok() && (id >= first || !b.timed);
+                // Who has not taken off what is carried there goes by its way in.
                 let body = match () {
                     () if calls => self.called_entry(id),
                     () if free => Some(b.cache + u64::from(b.bump_end)),

@@ -44,11 +44,12 @@ impl SlotPool {
     pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
         let (start, words) = self.unread(id);
         let (begin, next) = arena::trace_segment(start);
-        if self.read.remove(&id.0).is_some() && words == 0 {
-            // All of it has been read.
-            let _ = self.set_scratch(id, Scratch::TracePos, begin);
-        }
+        let read = self.read.remove(&id.0).is_some();
         if words == 0 {
+            if read {
+                // All of it.
+                let _ = self.set_scratch(id, Scratch::TracePos, begin);
+            }
             return None;
         }
         let slot = u64::from(id.0) * arena::SLOT_SIZE;
