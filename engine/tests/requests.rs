@@ -47,24 +47,54 @@ impl Session for Driver {
     }
 }
 
-/// What a process, by its id, has recorded.
-type Recorded = (i32, Vec<u32>);
+/// What one place of the program has recorded, and the record's other words.
+type Record = (Site, Vec<u32>);
 
-/// What processes have recorded, in the order of their first records.
+/// What processes have recorded, in the order of their first records. By places, not by their numbers: those go by the order in which code is
+/// translated, which after a fork is whoever is first.
+#[derive(Default)]
+struct Recorded {
+    sites: HashMap<SpaceId, Vec<Site>>,
+    spaces: HashMap<i32, SpaceId>,
+    records: Vec<(i32, Vec<Record>)>,
+}
+
 #[derive(Clone, Default)]
-struct Records(Arc<Mutex<Vec<Recorded>>>);
+struct Records(Arc<Mutex<Recorded>>);
 
 impl Sink for Records {
-    fn sites(&mut self, _: SpaceId, _: &[Site], _: &[Special]) {}
-    fn space_copied(&mut self, _: SpaceId, _: SpaceId) {}
-    fn image(&mut self, _: i32, _: SpaceId) {}
-    fn moved(&mut self, _: i32, _: SpaceId) {}
-    fn forked(&mut self, _: i32, _: i32, _: i32) {}
-    fn records(&mut self, pid: i32, _: i32, words: &[u32]) {
+    fn sites(&mut self, space: SpaceId, sites: &[Site], _: &[Special]) {
+        self.0.lock().unwrap().sites.entry(space).or_default().extend_from_slice(sites);
+    }
+    fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         let mut all = self.0.lock().unwrap();
-        match all.iter_mut().find(|(p, _)| *p == pid) {
-            Some((_, known)) => known.extend_from_slice(words),
-            None => all.push((pid, words.to_vec())),
+        let sites = all.sites.get(&from).cloned().unwrap_or_default();
+        all.sites.insert(to, sites);
+    }
+    fn image(&mut self, pid: i32, space: SpaceId) {
+        self.moved(pid, space);
+    }
+    fn moved(&mut self, pid: i32, space: SpaceId) {
+        self.0.lock().unwrap().spaces.insert(pid, space);
+    }
+    fn forked(&mut self, parent: i32, _: i32, child: i32) {
+        let mut all = self.0.lock().unwrap();
+        let space = all.spaces[&parent];
+        all.spaces.insert(child, space);
+    }
+    fn records(&mut self, pid: i32, _: i32, mut words: &[u32]) {
+        let mut all = self.0.lock().unwrap();
+        let Recorded { sites, spaces, records } = &mut *all;
+        let sites = &sites[&spaces[&pid]];
+        let at = records.iter().position(|(p, _)| *p == pid).unwrap_or_else(|| {
+            records.push((pid, Vec::new()));
+            records.len() - 1
+        });
+        while let Some(&number) = words.first() {
+            let site = sites[number as usize];
+            let (record, rest) = words.split_at(site.kind.words());
+            records[at].1.push((site, record[1..].to_vec()));
+            words = rest;
         }
     }
     fn thread_ended(&mut self, _: i32, _: i32) {}
@@ -74,7 +104,7 @@ impl Sink for Records {
 /// What a run has found: counts, records by process, and how often it has waited.
 struct Found {
     counts: Vec<Counts>,
-    records: Vec<Vec<u32>>,
+    records: Vec<Vec<Record>>,
     waits: u64,
 }
 
@@ -106,7 +136,8 @@ fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, 
     };
     assert_eq!(exit.unwrap_or_else(|e| panic!("{beside:?}: {e}")), Exit::Code(0), "{beside:?}");
     let waits = waits() - before;
-    let records = std::mem::take(&mut *records.0.lock().unwrap()).into_iter().map(|(_, words)| words).collect();
+    let records =
+        std::mem::take(&mut records.0.lock().unwrap().records).into_iter().map(|(_, records)| records).collect();
     Found { counts: driver.0, records, waits }
 }
 
@@ -200,7 +231,7 @@ fn main() {
             }
             let all = |found: &Found| found.counts.iter().map(|c| c.values().sum::<u64>()).collect::<Vec<_>>();
             assert_eq!(all(&stopping), all(&asking));
-            // Records name sites by number: where everything is translated once, in the same order, they are the same words.
+            // Where everything is translated once, blocks begin and end at the same places.
             let once = code_limit == u64::MAX && hot_after == 0;
             if once {
                 assert!(stopping.records == asking.records, "what was missed differs");
