@@ -176,6 +176,8 @@ pub(crate) enum Scratch {
     R10 = 104,
     /// A register that is needed while a record is written.
     T3 = 112,
+    /// The program's r8, where emitted code has taken that, too.
+    R8 = 120,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
     TracePos = 128,
     /// Where single accesses to two lines are walked whose first one is known, and has its time.

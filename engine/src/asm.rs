@@ -13,18 +13,24 @@ impl Gpr {
     pub(crate) const RDX: Self = Self(2);
     pub(crate) const RSP: Self = Self(4);
     pub(crate) const RBP: Self = Self(5);
+    /// In translated code that simulates: free, as r10 is.
+    pub(crate) const R8: Self = Self(8);
     /// In translated code that does more than counting: free for whatever is done between the program's instructions.
     pub(crate) const R10: Self = Self(10);
     /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
     pub(crate) const R11: Self = Self(11);
 
-    /// Where the program's value of a register is that translated code has taken; `r10`: it has taken that, too.
-    pub(crate) fn kept(self, r10: bool) -> Option<Scratch> {
-        match self {
-            Self::R11 => Some(Scratch::R11),
-            Self::R10 if r10 => Some(Scratch::R10),
-            _ => None,
+    /// Where the program's value of a register is that translated code has taken, r11 or one of these.
+    pub(crate) fn kept(self, takes: Takes) -> Option<Scratch> {
+        if self == Self::R11 {
+            return Some(Scratch::R11);
         }
+        takes.registers().iter().find(|(r, _)| *r == self).map(|(_, word)| *word)
+    }
+
+    /// Its bit in a set.
+    pub(crate) const fn bit(self) -> u16 {
+        1 << self.0
     }
 
     fn low(self) -> u8 {
@@ -33,6 +39,40 @@ impl Gpr {
 
     fn high(self) -> u8 {
         self.0 >> 3
+    }
+}
+
+/// Which registers translated code has taken from the program besides r11: between the program's instructions they are free for whatever is
+/// done there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Takes {
+    /// None: it only counts.
+    #[default]
+    Nothing,
+    /// r10.
+    R10,
+    /// r10 and r8, which programs name least.
+    R10AndR8,
+}
+
+impl Takes {
+    /// These registers, and where what the program has in them is.
+    pub(crate) const fn registers(self) -> &'static [(Gpr, Scratch)] {
+        match self {
+            Self::Nothing => &[],
+            Self::R10 => &[(Gpr::R10, Scratch::R10)],
+            Self::R10AndR8 => &[(Gpr::R10, Scratch::R10), (Gpr::R8, Scratch::R8)],
+        }
+    }
+
+    /// The same as a set.
+    pub(crate) fn bits(self) -> u16 {
+        self.registers().iter().fold(0, |all, (r, _)| all | r.bit())
+    }
+
+    /// Whether `r` is one of them.
+    pub(crate) fn has(self, r: Gpr) -> bool {
+        self.bits() & r.bit() != 0
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 
 use iced_x86::{ConditionCode, InstructionInfoFactory};
 
+use crate::asm::Takes;
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 use crate::distances;
@@ -118,6 +119,10 @@ pub(crate) trait Known {
     /// Whether anybody asks for [`Batch::registers_of`].
     fn wants_registers(&self) -> bool {
         false
+    }
+    /// The registers that emitted code has taken.
+    fn takes(&self) -> Takes {
+        Takes::Nothing
     }
     /// Registers that are overwritten before they are read from the start of a block that has been translated already.
     fn dead_in(&self, _pc: u64) -> Option<u16> {

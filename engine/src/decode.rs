@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
+use crate::asm::{Gpr, Takes};
 use crate::code_reader::CodeReader;
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
@@ -93,10 +94,8 @@ pub(crate) struct Insn {
     pub(crate) kills: u8,
     /// Offset of a RIP-relative displacement, else 0.
     pub(crate) displacement_at: u8,
-    /// It names r11, which emitted code has taken for itself.
-    pub(crate) uses_r11: bool,
-    /// It names r10, which code has that does more than counting.
-    pub(crate) uses_r10: bool,
+    /// Which of the registers it names that emitted code takes for itself, or may take, a bit each.
+    named: u16,
     raw: [u8; MAX_INSN_LEN],
 }
 
@@ -128,7 +127,17 @@ impl Insn {
 
     /// Whether it does the same wherever it stands, and nothing has to be told of it.
     pub(crate) fn is_copied(&self) -> bool {
-        self.class == Class::Plain && self.displacement_at == 0 && !self.uses_r11
+        self.class == Class::Plain && self.displacement_at == 0 && !self.names(Gpr::R11)
+    }
+
+    /// Whether it names a register, or a part of it, that emitted code takes for itself, or may take.
+    pub(crate) fn names(&self, r: Gpr) -> bool {
+        self.named & r.bit() != 0
+    }
+
+    /// Whether it names r11 or one of those that are taken, too.
+    pub(crate) fn names_taken(&self, takes: Takes) -> bool {
+        self.named & (Gpr::R11.bit() | takes.bits()) != 0
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
@@ -148,7 +157,7 @@ impl Insn {
         let mut ins = Instruction::with_branch(code, target).ok()?;
         ins.set_len(self.ins.len());
         ins.set_ip(self.ins.ip());
-        Some(Self { ins, class, displacement_at: 0, uses_r11: false, uses_r10: false, ..self })
+        Some(Self { ins, class, displacement_at: 0, named: 0, ..self })
     }
 
     /// Where a direct branch leads.
@@ -394,27 +403,26 @@ fn decode(decoder: &mut Decoder<'_>, here: &[u8], masked: bool) -> Insn {
         _ if facts & FLAGS_VARY != 0 => (flags_read(&ins), flags_killed(&ins)),
         _ => (facts as u8, (facts >> 8) as u8),
     };
-    let (uses_r11, uses_r10) = (names(&ins, is_r11), names(&ins, is_r10));
-    Insn { ins, class, live: STATUS, reads, kills, displacement_at, uses_r11, uses_r10, raw }
+    Insn { ins, class, live: STATUS, reads, kills, displacement_at, named: named(&ins), raw }
 }
 
-/// r11 or a part of it.
-fn is_r11(r: Register) -> bool {
-    matches!(r, Register::R11 | Register::R11D | Register::R11W | Register::R11L)
-}
-
-/// r10 or a part of it.
-fn is_r10(r: Register) -> bool {
-    matches!(r, Register::R10 | Register::R10D | Register::R10W | Register::R10L)
-}
-
-/// Whether an operand of `ins` is, or is where, such a register says.
-fn names(ins: &Instruction, is: impl Fn(Register) -> bool) -> bool {
-    (0..ins.op_count()).any(|n| match ins.op_kind(n) {
-        OpKind::Register => is(ins.op_register(n)),
-        OpKind::Memory => is(ins.memory_base()) || is(ins.memory_index()),
-        _ => false,
+/// The general registers from r8 to r11 that operands of `ins` are, or are where they say, a bit each.
+fn named(ins: &Instruction) -> u16 {
+    (0..ins.op_count()).fold(0, |all, n| match ins.op_kind(n) {
+        OpKind::Register => all | bit_of(ins.op_register(n)),
+        OpKind::Memory => all | bit_of(ins.memory_base()) | bit_of(ins.memory_index()),
+        _ => all,
     })
+}
+
+/// The bit of one of these registers, or of a part of it.
+fn bit_of(r: Register) -> u16 {
+    match r {
+        Register::R8 | Register::R8D | Register::R8W | Register::R8L => Gpr::R8.bit(),
+        Register::R10 | Register::R10D | Register::R10W | Register::R10L => Gpr::R10.bit(),
+        Register::R11 | Register::R11D | Register::R11W | Register::R11L => Gpr::R11.bit(),
+        _ => 0,
+    }
 }
 
 /// Whether the instruction leaves the register that it is to write as it was, where the processor's feature is off: programs

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::api::Module;
 use crate::arena::{self, Scratch};
-use crate::asm::Asm;
+use crate::asm::{Asm, Takes};
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
 use crate::decode::Insn;
@@ -145,6 +145,7 @@ struct Outside<'a> {
     steady: bool,
     /// What is emitted besides the guest's instructions needs many registers.
     registers: bool,
+    takes: Takes,
     crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a TransTab,
     ranges: &'a [ExecRange],
@@ -199,6 +200,10 @@ impl Known for Outside<'_> {
 
     fn wants_registers(&self) -> bool {
         self.registers
+    }
+
+    fn takes(&self) -> Takes {
+        self.takes
     }
 
     fn dead_in(&self, pc: u64) -> Option<u16> {
@@ -462,7 +467,7 @@ impl Space {
 
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
-        self.home.take_r10(settings.any());
+        self.home.take(settings.takes());
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
         if !settings.may_ask() {
             self.ask_by_stops();
@@ -587,6 +592,7 @@ impl Space {
             bounded: settings.calls.is_some(),
             steady: !any_volatile,
             registers: settings.any(),
+            takes: settings.takes(),
             crosses: &crosses,
             trans: &self.trans,
             ranges: &self.ranges,

@@ -10,6 +10,7 @@ use std::ops::Range;
 use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
+use crate::asm::Takes;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -41,6 +42,20 @@ impl TraceSettings {
     #[must_use]
     pub fn any(&self) -> bool {
         self.fetches.is_some() || self.data() || self.branches || self.calls.is_some() || self.system_calls
+    }
+
+    /// Whether there is anything to do before instructions.
+    pub(crate) fn checks(&self) -> bool {
+        self.fetches.is_some() || self.data() || self.branches
+    }
+
+    /// Which registers code takes for that.
+    pub(crate) fn takes(&self) -> Takes {
+        match (self.any(), self.checks()) {
+            (false, _) => Takes::Nothing,
+            (true, false) => Takes::R10,
+            (true, true) => Takes::R10AndR8,
+        }
     }
 
     /// Whether emitted code follows calls.

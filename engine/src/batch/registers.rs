@@ -86,12 +86,15 @@ impl Batch {
                 }
             }
         }
-        // The program's r10 is elsewhere; what names it, or r11, has it in that register meanwhile, or something else.
+        // What the program has in registers that are taken is elsewhere; what names one of those, or r11, has it in that register meanwhile,
+        // or something else.
+        let takes = known.takes().registers();
+        let taken = known.takes().bits();
         for (r, insn) in self.registers.iter_mut().zip(&self.insns) {
-            let bit = 1 << Gpr::R10.0;
-            r.dead |= bit;
-            r.overwritten &= !bit;
-            r.used = r.used & !bit | if insn.uses_r10 || insn.uses_r11 { bit } else { 0 };
+            r.dead |= taken;
+            r.overwritten &= !taken;
+            let used = takes.iter().filter(|(r, _)| insn.names(*r) || insn.names(Gpr::R11));
+            r.used = used.fold(r.used & !taken, |all, (r, _)| all | r.bit());
         }
     }
 
@@ -126,6 +129,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asm::Takes;
     use crate::code_reader::CodeCache;
     use crate::tracee::Memory;
 
@@ -166,6 +170,10 @@ mod tests {
         fn relies_on_others(&self) -> bool {
             self.others
         }
+
+        fn takes(&self) -> Takes {
+            Takes::R10AndR8
+        }
     }
 
     fn found(code: &[u8], known: &Surroundings) -> Batch {
@@ -180,11 +188,11 @@ mod tests {
         let (i, _) = batch.insns.iter().enumerate().find(|(_, insn)| insn.pc() == AT + at).expect("an instruction");
         let dead = batch.registers[i].dead;
         // Always: the program's is elsewhere.
-        assert!(dead & TAKEN != 0);
+        assert!(dead & TAKEN == TAKEN);
         dead & !TAKEN
     }
 
-    const TAKEN: u16 = 1 << Gpr::R10.0;
+    const TAKEN: u16 = Gpr::R10.bit() | Gpr::R8.bit();
     const RAX: u16 = 1;
     const RCX: u16 = 2;
     const RDX: u16 = 4;

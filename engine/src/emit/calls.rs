@@ -156,12 +156,12 @@ impl Emitter<'_> {
         (self.exit_site(insn, how), self.teller.executed)
     }
 
-    /// A register whose value is not needed at `pc`, if one is known: but for r10, by way of which nothing is recorded.
+    /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is recorded.
     fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
-        let dead = first.map_or(0, |r| r.dead) & !(1 << Gpr::R10.0);
+        let dead = first.map_or(0, |r| r.dead) & !self.takes().bits();
         (dead != 0).then(|| Gpr(dead.trailing_zeros() as u8))
     }
 

@@ -58,13 +58,13 @@ impl Emitter<'_> {
     /// Saves rcx and loads the target of an indirect transfer into it.
     pub(super) fn indirect_target(&mut self, insn: &Insn) {
         self.out.code.spill(Scratch::Rcx, Gpr::RCX);
-        self.bring_r10(insn);
+        self.bring_taken(insn);
         let ins = &insn.ins;
         if insn.class == Class::CallNoRedirect {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
-        } else if insn.uses_r11 && ins.op0_kind() == OpKind::Register {
+        } else if insn.names(Gpr::R11) && ins.op0_kind() == OpKind::Register {
             self.out.code.reload(Gpr::RCX, Scratch::R11);
-        } else if insn.uses_r11 {
+        } else if insn.names(Gpr::R11) {
             self.target_through_r11(insn);
         } else if ins.op0_kind() == OpKind::Register {
             let from = Gpr(ins.op0_register().number() as u8);
@@ -174,9 +174,9 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.point(Point::Before);
         }
-        if self.takes_r10() {
-            // The fourth argument.
-            self.out.code.reload(Gpr::R10, Scratch::R10);
+        // The fourth argument, and the fifth.
+        for &(r, word) in self.takes().registers() {
+            self.out.code.reload(r, word);
             self.point(Point::Before);
         }
         // If the call fails with EFAULT it may have to be made once more.

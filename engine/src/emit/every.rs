@@ -14,6 +14,7 @@
 use iced_x86::Register;
 
 use super::Emitter;
+use super::special::UNRECORDED;
 use super::plan::{Key, Known, Plan, available, is_special};
 use crate::arena::Scratch;
 use crate::asm::Gpr;
@@ -163,8 +164,8 @@ impl Emitter<'_> {
             }
         }
         // Registers that give addresses must be left alone, also those of later instructions.
-        // (And nothing is recorded by way of r10.)
-        let mut but: Vec<Gpr> = vec![Gpr::R10];
+        let mut but = UNRECORDED.to_vec();
+        let takes = self.takes();
         let mut odd = false;
         let mut bits = false;
         for group in &stretch.groups {
@@ -173,7 +174,7 @@ impl Emitter<'_> {
                     let named = [at.base, at.index].into_iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8));
                     // What has been taken of both is brought to two registers.
                     odd |=
-                        at.segment != Register::None || named.clone().filter(|r| r.kept(true).is_some()).count() == 2;
+                        at.segment != Register::None || named.clone().filter(|r| r.kept(takes).is_some()).count() == 2;
                     but.extend(named);
                 }
                 Place::Bit(..) => (odd, bits) = (true, true),

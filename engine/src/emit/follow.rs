@@ -105,7 +105,7 @@ impl Emitter<'_> {
     /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are
     /// followed.
     pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8) {
-        debug_assert!(self.takes_r10());
+        debug_assert!(self.takes().has(Gpr::R10));
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
         let totals = totals.iter().map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);

@@ -3,7 +3,7 @@
 use iced_x86::Register;
 
 use crate::arena::{self, Scratch};
-use crate::asm::{self, Asm, Gpr};
+use crate::asm::{self, Asm, Gpr, Takes};
 use crate::events::Address;
 
 /// Condition codes.
@@ -383,26 +383,23 @@ impl Asm {
     }
 
     /// `lea reg, [address]`, without its segment's base.
-    /// What the program has in r11, or in r10 if that is taken, is loaded into `reg` and, if it is both, `other` first; no other part of
+    /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no other part of
     /// the address is in these. Returns whether `other` is changed.
-    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes_r10: bool) -> bool {
+    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes: Takes) -> bool {
         let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
-        let kept = |word| named.iter().flatten().any(|r| r.kept(takes_r10) == Some(word));
-        let (r11, r10) = (kept(Scratch::R11), kept(Scratch::R10));
-        let instead_of_r10 = if r11 { other } else { reg };
-        if r11 {
-            self.reload(reg, Scratch::R11);
+        let mut brought: [Option<Gpr>; 2] = [None; 2];
+        let mut place = named;
+        for n in 0..2 {
+            let Some((r, word)) = named[n].and_then(|r| r.kept(takes).map(|word| (r, word))) else { continue };
+            let to = if brought[0].is_none_or(|first| first == r) { reg } else { other };
+            if !brought.contains(&Some(r)) {
+                self.reload(to, word);
+                brought[usize::from(to == other)] = Some(r);
+            }
+            place[n] = Some(to);
         }
-        if r10 {
-            self.reload(instead_of_r10, Scratch::R10);
-        }
-        let [base, index] = named.map(|r| {
-            r.map(|r| match r.kept(takes_r10) {
-                Some(Scratch::R11) => reg,
-                Some(_) => instead_of_r10,
-                None => r,
-            })
-        });
+        let both = brought[1].is_some();
+        let [base, index] = place;
         let displacement = address.displacement;
         if base.is_none() && index.is_none() {
             let at = if address.narrow { displacement as u64 & 0xffff_ffff } else { displacement as u64 };
@@ -436,13 +433,13 @@ impl Asm {
             self.bytes(&[mode | (reg.0 & 7) << 3 | base.map_or(5, |r| r.0 & 7)]);
         }
         self.first_bytes(&distance.to_le_bytes(), len);
-        r11 && r10
+        both
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes_r10: bool) {
+    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes: Takes) {
         let mut f = from.number() as u8;
-        if let Some(word) = Gpr(f).kept(takes_r10) {
+        if let Some(word) = Gpr(f).kept(takes) {
             self.reload(to, word);
             f = to.0;
         }

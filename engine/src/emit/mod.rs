@@ -637,7 +637,7 @@ impl<'a> Emitter<'a> {
     fn insn(&mut self, insn: &Insn, index: usize, next_in_order: Option<u64>) -> bool {
         match insn.class {
             Class::Plain => self.plain(insn),
-            Class::GsMemory if insn.uses_r11 || self.moved_r10(insn) => self.with_taken(insn),
+            Class::GsMemory if insn.names_taken(self.takes()) => self.with_taken(insn),
             Class::GsMemory => self.through_scratch(&insn.ins, (NO_REG, 0)),
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".

@@ -5,7 +5,7 @@ use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Emitter;
 use crate::arena::Scratch;
-use crate::asm::Gpr;
+use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
 use crate::transtab::{NO_REG, Point};
@@ -15,7 +15,7 @@ type StandIn = (u8, u8);
 
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, insn: &Insn) {
-        if insn.uses_r11 || self.moved_r10(insn) {
+        if insn.names_taken(self.takes()) {
             return self.with_taken(insn);
         }
         if !insn.ins.is_ip_rel_memory_operand() {
@@ -52,41 +52,39 @@ impl Emitter<'_> {
             Register::R15,
             Register::R13,
         ];
-        // Nothing need ever be saved of what is in r10, nor may it be taken for the program's.
-        let ours = self.takes_r10().then_some(Register::R10);
+        // Nothing need ever be saved of what is in these, nor may it be taken for the program's.
+        let ours = self.takes();
         let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
-            .find(|c| ours != Some(*c) && !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
+            .find(|c| !ours.has(Gpr(c.number() as u8)) && !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
             .expect("an instruction and its checks use fewer than these")
     }
 
-    /// Whether r10 is free between the program's instructions, and what the program has in it in its scratch word.
-    pub(super) fn takes_r10(&self) -> bool {
-        self.tracer.active()
+    /// Which registers are free between the program's instructions, and what the program has in them in their scratch words.
+    pub(super) fn takes(&self) -> Takes {
+        self.tracer.settings.takes()
     }
 
-    /// Whether the instruction finds in r10 what is not there.
-    pub(super) fn moved_r10(&self, insn: &Insn) -> bool {
-        insn.uses_r10 && self.takes_r10()
-    }
-
-    /// Loads what the program has in r10, if `insn` names it.
-    pub(super) fn bring_r10(&mut self, insn: &Insn) {
-        if self.moved_r10(insn) {
-            self.out.code.reload(Gpr::R10, Scratch::R10);
+    /// Loads what the program has in registers that are free between its instructions, if `insn` names them.
+    pub(super) fn bring_taken(&mut self, insn: &Insn) {
+        for &(r, word) in self.takes().registers() {
+            if insn.names(r) {
+                self.out.code.reload(r, word);
+            }
         }
     }
 
-    /// Loads the program's r11 into a register that `insn` does not touch, nor is one of `not`: r10, if that is free, or one that is
+    /// Loads the program's r11 into a register that `insn` does not touch, nor is one of `not`: one that is free, or else one that is
     /// saved. Returns it, what is saved where, and the instruction with it in place of r11.
     pub(super) fn stand_in(&mut self, insn: &Insn, not: &[Register]) -> (Gpr, StandIn, Instruction) {
         let ins = &insn.ins;
-        let (gpr, saved) = if self.takes_r10() && !insn.uses_r10 {
-            (Gpr::R10, (NO_REG, 0))
-        } else {
-            let r = self.free_register(ins, not);
-            (Gpr(r.number() as u8), (r.number() as u8, Scratch::StandIn as u8))
+        let (gpr, saved) = match self.takes().registers().iter().find(|(r, _)| !insn.names(*r)) {
+            Some(&(free, _)) => (free, (NO_REG, 0)),
+            None => {
+                let r = self.free_register(ins, not);
+                (Gpr(r.number() as u8), (r.number() as u8, Scratch::StandIn as u8))
+            }
         };
         let c = &mut self.out.code;
         if saved.0 != NO_REG {
@@ -125,11 +123,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// An instruction that names r10 or r11, which are elsewhere: r10 is brought, and another register has the place of r11.
+    /// An instruction that names registers that are elsewhere: they are brought, and another register has the place of r11.
     pub(super) fn with_taken(&mut self, insn: &Insn) {
-        self.bring_r10(insn);
+        self.bring_taken(insn);
         let none = (NO_REG, 0);
-        let (stand_in, saved, ins) = match insn.uses_r11 {
+        let (stand_in, saved, ins) = match insn.names(Gpr::R11) {
             true => {
                 let (gpr, saved, ins) = self.stand_in(insn, &[]);
                 (Some(gpr), saved, ins)
@@ -151,8 +149,10 @@ impl Emitter<'_> {
         if let Some(gpr) = stand_in.filter(|_| written >> Gpr::R11.0 & 1 != 0) {
             self.out.code.spill(Scratch::R11, gpr);
         }
-        if self.moved_r10(insn) && written >> Gpr::R10.0 & 1 != 0 {
-            self.out.code.spill(Scratch::R10, Gpr::R10);
+        for &(r, word) in self.takes().registers() {
+            if insn.names(r) && written & r.bit() != 0 {
+                self.out.code.spill(word, r);
+            }
         }
         self.end_stand_in(saved);
     }
@@ -230,8 +230,8 @@ impl Emitter<'_> {
         let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
         let gb = Gpr(base.number() as u8);
         self.out.code.spill(Scratch::T2, gb);
-        self.bring_r10(insn);
-        if insn.uses_r11 {
+        self.bring_taken(insn);
+        if insn.names(Gpr::R11) {
             let (_, saved, plain) = self.stand_in(insn, &[base]);
             self.address_into(&plain, base);
             self.end_stand_in(saved);

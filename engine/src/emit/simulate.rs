@@ -84,7 +84,7 @@ impl Tracer {
 
     /// Whether there is anything to check before instructions.
     pub(super) fn checks(&self) -> bool {
-        self.settings.fetches.is_some() || self.settings.data() || self.settings.branches
+        self.settings.checks()
     }
 
     /// The code cache, if fetches are simulated.
@@ -290,6 +290,7 @@ impl Emitter<'_> {
                 but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
             }
         }
+        but.retain(|r| r.kept(self.takes()).is_none());
         but
     }
 
@@ -333,7 +334,7 @@ impl Emitter<'_> {
 
     /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed. Returns whether `b` is.
     pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) -> bool {
-        let takes_r10 = self.takes_r10();
+        let takes = self.takes();
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -342,14 +343,14 @@ impl Emitter<'_> {
             | Place::Element { address, .. }
             | Place::Compacted { address, .. } => (address, address.segment),
         };
-        let both = c.lea_address(a, b, &address.plus(offset), takes_r10);
+        let both = c.lea_address(a, b, &address.plus(offset), takes);
         match *place {
             Place::PlusAl(_) => {
                 c.bytes(&[0x48 | (b.0 >> 3) << 2, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3]); // movzx b, al
                 c.lea_sum(a, b);
             }
             Place::Bit(_, bit) => {
-                c.sign_extended(b, bit, takes_r10);
+                c.sign_extended(b, bit, takes);
                 c.bytes(&[0x48 | b.0 >> 3, 0xc1, 0xf8 | b.0 & 7, 3]); // sar b, 3
                 c.lea_sum(a, b);
             }

@@ -17,6 +17,9 @@ use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, SiteKind, Special, Target};
 use crate::transtab::{Point, StubKind};
 
+/// Nothing is recorded by way of these, for the engine says where the next record goes.
+pub(super) const UNRECORDED: [Gpr; 2] = [Gpr::R10, Gpr::R8];
+
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its
     /// accesses are recorded.
@@ -59,7 +62,7 @@ impl Emitter<'_> {
     /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         // Its registers are needed: none of those that it overwrites.
-        let taken = self.take_among(insn, 0, 2, &[Gpr::R10]);
+        let taken = self.take_among(insn, 0, 2, &UNRECORDED);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         let c = &mut self.out.code;
@@ -163,7 +166,7 @@ impl Emitter<'_> {
             self.trace_site(insn, SiteKind::Sized { done });
         }
         let dead = self.tracer.plan.registers[i].dead;
-        let taken = self.take_among(insn, dead, 2, &[Gpr::R10]);
+        let taken = self.take_among(insn, dead, 2, &UNRECORDED);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         self.out.code.load_gs(a, Scratch::TracePos.at());
@@ -187,13 +190,14 @@ impl Emitter<'_> {
             let store = Instruction::with2(Code::VEX_Kmovq_m64_kr, at(Special::MASK), k);
             self.encode(&store.expect("a store of a mask register"));
         }
+        let takes = self.takes();
         let c = &mut self.out.code;
         c.reload(b, Scratch::GuestGs);
         c.gs_index(0x89, b, a, Special::GS as u32);
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
         for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            let value = r.kept(true).map_or(r, |word| {
+            let value = r.kept(takes).map_or(r, |word| {
                 c.reload(b, word);
                 b
             });
@@ -219,9 +223,8 @@ impl Emitter<'_> {
         let site = self.trace_site(insn, SiteKind::Conditional);
         let taken = self.take(insn, i, 3);
         let mut regs = taken.regs;
-        // Nothing is recorded by way of r10.
-        if let Some(n) = regs.iter().position(|r| *r == Gpr::R10) {
-            regs.swap(n, 2);
+        if let Some(n) = regs.iter().position(|r| !UNRECORDED.contains(r)) {
+            regs.swap(0, n);
         }
         let [a, b, d] = regs;
         let c = &mut self.out.code;
@@ -245,7 +248,7 @@ impl Emitter<'_> {
             if b != Gpr::RCX && !given {
                 c.load_gs(Gpr::RCX, SAVED_RCX);
             }
-            self.tracer.cold.push(Cold::Mispredicted { from, back, site, free: b });
+            self.tracer.cold.push(Cold::Mispredicted { from, back, site, free: a });
         }
         self.give_back(taken);
     }

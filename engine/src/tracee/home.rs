@@ -1,11 +1,11 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
-//! ([`crate::arena::base_of`]), and, if code does more than counting, r10 whatever is needed between the program's instructions; two of those words
-//! are what the program has in them. Nobody else has to know: whoever asks for registers
+//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the program's instructions; some of
+//! those words are what the program has in them. Nobody else has to know: whoever asks for registers
 //! gets the program's, and whoever sets them in translated code has it put away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
-//! has is put away ([`crate::asm::PUT_AWAY`]); elsewhere it is the program's. Where r10 is in use, for what an instruction of the program's says or
-//! for our own ends, it stays as it is as long as nobody changes the program's; so nothing that the engine has to set may be in it.
+//! has is put away ([`crate::asm::PUT_AWAY`]); elsewhere it is the program's. Where one of the others is in use, for what an instruction of the
+//! program's says or for our own ends, it stays as it is as long as nobody changes the program's; so nothing that the engine has to set may be in it.
 //!
 //! The list belongs to the thread that traces, as everything that ptrace knows does.
 
@@ -20,7 +20,8 @@ use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone};
 use crate::arena::{self, Scratch};
-use crate::asm::PUT_AWAY;
+use crate::asm::{PUT_AWAY, Takes};
+use crate::recreate;
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,7 @@ pub(crate) struct Home(Rc<RefCell<Kept>>);
 #[derive(Clone, Debug, Default)]
 struct Kept {
     ranges: Vec<Range<u64>>,
-    takes_r10: bool,
+    takes: Takes,
 }
 
 impl Home {
@@ -38,9 +39,9 @@ impl Home {
         self.0.borrow_mut().ranges.push(range);
     }
 
-    /// What is emitted from now on, the first of all, takes r10, too, or not.
-    pub(crate) fn take_r10(&self, yes: bool) {
-        self.0.borrow_mut().takes_r10 = yes;
+    /// What is emitted from now on, the first of all, takes these.
+    pub(crate) fn take(&self, takes: Takes) {
+        self.0.borrow_mut().takes = takes;
     }
 
     /// The same in memory of its own.
@@ -52,8 +53,8 @@ impl Home {
         self.0.borrow().ranges.iter().any(|r| r.contains(&at))
     }
 
-    fn takes_r10(&self) -> bool {
-        self.0.borrow().takes_r10
+    fn takes(&self) -> Takes {
+        self.0.borrow().takes
     }
 }
 
@@ -76,9 +77,9 @@ pub(super) fn is_translated(tid: i32, at: u64) -> bool {
     HOMES.with_borrow(|homes| homes.get(&tid).is_some_and(|home| home.has(at)))
 }
 
-/// Whether that code has taken r10, too.
-fn takes_r10(tid: i32) -> bool {
-    HOMES.with_borrow(|homes| homes.get(&tid).is_some_and(Home::takes_r10))
+/// What that code has taken besides r11.
+fn takes(tid: i32) -> Takes {
+    HOMES.with_borrow(|homes| homes.get(&tid).map(Home::takes).unwrap_or_default())
 }
 
 /// What the program has in a register, by its scratch word.
@@ -103,8 +104,8 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
         regs.r11 = kept(t, regs, Scratch::R11)?;
     }
-    if takes_r10(t.tid) {
-        regs.r10 = kept(t, regs, Scratch::R10)?;
+    for &(r, word) in takes(t.tid).registers() {
+        *recreate::register(regs, r.0) = kept(t, regs, word)?;
     }
     Ok(())
 }
@@ -118,13 +119,18 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
         keep(t, regs, Scratch::R11, regs.r11)?;
         regs.r11 = arena::base_of(regs.gs_base);
     }
-    if takes_r10(t.tid) {
-        let now = t.raw_regs()?;
+    let takes = takes(t.tid).registers();
+    if takes.is_empty() {
+        return Ok(());
+    }
+    let mut now = t.raw_regs()?;
+    for &(r, word) in takes {
+        let value = *recreate::register(regs, r.0);
         // Where it is in use it stays as it is.
-        let in_use = is_translated(t.tid, now.rip) && kept(t, &now, Scratch::R10)? == regs.r10;
-        keep(t, regs, Scratch::R10, regs.r10)?;
+        let in_use = is_translated(t.tid, now.rip) && kept(t, &now, word)? == value;
+        keep(t, regs, word, value)?;
         if in_use {
-            regs.r10 = now.r10;
+            *recreate::register(regs, r.0) = *recreate::register(&mut now, r.0);
         }
     }
     Ok(())
