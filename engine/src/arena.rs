@@ -162,8 +162,8 @@ pub(crate) enum Scratch {
     Held2 = 48,
     /// rax with the guest's status flags in its low 16 bits, as LAHF and SETO give them.
     Flags = 56,
-    /// A register that a traced block uses for its own ends (3rd).
-    Held3 = 64,
+    /// The program's r9, where emitted code has taken that, too.
+    R9 = 64,
     /// The program's r11.
     R11 = 72,
     /// A register that stands in for r11 in an instruction.
@@ -194,7 +194,7 @@ pub(crate) enum Scratch {
     Conditionals = 176,
     /// Its indirect jumps and calls.
     Indirects = 184,
-    /// Counts uses of cache lines; the value is the time of the last one.
+    /// Counts uses of cache lines; the value is the time of the last one. In r9 while translated code runs.
     Clock = 192,
     /// Twice the outcomes of the last seven conditional branches: a byte.
     History = 200,

@@ -15,6 +15,8 @@ impl Gpr {
     pub(crate) const RBP: Self = Self(5);
     /// In translated code that simulates: free, as r10 is.
     pub(crate) const R8: Self = Self(8);
+    /// In translated code that simulates caches: the clock.
+    pub(crate) const R9: Self = Self(9);
     /// In translated code that does more than counting: free for whatever is done between the program's instructions.
     pub(crate) const R10: Self = Self(10);
     /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
@@ -22,10 +24,8 @@ impl Gpr {
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
     pub(crate) fn kept(self, takes: Takes) -> Option<Scratch> {
-        if self == Self::R11 {
-            return Some(Scratch::R11);
-        }
-        takes.registers().iter().find(|(r, _)| *r == self).map(|(_, word)| *word)
+        let all = takes.bound().iter().chain(takes.free());
+        all.copied().find(|(r, _)| *r == self).map(|(_, word)| word)
     }
 
     /// Its bit in a set.
@@ -42,37 +42,58 @@ impl Gpr {
     }
 }
 
-/// Which registers translated code has taken from the program besides r11: between the program's instructions they are free for whatever is
-/// done there.
+/// Which registers translated code has taken from the program. Some are *bound*: they hold something of ours all the time, and another
+/// register has their place in instructions that name them. Others are *free* for whatever is done between the program's instructions, and hold
+/// what the program has in them while one is executed that names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Takes {
-    /// None: it only counts.
+    /// r11 alone: it only counts.
     #[default]
-    Nothing,
-    /// r10.
+    R11,
+    /// r10, too, which is free.
     R10,
-    /// r10 and r8, which programs name least.
+    /// And r8, which is free.
     R10AndR8,
+    /// And r9, the clock of the caches.
+    Clock,
 }
 
 impl Takes {
-    /// These registers, and where what the program has in them is.
-    pub(crate) const fn registers(self) -> &'static [(Gpr, Scratch)] {
+    /// Those that are free, and where what the program has in them is.
+    pub(crate) const fn free(self) -> &'static [(Gpr, Scratch)] {
         match self {
-            Self::Nothing => &[],
+            Self::R11 => &[],
             Self::R10 => &[(Gpr::R10, Scratch::R10)],
-            Self::R10AndR8 => &[(Gpr::R10, Scratch::R10), (Gpr::R8, Scratch::R8)],
+            Self::R10AndR8 | Self::Clock => &[(Gpr::R10, Scratch::R10), (Gpr::R8, Scratch::R8)],
         }
     }
 
-    /// The same as a set.
-    pub(crate) fn bits(self) -> u16 {
-        self.registers().iter().fold(0, |all, (r, _)| all | r.bit())
+    /// Those that are bound, and where what the program has in them is.
+    pub(crate) const fn bound(self) -> &'static [(Gpr, Scratch)] {
+        match self {
+            Self::Clock => &[(Gpr::R11, Scratch::R11), (Gpr::R9, Scratch::R9)],
+            _ => &[(Gpr::R11, Scratch::R11)],
+        }
+    }
+
+    /// Those that are free, as a set.
+    pub(crate) fn free_set(self) -> u16 {
+        self.free().iter().fold(0, |all, (r, _)| all | r.bit())
+    }
+
+    /// Those that are bound, as a set.
+    pub(crate) fn bound_set(self) -> u16 {
+        self.bound().iter().fold(0, |all, (r, _)| all | r.bit())
     }
 
     /// Whether `r` is one of them.
     pub(crate) fn has(self, r: Gpr) -> bool {
-        self.bits() & r.bit() != 0
+        (self.free_set() | self.bound_set()) & r.bit() != 0
+    }
+
+    /// Whether r9 is the clock.
+    pub(crate) fn clock(self) -> bool {
+        self == Self::Clock
     }
 }
 
@@ -88,6 +109,12 @@ pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
 
 /// `mov gs:[…], r11`, behind a system call: what nothing else begins with.
 pub(crate) const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
+
+/// `mov r9, gs:[…]`, behind that: what nothing else begins with.
+pub(crate) const CLOCK_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
+
+/// `syscall`
+pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// A buffer of code whose first byte will stand at `base`.
 #[derive(Debug, Default)]
@@ -159,6 +186,12 @@ impl Asm {
     pub(crate) fn put_r11_away(&mut self) {
         self.bytes(&PUT_AWAY);
         self.imm32(Scratch::R11.at());
+    }
+
+    /// Behind that: the clock from its scratch word.
+    pub(crate) fn take_clock_back(&mut self) {
+        self.bytes(&CLOCK_BACK);
+        self.imm32(Scratch::Clock.at());
     }
 
     /// `rdgsbase r11`

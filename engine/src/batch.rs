@@ -122,7 +122,7 @@ pub(crate) trait Known {
     }
     /// The registers that emitted code has taken.
     fn takes(&self) -> Takes {
-        Takes::Nothing
+        Takes::default()
     }
     /// Registers that are overwritten before they are read from the start of a block that has been translated already.
     fn dead_in(&self, _pc: u64) -> Option<u16> {
@@ -440,9 +440,10 @@ pub(crate) mod testing {
     use std::ops::Range;
 
     use super::Known;
+    use crate::asm::Takes;
 
-    /// Nothing has been translated yet; what lies in the range may be looked at.
-    pub(crate) struct Untranslated(pub(crate) Range<u64>);
+    /// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
+    pub(crate) struct Untranslated(pub(crate) Range<u64>, pub(crate) Takes);
 
     impl Known for Untranslated {
         fn live_in(&self, _pc: u64) -> Option<u8> {
@@ -459,6 +460,10 @@ pub(crate) mod testing {
 
         fn wants_registers(&self) -> bool {
             true
+        }
+
+        fn takes(&self) -> Takes {
+            self.1
         }
 
         fn may_look_ahead(&self, pc: u64) -> bool {
@@ -483,7 +488,7 @@ mod tests {
             pc,
             true,
             &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX),
-            &Untranslated(AT..AT + 0x1000),
+            &Untranslated(AT..AT + 0x1000, Takes::default()),
         );
         let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc - AT, b.n)).collect();
         found.sort_unstable();

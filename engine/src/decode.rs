@@ -135,9 +135,14 @@ impl Insn {
         self.named & r.bit() != 0
     }
 
-    /// Whether it names r11 or one of those that are taken, too.
+    /// Whether it names a register that is taken.
     pub(crate) fn names_taken(&self, takes: Takes) -> bool {
-        self.named & (Gpr::R11.bit() | takes.bits()) != 0
+        self.named & (takes.bound_set() | takes.free_set()) != 0
+    }
+
+    /// Whether it names a register that is bound.
+    pub(crate) fn names_bound(&self, takes: Takes) -> bool {
+        self.named & takes.bound_set() != 0
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.
@@ -419,6 +424,7 @@ fn named(ins: &Instruction) -> u16 {
 fn bit_of(r: Register) -> u16 {
     match r {
         Register::R8 | Register::R8D | Register::R8W | Register::R8L => Gpr::R8.bit(),
+        Register::R9 | Register::R9D | Register::R9W | Register::R9L => Gpr::R9.bit(),
         Register::R10 | Register::R10D | Register::R10W | Register::R10L => Gpr::R10.bit(),
         Register::R11 | Register::R11D | Register::R11W | Register::R11L => Gpr::R11.bit(),
         _ => 0,

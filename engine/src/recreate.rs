@@ -45,8 +45,8 @@ pub(crate) struct Boundary {
     pub(crate) after_call: bool,
     /// In a repeated instruction: the cell has iterations that are still to come.
     pub(crate) rep: Option<Repeat>,
-    /// Registers whose values are in the scratch words `Held1` to `Held3` ([`NO_REG`]: none).
-    pub(crate) held: Option<[u8; 3]>,
+    /// Registers whose values are in the scratch words `Held1` and `Held2` ([`NO_REG`]: none).
+    pub(crate) held: Option<[u8; 2]>,
 }
 
 /// What stands at `rip`.
@@ -133,10 +133,10 @@ pub(crate) fn own_push(space: &Space, regs: &mut Regs) -> bool {
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.
-fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 3]> {
+fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 2]> {
     let b = space.trans.block(block);
     let at = rip - b.cache;
-    (b.held != [NO_REG; 3] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
+    (b.held != [NO_REG; 2] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
 }
 
 /// A general register by its hardware number.

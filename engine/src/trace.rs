@@ -52,9 +52,10 @@ impl TraceSettings {
     /// Which registers code takes for that.
     pub(crate) fn takes(&self) -> Takes {
         match (self.any(), self.checks()) {
-            (false, _) => Takes::Nothing,
+            (false, _) => Takes::R11,
             (true, false) => Takes::R10,
-            (true, true) => Takes::R10AndR8,
+            _ if self.accesses.is_some() || self.fetches.is_some() => Takes::Clock,
+            _ => Takes::R10AndR8,
         }
     }
 

@@ -9,7 +9,8 @@ mod way;
 use std::collections::HashMap;
 
 use crate::api::StaticEvents;
-use crate::arena;
+use crate::arena::{self, Scratch};
+use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, StandingId, TOTALS};
 use crate::hash::Map;
@@ -80,11 +81,9 @@ pub(crate) struct Block {
     pub(crate) live_in: u8,
     /// Registers that are written before they are read, a bit each, as far as that was looked for.
     pub(crate) dead_in: u16,
-    /// Where caches are simulated: at `cache` the clock must have been moved (`emit::clock`).
-    pub(crate) timed: bool,
     /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
-    /// `Held1` to `Held3`. [`NO_REG`]: no such register.
-    pub(crate) held: [u8; 3],
+    /// `Held1` and `Held2`. [`NO_REG`]: no such register.
+    pub(crate) held: [u8; 2],
     pub(crate) held_from: u32,
     pub(crate) held_to: u32,
     /// Its number among [`TransTab::trace_blocks`], if executions are told.
@@ -189,8 +188,8 @@ pub(crate) struct Stub {
 /// How the guest's state follows from the registers at a certain address of translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// Registers are in scratch words: up to three pairs of register number and offset.
-    Spilled([(u8, u8); 3]),
+    /// Registers are in scratch words: up to four pairs of register number and offset.
+    Spilled([(u8, u8); 4]),
     /// As if the instruction had not begun.
     Before,
     /// As if the instruction had ended (a system call has returned).
@@ -208,6 +207,13 @@ pub(crate) enum Point {
     RepeatWalk { site: u32 },
 }
 
+impl Point {
+    /// This register alone is in its scratch word.
+    pub(crate) fn spilled(r: Gpr, word: Scratch) -> Self {
+        Self::Spilled([(r.0, word as u8), NOT_SPILLED, NOT_SPILLED, NOT_SPILLED])
+    }
+}
+
 /// Where a call has been translated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallSite {
@@ -219,6 +225,9 @@ pub(crate) struct CallSite {
 
 /// No register.
 pub(crate) const NO_REG: u8 = 0xff;
+
+/// No register in no scratch word.
+pub(crate) const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
 
 /// A counter of one instruction.
 #[derive(Clone, Copy, Debug)]

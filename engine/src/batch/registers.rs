@@ -86,15 +86,15 @@ impl Batch {
                 }
             }
         }
-        // What the program has in registers that are taken is elsewhere; what names one of those, or r11, has it in that register meanwhile,
-        // or something else.
-        let takes = known.takes().registers();
-        let taken = known.takes().bits();
+        // What the program has in registers that are taken is elsewhere; what names one that is free, or one that is bound, has it in that
+        // register meanwhile, or something else.
+        let takes = known.takes();
+        let (free, bound) = (takes.free_set(), takes.bound_set());
         for (r, insn) in self.registers.iter_mut().zip(&self.insns) {
-            r.dead |= taken;
-            r.overwritten &= !taken;
-            let used = takes.iter().filter(|(r, _)| insn.names(*r) || insn.names(Gpr::R11));
-            r.used = used.fold(r.used & !taken, |all, (r, _)| all | r.bit());
+            r.dead = (r.dead | free) & !bound;
+            r.overwritten &= !(free | bound);
+            let used = takes.free().iter().filter(|(r, _)| insn.names(*r) || insn.names_bound(takes));
+            r.used = used.fold(r.used & !free | bound, |all, (r, _)| all | r.bit());
         }
     }
 

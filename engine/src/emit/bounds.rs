@@ -52,7 +52,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 GUEST,
                 false,
                 &mut window.reader(&memory, &|_, _| false, &|_| u64::MAX),
-                &Untranslated(0..0),
+                &Untranslated(0..0, settings.takes()),
             );
             let mut trans = TransTab::default();
             let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0, &mut Work::default())
@@ -74,7 +74,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 let last = if settings.calls.is_some() { all } else { all - 1 };
                 assert!((xor..=last).contains(&bump), "{name}, {end}: bumped at {bump}, not behind {xor}");
             }
-            if b.held != [NO_REG; 3] {
+            if b.held != [NO_REG; 2] {
                 // Up to the last check.
                 assert!(u64::from(b.held_to) > all / 2, "{name}, {end}: held to {} of {all}", b.held_to);
             }

@@ -161,7 +161,7 @@ impl Emitter<'_> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
-        let dead = first.map_or(0, |r| r.dead) & !self.takes().bits();
+        let dead = first.map_or(0, |r| r.dead) & !self.takes().free_set();
         (dead != 0).then(|| Gpr(dead.trailing_zeros() as u8))
     }
 

@@ -8,7 +8,7 @@ use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::simulate::bytes;
 use super::walk::described_members;
-use crate::arena::{self, Scratch};
+use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::events::Place;
 use crate::trace::FirstLevel;
@@ -26,7 +26,7 @@ const SELDOM_TWO: u16 = 8;
 #[derive(Clone, Debug)]
 pub(super) enum Cold {
     /// An instruction whose line is not in the cache, or may not be.
-    Fetch { from: usize, back: usize, lines: Lines, before: u32, site: u32 },
+    Fetch { from: usize, back: usize, lines: Lines, site: u32 },
     /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
     Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
     /// A group of accesses of which the first or the last line is not known to the table. The registers and flags may be changed.
@@ -48,11 +48,7 @@ pub(super) struct Unsettled {
     pub(super) b: Gpr,
     /// Flags are to be kept.
     pub(super) live: bool,
-    /// The time of the last access, before the clock.
-    pub(super) before: u32,
     pub(super) words: Vec<u32>,
-    /// The register that holds the clock.
-    pub(super) clock: Option<Gpr>,
 }
 
 impl Emitter<'_> {
@@ -64,11 +60,11 @@ impl Emitter<'_> {
         for part in parts {
             let c = &mut self.out.code;
             match part {
-                Cold::Fetch { from, back, lines, before, site } => {
+                Cold::Fetch { from, back, lines, site } => {
                     // In one line of the processor's cache, if it fits: large programs execute this so seldom that it is
                     // not in the processor's cache, and so often that fetching it counts.
                     let (start, begin) = (c.here(), c.pos());
-                    c.walk_fetch(site, before, lines);
+                    c.walk_fetch(site, lines);
                     let field = c.jmp_away();
                     let (at, len) = (start % PROCESSOR_LINE, c.here() - start);
                     let gap = if at + len > PROCESSOR_LINE && len <= PROCESSOR_LINE { PROCESSOR_LINE - at } else { 0 };
@@ -120,12 +116,12 @@ impl Emitter<'_> {
     /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
     /// it goes on.
     fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
-        let Unsettled { place, offset, span, a, b, live, before, words, clock } = group;
+        let Unsettled { place, offset, span, a, b, live, words } = group;
         let mut walk = Vec::new();
         let mut settled = Vec::new();
         if self.tracer.settings.keeps_uses() {
             if let Some(shape) = Shape::of(&words).filter(|_| span > 1 && cache.line == 64) {
-                (walk, settled) = self.settle_uses(&shape, a, b, cache, before, clock);
+                (walk, settled) = self.settle_uses(&shape, a, b, cache);
                 walk.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
         } else if span > SELDOM_TWO || described_members(&words).count() > 1 {
@@ -138,12 +134,10 @@ impl Emitter<'_> {
             c.cmp_imm(a, cache.line as i32 - 1);
             walk.push(c.jcc_away(ABOVE));
             // The first one. (It has its time even if the other one is walked, and it too, once more.)
-            c.time(a, clock, before);
-            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
+            c.use_entry(b);
             let next = self.find_next_line(a, b, cache);
             let c = &mut self.out.code;
-            c.time(a, clock, before - 1);
-            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
+            c.use_entry(b);
             settled.push(c.jmp_away());
             c.patch_here(next);
             if described_members(&words).count() == 1 {
@@ -196,7 +190,7 @@ impl Shape {
             Some(word) => *word |= 1 << bit,
             None => set.push(1 << bit),
         };
-        for [_, _, offset, less_one] in described_members(words) {
+        for [_, offset, less_one] in described_members(words) {
             shape.bytes |= bytes(less_one as u16 + 1) << offset;
             add(&mut shape.firsts, offset);
             add(&mut shape.lasts, offset + less_one);
@@ -208,15 +202,7 @@ impl Shape {
 impl Emitter<'_> {
     /// The same where uses of lines are kept, in lines of 64 bytes. Both lines are known before anything is noted. Returns the
     /// fields of jumps to the walk, too.
-    fn settle_uses(
-        &mut self,
-        shape: &Shape,
-        a: Gpr,
-        b: Gpr,
-        cache: FirstLevel,
-        before: u32,
-        clock: Option<Gpr>,
-    ) -> (Vec<usize>, Vec<usize>) {
+    fn settle_uses(&mut self, shape: &Shape, a: Gpr, b: Gpr, cache: FirstLevel) -> (Vec<usize>, Vec<usize>) {
         let (offset, entry) = (arena::SAVES + 96, arena::SAVES + 104);
         let c = &mut self.out.code;
         c.cmp_imm(a, 63);
@@ -224,12 +210,14 @@ impl Emitter<'_> {
         c.store_gs(offset, a);
         c.store_gs(entry, b);
         walk.push(self.find_next_line(a, b, cache));
-        for (first, before, numbers) in [(false, before - 1, &shape.lasts), (true, before, &shape.firsts)] {
+        self.out.code.lea_disp(Gpr::R9, Gpr::R9, 2);
+        for (first, numbers) in [(false, &shape.lasts), (true, &shape.firsts)] {
             let c = &mut self.out.code;
             if first {
                 c.load_gs(b, entry);
             }
-            c.time(a, clock, before);
+            // The first one's is before that of the other one.
+            c.lea_disp(a, Gpr::R9, -i32::from(first));
             c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
             c.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
             for (n, &word) in std::iter::once(&shape.bytes).chain(numbers).enumerate() {
@@ -256,13 +244,9 @@ impl Emitter<'_> {
 }
 
 impl Asm {
-    /// Into `to`: the time `before` the clock, which is in `clock` if that is given.
-    pub(super) fn time(&mut self, to: Gpr, clock: Option<Gpr>, before: u32) {
-        if clock.is_none() {
-            self.load_gs(to, Scratch::Clock.at());
-        }
-        if before > 0 || clock.is_some() {
-            self.lea_disp(to, clock.unwrap_or(to), -(before as i32));
-        }
+    /// The line that entry `b` shows is used. Changes the flags.
+    pub(super) fn use_entry(&mut self, b: Gpr) {
+        self.increment(Gpr::R9);
+        self.gs_index(0x89, Gpr::R9, b, arena::DATA_TIMES as u32);
     }
 }

@@ -6,9 +6,9 @@ use iced_x86::{Code, OpKind, Register};
 use super::flow::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
-use crate::asm::Gpr;
+use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};
-use crate::transtab::{Emulate, NO_REG, Point, StubKind, Way};
+use crate::transtab::{Emulate, NOT_SPILLED, Point, StubKind, Way};
 
 /// The error number.
 const EFAULT: i32 = 14;
@@ -62,15 +62,15 @@ impl Emitter<'_> {
         let ins = &insn.ins;
         if insn.class == Class::CallNoRedirect {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
-        } else if insn.names(Gpr::R11) && ins.op0_kind() == OpKind::Register {
-            self.out.code.reload(Gpr::RCX, Scratch::R11);
-        } else if insn.names(Gpr::R11) {
-            self.target_through_r11(insn);
         } else if ins.op0_kind() == OpKind::Register {
             let from = Gpr(ins.op0_register().number() as u8);
-            if from != Gpr::RCX {
-                self.out.code.mov_reg(Gpr::RCX, from);
+            match from.kept(self.takes()) {
+                Some(word) => self.out.code.reload(Gpr::RCX, word),
+                None if from != Gpr::RCX => self.out.code.mov_reg(Gpr::RCX, from),
+                None => {}
             }
+        } else if insn.names_bound(self.takes()) {
+            self.target_through_bound(insn);
         } else {
             if ins.segment_prefix() == Register::GS {
                 let mut ea = *ins;
@@ -94,30 +94,31 @@ impl Emitter<'_> {
                 }
                 self.address_into(ins, Register::RCX);
             }
-            self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+            self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
             self.out.code.load_through(Gpr::RCX);
         }
     }
 
-    /// The same for a target that stands where r11 leads.
-    fn target_through_r11(&mut self, insn: &Insn) {
-        let (stand_in, saved, mut ins) = self.stand_in(insn, &[Register::RCX]);
+    /// The same for a target that stands where registers lead that are bound.
+    fn target_through_bound(&mut self, insn: &Insn) {
+        let (mut ins, stand_ins) = self.stand_ins(insn, &[Register::RCX]);
         let gs = ins.segment_prefix() == Register::GS;
         if gs {
             ins.set_segment_prefix(Register::None);
         }
         self.address_into(&ins, Register::RCX);
         let c = &mut self.out.code;
-        if gs {
-            c.reload(stand_in, Scratch::GuestGs);
-            c.lea_sum(Gpr::RCX, stand_in);
+        if let Some(free) = stand_ins.any().filter(|_| gs) {
+            c.reload(free, Scratch::GuestGs);
+            c.lea_sum(Gpr::RCX, free);
         }
         let segment = (ins.segment_prefix() == Register::FS).then_some(0x64);
-        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), saved, (NO_REG, 0)]));
+        let [one, other] = stand_ins.saved();
+        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), one, other, NOT_SPILLED]));
         let c = &mut self.out.code;
         c.bytes(segment.as_slice());
         c.load_through(Gpr::RCX);
-        self.end_stand_in(saved);
+        self.end_stand_ins(&stand_ins);
     }
 
     pub(super) fn ret(&mut self, insn: &Insn) {
@@ -127,7 +128,7 @@ impl Emitter<'_> {
         }
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
-            self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+            self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
             self.bump = Bump::Done;
         }
         if self.pairs && insn.ins.op_count() != 1 {
@@ -174,8 +175,13 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.point(Point::Before);
         }
+        let takes = self.takes();
+        if takes.clock() {
+            self.out.code.spill(Scratch::Clock, Gpr::R9);
+            self.point(Point::Before);
+        }
         // The fourth argument, and the fifth.
-        for &(r, word) in self.takes().registers() {
+        for &(r, word) in takes.free() {
             self.out.code.reload(r, word);
             self.point(Point::Before);
         }
@@ -191,15 +197,26 @@ impl Emitter<'_> {
         let runs = self.out.code.jrcxz();
         self.point(Point::Before);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + 5 });
+        // (The engine sees to r9 if it lets the call be made.)
+        let ahead = if takes.clock() { 5 + 4 } else { 5 };
+        let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + ahead });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
         self.point(Point::Before);
+        if takes.clock() {
+            // The sixth.
+            self.out.code.reload(Gpr::R9, Scratch::R9);
+            self.point(Point::Before);
+        }
         let go = self.out.code.here();
-        self.out.code.bytes(&[0x0f, 0x05]);
+        self.out.code.bytes(&SYSCALL);
         self.point(Point::After);
         self.out.code.put_r11_away();
+        if takes.clock() {
+            self.point(Point::After);
+            self.out.code.take_clock_back();
+        }
         self.point(Point::After);
         self.out.code.slot_base_to_r11();
         self.point(Point::After);

@@ -14,8 +14,8 @@
 use iced_x86::Register;
 
 use super::Emitter;
-use super::special::UNRECORDED;
 use super::plan::{Key, Known, Plan, available, is_special};
+use super::special::UNRECORDED;
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::batch::Registers;

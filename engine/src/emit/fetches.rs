@@ -8,7 +8,7 @@ use super::cold::{Cold, Lines};
 use super::instructions::E;
 use super::lines::lines_of;
 use super::simulate::Taken;
-use crate::arena::{self, Scratch};
+use crate::arena;
 use crate::asm::Gpr;
 use crate::decode::{Insn, STATUS};
 use crate::trace::SiteKind;
@@ -17,12 +17,11 @@ use crate::trace::SiteKind;
 pub(super) const NO_LINES: Lines = [(0, 0); 2];
 
 impl Emitter<'_> {
-    /// The check of the line of `insn`, which begins a block and lies in one line, in front of that; `time` is how far it moves the
-    /// clock for the block.
-    pub(super) fn check_line(&mut self, insn: &Insn, time: u32) {
+    /// The check of the line of `insn`, which begins a block and lies in one line, in front of that.
+    pub(super) fn check_line(&mut self, insn: &Insn) {
         let lines = self.new_lines(insn);
-        // No accesses are checked here, so none of its registers are kept.
-        let taken = self.check_fetch(insn, 0, time + 2, lines, None);
+        // No accesses are checked here, so no registers are taken.
+        let taken = self.check_fetch(insn, 0, lines, None);
         debug_assert!(taken.is_none());
     }
 
@@ -44,101 +43,68 @@ impl Emitter<'_> {
         lines
     }
 
-    /// Checks new `lines`, and moves the clock on by `moves` before. `block`: the one of which the instruction is one, unless it is
-    /// the first. Returns registers for the checks that follow, if they are taken already.
-    pub(super) fn check_fetch(
-        &mut self,
-        insn: &Insn,
-        i: usize,
-        moves: u32,
-        lines: Lines,
-        block: Option<u32>,
-    ) -> Option<Taken> {
+    /// Checks new `lines`. `block`: the one of which the instruction is one, unless it is the first. Returns registers for the checks that
+    /// follow, if they are taken already.
+    pub(super) fn check_fetch(&mut self, insn: &Insn, i: usize, lines: Lines, block: Option<u32>) -> Option<Taken> {
         let uses = self.tracer.settings.keeps_uses();
         let (first, last) = self.tracer.settings.fetches.map_or((0, 0), |f| lines_of(insn, f));
         let n = lines.iter().filter(|l| **l != NO_LINES[0]).count();
         // Where the first line is a new one, so is another one behind it.
         let second = n == 1 && last != first;
         let site = self.trace_site(insn, if uses { SiteKind::CodeLine { block, second } } else { SiteKind::Fetch });
-        let (timed, reserve) = (self.tracer.fetches_timed, self.tracer.reserve);
-        let before: [u32; 2] = std::array::from_fn(|k| if timed && k < n { self.tracer.time() - 1 } else { reserve });
         let mut waiting = [0; 2];
         let mut taken = None;
-        // Where it goes on behind the walk: registers that have been taken come back as they were, and are given back here.
-        let back;
         if insn.live & STATUS != 0 {
-            self.move_clock(insn, i, moves);
             for k in 0..n {
-                waiting[k] = self.line_check_keeping_flags(i, lines[k].0, before[k]);
+                waiting[k] = self.line_check_keeping_flags(i, lines[k].0);
             }
-            back = self.out.code.pos();
         } else {
             let groups = self.tracer.plan.groups.last().is_some_and(|g| g.at == i);
-            let but = if groups { self.used_by_later(i) } else { Vec::new() };
-            let dead = self.tracer.plan.registers[i].dead;
-            let regs = self.take_among(insn, dead, if groups { 2 } else { 1 }, &but);
-            let held = self.clock();
-            let clock = held.unwrap_or(regs.regs[0]);
-            if held.is_none() || moves > 0 {
-                self.out.code.load_gs(clock, Scratch::Clock.at());
+            if groups {
+                let but = self.used_by_later(i);
+                taken = Some(self.take_among(insn, self.tracer.plan.registers[i].dead, 2, &but));
             }
-            if moves > 0 {
-                self.out.code.lea_disp(clock, clock, moves as i32);
-                self.out.code.store_gs(Scratch::Clock.at(), clock);
-            }
-            // The time of all of them, unless each has one.
-            let mut time = clock;
-            if !timed && reserve > 0 {
-                time = regs.regs[0];
-                self.out.code.lea_disp(time, clock, -(reserve as i32));
-            }
+            let c = &mut self.out.code;
             for k in 0..n {
                 let at = arena::LINES as u32 + lines[k].0;
                 // (All of the time: its low half alone may be 0, and the walk takes it that one of the lines is missed.)
-                self.out.code.cmp_gs_zero(at);
-                waiting[k] = self.out.code.jcc_away(E);
-                if timed {
-                    // (With so many lines, the clock is loaded again.)
-                    time = regs.regs[0];
-                    self.out.code.time(time, held, before[k]);
+                c.cmp_gs_zero(at);
+                waiting[k] = c.jcc_away(E);
+                c.store_gs(at, Gpr::R9);
+                if k + 1 < n || !groups {
+                    c.increment(Gpr::R9);
                 }
-                self.out.code.store_gs(at, time);
-            }
-            back = self.out.code.pos();
-            if groups {
-                taken = Some(regs);
-            } else {
-                self.give_back(regs);
             }
         }
+        // Behind the walk registers that have been taken are as they were.
+        let back = self.out.code.pos();
         for &from in &waiting[..n] {
-            self.tracer.cold.push(Cold::Fetch { from, back, lines, before: before[0], site });
+            self.tracer.cold.push(Cold::Fetch { from, back, lines, site });
         }
         taken
     }
 
-    /// Emits the check for one code line without touching flags; returns the field of the jump that leaves it.
-    fn line_check_keeping_flags(&mut self, i: usize, line: u32, before: u32) -> usize {
+    /// Emits the check for one code line without touching flags; returns the field of the jump that leaves it. r10 is free.
+    fn line_check_keeping_flags(&mut self, i: usize, line: u32) -> usize {
         let at = arena::LINES as u32 + line;
-        let free =
-            self.holding().take(2).any(|r| r == Gpr::RCX) || self.tracer.plan.registers[i].dead >> Gpr::RCX.0 & 1 != 0;
+        let free = self.tracer.plan.registers[i].dead & Gpr::RCX.bit() != 0;
         let c = &mut self.out.code;
         if !free {
-            c.spill(Scratch::T3, Gpr::RCX);
+            c.mov_reg(Gpr::R10, Gpr::RCX);
         }
         c.load_gs(Gpr::RCX, at);
         let absent = c.jrcxz();
         let present = c.jmp_short();
         c.patch_short(absent);
         if !free {
-            c.reload(Gpr::RCX, Scratch::T3);
+            c.mov_reg(Gpr::RCX, Gpr::R10);
         }
         let leave = c.jmp();
         c.patch_short(present);
-        let time = self.time_in(Gpr::RCX, before);
-        self.out.code.store_gs(at, time);
+        c.store_gs(at, Gpr::R9);
+        c.lea_disp(Gpr::R9, Gpr::R9, 1);
         if !free {
-            self.out.code.reload(Gpr::RCX, Scratch::T3);
+            c.mov_reg(Gpr::RCX, Gpr::R10);
         }
         leave
     }

@@ -31,7 +31,7 @@ impl Emitter<'_> {
             && used >> Gpr::RCX.0 & 1 == 0
             && !but.contains(&Gpr::RCX)
             && groups().all(|g| matches!(g.members[0].access.place, Place::At(_)));
-        let keeps = groups().all(|g| !needs_rax(g)) && held.get(2) != Some(&Gpr::RAX);
+        let keeps = groups().all(|g| !needs_rax(g));
         // Both take about as much, unless flags are kept for several checks, or there is just the register for one of them.
         if keeps && !(spares && groups().count() == 1 && rcx && !rax) {
             let taken = self.with_free(insns, i, but, Gpr::RAX, rax);

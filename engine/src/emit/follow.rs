@@ -13,7 +13,7 @@ use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::{StandingId, TOTALS};
 use crate::trace::SiteKind;
-use crate::transtab::{NO_REG, Point, StubKind};
+use crate::transtab::{Point, StubKind};
 
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];
@@ -152,7 +152,7 @@ impl Emitter<'_> {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
         self.count_exit(site, n, STATUS, None);
         self.block_told();
-        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+        self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
         let c = &mut self.out.code;
         c.bytes(&[0x59]); // pop rcx
         if insn.ins.op_count() == 1 {

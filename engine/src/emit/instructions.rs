@@ -367,6 +367,11 @@ impl Asm {
         self.bytes(&n.to_le_bytes());
     }
 
+    /// `inc reg`
+    pub(super) fn increment(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.0 >> 3, 0xff, 0xc0 | reg.0 & 7]);
+    }
+
     /// `neg reg`
     pub(super) fn negate(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0xf7, 0xd8 | reg.0 & 7]);
@@ -375,11 +380,6 @@ impl Asm {
     /// `adc reg, 0`
     pub(super) fn add_carry(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
-    }
-
-    /// `movsxd reg, dword [base + offset]`
-    pub(super) fn load_signed32(&mut self, reg: Gpr, base: Gpr, offset: i32) {
-        self.memory(false, WIDE, &[0x63], reg.0, base, offset);
     }
 
     /// `lea reg, [address]`, without its segment's base.

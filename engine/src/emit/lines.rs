@@ -1,7 +1,7 @@
 //! Where a block's first instruction need not be checked for its code line: behind the last instruction of another one in the
 //! same line, nothing of the code cache can have changed. The block's translation then begins without that check, for
 //! branches of that kind and for the block that runs into it; everyone else enters it by way of a few instructions that
-//! check. They also move the clock, where those who lead past them have done so ([`super::clock`]).
+//! check.
 //!
 //! Invariants: what has no check in front is entered, without one, from the same line only, and by the same thread with the same caches
 //! (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on); a check too many
@@ -88,9 +88,24 @@ impl Emitter<'_> {
         }
     }
 
+    /// Plans the checks of all blocks, in the order of their emission.
+    pub(super) fn plan_checks(&mut self, order: &[usize]) {
+        self.work.checks.clear();
+        let settings = self.tracer.settings;
+        if !self.tracer.checks() || settings.every.is_some() {
+            return;
+        }
+        let (batch, fronts) = (self.batch, &self.work.fronts);
+        for (&i, front) in order.iter().zip(fronts) {
+            let block = &batch.blocks[i];
+            let line = self.tracer.line_before(batch.insns_of(block), front.unchecked);
+            self.work.checks.push(Plan::of(batch.insns_of(block), batch.registers_of(block), line, &settings));
+        }
+    }
+
     /// Whether something stands in front of the block at this place, for those who come from elsewhere.
     pub(super) fn has_front(&self, k: usize) -> bool {
-        self.work.fronts[k].unchecked || self.work.moves.get(k).is_some_and(|m| m.timed)
+        self.work.fronts[k].unchecked
     }
 
     /// The branch of `insn`, in the block at hand, whose field is at `pos`: it may lead past what its target has in front.
@@ -105,13 +120,12 @@ impl Emitter<'_> {
         let Some(f) = self.tracer.fetches().filter(|_| keeps_caches(insn)) else { return false };
         let same = lines_of(insn, f).1 == target >> f.line.trailing_zeros();
         match self.batch.find(target).map(|i| self.work.places[i]) {
-            Some(to) => (same || !self.work.fronts[to].unchecked) && self.leaves_enough(self.carries.here, to),
+            Some(to) => same || !self.work.fronts[to].unchecked,
             None => same,
         }
     }
 
-    /// The ways in from elsewhere to blocks that begin without a check, or without moving the clock. `first` is the first block of
-    /// the batch.
+    /// The ways in from elsewhere to blocks that begin without a check. `first` is the first block of the batch.
     pub(super) fn fronts(&mut self, first: BlockId, order: &[usize]) {
         for (k, &i) in order.iter().enumerate() {
             if !self.has_front(k) {
@@ -119,14 +133,9 @@ impl Emitter<'_> {
             }
             let block = &self.batch.blocks[i];
             let (insns, registers) = (self.batch.insns_of(block), self.batch.registers_of(block));
-            let time = self.work.moves.get(k).filter(|m| m.timed).map_or(0, |m| m.need);
             let entry = self.out.code.here();
-            self.begin_front(Plan::entry(&registers[0]), time);
-            if self.work.fronts[k].unchecked {
-                self.check_line(&insns[0], time);
-            } else {
-                self.move_clock(&insns[0], 0, time);
-            }
+            self.begin_front(Plan::entry(&registers[0]));
+            self.check_line(&insns[0]);
             let pos = self.out.code.jmp();
             self.work.past_front.push(pos);
             let to = self.past_way_in(insns[0].pc());

@@ -9,7 +9,6 @@ mod bounds;
 pub(crate) mod bridge;
 mod calls;
 mod carry;
-mod clock;
 mod cold;
 mod contexts;
 mod control;
@@ -45,7 +44,7 @@ use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
 
-use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NO_REG, Point, StubKind, TransTab, Way};
+use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NOT_SPILLED, Point, StubKind, TransTab, Way};
 
 pub(crate) use landing::PAIR_BITS;
 pub(crate) use landing::{Landing, emit_landing, entry_of};
@@ -182,8 +181,7 @@ pub(crate) struct Work {
     exits: Vec<flow::Exit>,
     /// Which blocks begin without a check of their line, in the order of emission.
     fronts: Vec<lines::Front>,
-    /// Where blocks move the clock, and how they are checked, in the order of emission; places in that by number of the block.
-    moves: Vec<clock::Moves>,
+    /// How blocks are checked, in the order of emission; places in that by number of the block.
     checks: Vec<plan::Plan>,
     places: Vec<usize>,
     /// Fields of branches that may lead past what blocks have in front, in order.
@@ -230,7 +228,6 @@ impl Default for Work {
             loops: Vec::new(),
             exits: Vec::new(),
             fronts: Vec::new(),
-            moves: Vec::new(),
             checks: Vec::new(),
             places: Vec::new(),
             past_front: Vec::new(),
@@ -392,7 +389,7 @@ impl<'a> Emitter<'a> {
         self.place_transfers();
         self.entries(first);
         self.place_exits();
-        self.resolve(first);
+        self.resolve();
         self.out.place_misses(self.trans, self.requests.as_ref());
         self.out.place_literals();
         for &(pos, id) in &self.out.stubs {
@@ -573,7 +570,6 @@ impl<'a> Emitter<'a> {
             guest_len,
             live_in: insns[0].live,
             dead_in,
-            timed: self.tracer.timed,
             held,
             held_from,
             held_to,
@@ -604,6 +600,7 @@ impl<'a> Emitter<'a> {
             Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => {
                 Bump::InLast
             }
+            _ if self.takes().has(Gpr::R10) => Bump::Through(Gpr::R10),
             _ => self.dead_register(insns).map_or(Bump::Spill, Bump::Through),
         }
     }
@@ -638,7 +635,7 @@ impl<'a> Emitter<'a> {
         match insn.class {
             Class::Plain => self.plain(insn),
             Class::GsMemory if insn.names_taken(self.takes()) => self.with_taken(insn),
-            Class::GsMemory => self.through_scratch(&insn.ins, (NO_REG, 0)),
+            Class::GsMemory => self.through_scratch(&insn.ins, [NOT_SPILLED; 2], &[]),
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;
@@ -677,11 +674,11 @@ impl<'a> Emitter<'a> {
                 self.record_indirect(insn);
                 if self.pairs {
                     self.find_entry(Way::Call);
-                    self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+                    self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
                     self.call_entry(insn);
                     return false;
                 }
-                self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)]));
+                self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
                 self.push_return(insn.next());
                 if !self.tell_transfer(insn) {
                     self.look_up(Way::Jump);

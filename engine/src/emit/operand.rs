@@ -8,10 +8,74 @@ use crate::arena::Scratch;
 use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
-use crate::transtab::{NO_REG, Point};
+use crate::transtab::{NOT_SPILLED, Point};
 
-/// A register that is saved while it stands in for r11, and the word; [`NO_REG`] if it need not be.
-type StandIn = (u8, u8);
+/// A register in the place of one that is bound, while an instruction is executed that names that.
+#[derive(Clone, Copy, Debug)]
+struct StandIn {
+    instead_of: Gpr,
+    /// What the program has in that.
+    word: Scratch,
+    by: Gpr,
+    /// Where it is saved, if it has to be.
+    saved: Option<Scratch>,
+}
+
+/// All of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StandIns([Option<StandIn>; 2]);
+
+/// Where they are saved.
+const STAND_INS: [Scratch; 2] = [Scratch::StandIn, Scratch::T3];
+
+impl StandIns {
+    /// One of them.
+    pub(super) fn any(&self) -> Option<Gpr> {
+        self.0[0].map(|one| one.by)
+    }
+
+    /// Those that are saved, and the words, as [`Point::Spilled`] has them.
+    pub(super) fn saved(&self) -> [(u8, u8); 2] {
+        self.0.map(|one| one.and_then(|one| one.saved.map(|word| (one.by.0, word as u8))).unwrap_or(NOT_SPILLED))
+    }
+
+    fn registers(&self) -> Vec<Register> {
+        self.0.iter().flatten().map(|one| register(one.by)).collect()
+    }
+}
+
+/// The register's name for the encoder.
+pub(super) fn register(r: Gpr) -> Register {
+    Register::RAX + u32::from(r.0)
+}
+
+/// Has `by` in place of `from` in all operands.
+fn renamed(ins: &mut Instruction, from: Gpr, by: Gpr) {
+    let (from, n) = (u32::from(from.0), u32::from(by.0));
+    let part = |of: Register| {
+        if !of.is_gpr() || of.full_register() != Register::RAX + from {
+            return None;
+        }
+        Some(match of.size() {
+            8 => Register::RAX + n,
+            4 => Register::EAX + n,
+            2 => Register::AX + n,
+            // Of the first four, the numbers behind them are the second bytes of those.
+            _ if n < 4 => Register::AL + n,
+            _ => Register::SPL + (n - 4),
+        })
+    };
+    for n in 0..ins.op_count() {
+        match ins.op_kind(n) {
+            OpKind::Register => part(ins.op_register(n)).into_iter().for_each(|r| ins.set_op_register(n, r)),
+            OpKind::Memory => {
+                part(ins.memory_base()).into_iter().for_each(|r| ins.set_memory_base(r));
+                part(ins.memory_index()).into_iter().for_each(|r| ins.set_memory_index(r));
+            }
+            _ => {}
+        }
+    }
+}
 
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, insn: &Insn) {
@@ -27,7 +91,7 @@ impl Emitter<'_> {
         let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
         let narrow = insn.ins.memory_base() == Register::EIP;
         if narrow || i32::try_from(rel).is_err() {
-            self.through_scratch(&insn.ins, (NO_REG, 0));
+            self.through_scratch(&insn.ins, [NOT_SPILLED; 2], &[]);
             return;
         }
         let at = self.out.code.pos() + usize::from(insn.displacement_at);
@@ -57,7 +121,11 @@ impl Emitter<'_> {
         let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
-            .find(|c| !ours.has(Gpr(c.number() as u8)) && !not.contains(c) && used.iter().all(|u| u.register().full_register() != *c))
+            .find(|c| {
+                !ours.has(Gpr(c.number() as u8))
+                    && !not.contains(c)
+                    && used.iter().all(|u| u.register().full_register() != *c)
+            })
             .expect("an instruction and its checks use fewer than these")
     }
 
@@ -66,95 +134,87 @@ impl Emitter<'_> {
         self.tracer.settings.takes()
     }
 
-    /// Loads what the program has in registers that are free between its instructions, if `insn` names them.
+    /// Loads what the program has in registers that are free between its instructions, if `insn` names them and does not just overwrite them.
     pub(super) fn bring_taken(&mut self, insn: &Insn) {
-        for &(r, word) in self.takes().registers() {
-            if insn.names(r) {
+        if !insn.names_taken(self.takes()) {
+            return;
+        }
+        let overwritten = Registers::of(insn, &mut self.work.info).overwritten;
+        for &(r, word) in self.takes().free() {
+            if insn.names(r) && overwritten & r.bit() == 0 {
                 self.out.code.reload(r, word);
             }
         }
     }
 
-    /// Loads the program's r11 into a register that `insn` does not touch, nor is one of `not`: one that is free, or else one that is
-    /// saved. Returns it, what is saved where, and the instruction with it in place of r11.
-    pub(super) fn stand_in(&mut self, insn: &Insn, not: &[Register]) -> (Gpr, StandIn, Instruction) {
-        let ins = &insn.ins;
-        let (gpr, saved) = match self.takes().registers().iter().find(|(r, _)| !insn.names(*r)) {
-            Some(&(free, _)) => (free, (NO_REG, 0)),
-            None => {
-                let r = self.free_register(ins, not);
-                (Gpr(r.number() as u8), (r.number() as u8, Scratch::StandIn as u8))
-            }
-        };
-        let c = &mut self.out.code;
-        if saved.0 != NO_REG {
-            c.spill(Scratch::StandIn, gpr);
-        }
-        c.reload(gpr, Scratch::R11);
-        let mut changed = *ins;
-        let part = |of: Register| {
-            let n = u32::from(gpr.0);
-            match of {
-                Register::R11 => Some(Register::RAX + n),
-                Register::R11D => Some(Register::EAX + n),
-                Register::R11W => Some(Register::AX + n),
-                // Of the first four, the numbers behind them are the second bytes of those.
-                Register::R11L => Some(if n < 4 { Register::AL + n } else { Register::SPL + (n - 4) }),
-                _ => None,
-            }
-        };
-        for n in 0..ins.op_count() {
-            match ins.op_kind(n) {
-                OpKind::Register => part(ins.op_register(n)).into_iter().for_each(|r| changed.set_op_register(n, r)),
-                OpKind::Memory => {
-                    part(ins.memory_base()).into_iter().for_each(|r| changed.set_memory_base(r));
-                    part(ins.memory_index()).into_iter().for_each(|r| changed.set_memory_index(r));
+    /// Loads what the program has in registers that are bound, if `insn` names them, into others that it does not touch, nor are any of
+    /// `not`: such as are free, or else such as are saved. Returns the instruction with these in place of those.
+    pub(super) fn stand_ins(&mut self, insn: &Insn, not: &[Register]) -> (Instruction, StandIns) {
+        let mut ins = insn.ins;
+        let mut all = StandIns::default();
+        let mut taken = not.to_vec();
+        let takes = self.takes();
+        let bound = takes.bound().iter().filter(|(r, _)| insn.names(*r));
+        let overwritten = Registers::of(insn, &mut self.work.info).overwritten;
+        for ((&(instead_of, word), save), place) in bound.zip(STAND_INS).zip(&mut all.0) {
+            let free = takes.free().iter().map(|(r, _)| *r);
+            let free = free.filter(|r| !insn.names(*r)).find(|r| !taken.contains(&register(*r)));
+            let by = match free {
+                Some(free) => free,
+                None => {
+                    let r = self.free_register(&insn.ins, &taken);
+                    Gpr(r.number() as u8)
                 }
-                _ => {}
+            };
+            taken.push(register(by));
+            let c = &mut self.out.code;
+            if free.is_none() {
+                c.spill(save, by);
+            }
+            if overwritten & instead_of.bit() == 0 {
+                c.reload(by, word);
+            }
+            renamed(&mut ins, instead_of, by);
+            *place = Some(StandIn { instead_of, word, by, saved: free.is_none().then_some(save) });
+        }
+        (ins, all)
+    }
+
+    /// Gives the registers back that stood in for others.
+    pub(super) fn end_stand_ins(&mut self, all: &StandIns) {
+        for one in all.0.iter().flatten() {
+            if let Some(save) = one.saved {
+                self.out.code.reload(one.by, save);
             }
         }
-        (gpr, saved, changed)
     }
 
-    /// Gives the register back that stood in for r11.
-    pub(super) fn end_stand_in(&mut self, saved: StandIn) {
-        if saved.0 != NO_REG {
-            self.out.code.reload(Gpr(saved.0), Scratch::StandIn);
-        }
-    }
-
-    /// An instruction that names registers that are elsewhere: they are brought, and another register has the place of r11.
+    /// An instruction that names registers that are elsewhere: those that are free are brought, and others have the place of those that are bound.
     pub(super) fn with_taken(&mut self, insn: &Insn) {
         self.bring_taken(insn);
-        let none = (NO_REG, 0);
-        let (stand_in, saved, ins) = match insn.names(Gpr::R11) {
-            true => {
-                let (gpr, saved, ins) = self.stand_in(insn, &[]);
-                (Some(gpr), saved, ins)
-            }
-            false => (None, none, insn.ins),
-        };
+        let (ins, stand_ins) = self.stand_ins(insn, &[]);
         let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here() + 16) as i64;
         let near = ins.memory_base() != Register::EIP && i32::try_from(rel).is_ok_and(|r| r.abs() < i32::MAX - 32);
         let away = ins.is_ip_rel_memory_operand() && !near;
+        let saved = stand_ins.saved();
         if away || insn.class == Class::GsMemory {
-            self.through_scratch(&ins, saved);
+            self.through_scratch(&ins, saved, &stand_ins.registers());
         } else {
-            if saved != none {
-                self.point(Point::Spilled([saved, none, none]));
+            if saved != [NOT_SPILLED; 2] {
+                self.point(Point::Spilled([saved[0], saved[1], NOT_SPILLED, NOT_SPILLED]));
             }
             self.encode(&ins);
         }
         let written = Registers::of(insn, &mut self.work.info).written;
-        if let Some(gpr) = stand_in.filter(|_| written >> Gpr::R11.0 & 1 != 0) {
-            self.out.code.spill(Scratch::R11, gpr);
+        for one in stand_ins.0.iter().flatten().filter(|one| written & one.instead_of.bit() != 0) {
+            self.out.code.spill(one.word, one.by);
         }
-        for &(r, word) in self.takes().registers() {
+        for &(r, word) in self.takes().free() {
             if insn.names(r) && written & r.bit() != 0 {
                 self.out.code.spill(word, r);
             }
         }
-        self.end_stand_in(saved);
+        self.end_stand_ins(&stand_ins);
     }
 
     /// Loads the address of the memory operand into `reg` (its segment's base included, if that is gs).
@@ -188,18 +248,20 @@ impl Emitter<'_> {
     }
 
     /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
-    /// `saved`: of what stands in for r11.
-    pub(super) fn through_scratch(&mut self, ins: &Instruction, saved: StandIn) {
+    /// `saved`: of what stands in for others, which are `stand_ins`.
+    pub(super) fn through_scratch(&mut self, ins: &Instruction, saved: [(u8, u8); 2], stand_ins: &[Register]) {
         let ins = *ins;
         let gs = ins.segment_prefix() == Register::GS;
-        let r1 = self.free_register(&ins, &[]);
+        let mut not = stand_ins.to_vec();
+        let r1 = self.free_register(&ins, &not);
+        not.push(r1);
         let g1 = Gpr(r1.number() as u8);
         self.out.code.spill(Scratch::T1, g1);
         self.address_into(&ins, r1);
-        let mut spilled = [(g1.0, Scratch::T1 as u8), (NO_REG, 0), saved];
+        let mut spilled = [(g1.0, Scratch::T1 as u8), NOT_SPILLED, saved[0], saved[1]];
         let mut second = None;
         if gs {
-            let r2 = self.free_register(&ins, &[r1]);
+            let r2 = self.free_register(&ins, &not);
             let g2 = Gpr(r2.number() as u8);
             self.out.code.spill(Scratch::T2, g2);
             self.out.code.reload(g2, Scratch::GuestGs);
@@ -231,13 +293,9 @@ impl Emitter<'_> {
         let gb = Gpr(base.number() as u8);
         self.out.code.spill(Scratch::T2, gb);
         self.bring_taken(insn);
-        if insn.names(Gpr::R11) {
-            let (_, saved, plain) = self.stand_in(insn, &[base]);
-            self.address_into(&plain, base);
-            self.end_stand_in(saved);
-        } else {
-            self.address_into(&ins, base);
-        }
+        let (plain, stand_ins) = self.stand_ins(insn, &[base]);
+        self.address_into(&plain, base);
+        self.end_stand_ins(&stand_ins);
         let c = &mut self.out.code;
         c.spill(Scratch::Rax, Gpr::RAX);
         c.spill(Scratch::T1, Gpr::RDX);
@@ -254,6 +312,7 @@ impl Emitter<'_> {
             (Gpr::RAX.0, Scratch::Rax as u8),
             (Gpr::RDX.0, Scratch::T1 as u8),
             (gb.0, Scratch::T2 as u8),
+            NOT_SPILLED,
         ]));
         self.encode(&plain);
         let c = &mut self.out.code;

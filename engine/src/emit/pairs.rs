@@ -16,7 +16,7 @@ use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
-use crate::transtab::{Block, BlockId, CallSite, NO_REG, Point, TransTab, Way};
+use crate::transtab::{Block, BlockId, CallSite, Point, TransTab, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -132,7 +132,7 @@ impl Emitter<'_> {
         c.bytes(&[0x8b, 0x0c, 0x24]); // mov ecx, [rsp]
         c.bytes(&[0xc4, 0xe2, 0x72, 0xf5, 0x0c, 0x25]); // pext ecx, ecx, [bits]
         c.bytes(&((self.tables + arena::PAIR_BITS) as u32).to_le_bytes());
-        self.work.points.push((c.pos(), Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), (NO_REG, 0), (NO_REG, 0)])));
+        self.work.points.push((c.pos(), Point::spilled(Gpr::RCX, Scratch::Rcx)));
         c.bytes(&[0xff, 0x34, 0xcd]); // push [rcx*8 + table]
         c.bytes(&((self.tables + Way::Paired.table()) as u32).to_le_bytes());
         c.bytes(&[0xc2, PUSHED as u8, 0]); // ret 8

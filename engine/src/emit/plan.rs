@@ -1,5 +1,5 @@
-//! What is checked where in a traced block: which accesses are checked together, how far each stretch of it moves the clock,
-//! and which registers the checks may use. Nothing is emitted here.
+//! What is checked where in a traced block: which accesses are checked together, and which registers the checks may use. Nothing is
+//! emitted here.
 //!
 //! Accesses that follow one another at known distances (pushes, fields of a structure) form a *group*, one check. All of them
 //! are then settled before the first one's instruction; nothing else uses the caches in between, so nothing else can tell.
@@ -56,32 +56,10 @@ impl Group {
     }
 }
 
-/// A stretch of a block that moves the clock on once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Segment {
-    /// The number of its first instruction.
-    pub(super) at: usize,
-    /// How far it moves the clock.
-    pub(super) time: u32,
-    /// Whether each fetch of a line has a time of its own. If not, all have the segment's latest one: lines in a row are in
-    /// different sets, so it does not matter which of them was used first. It does where there are more of them than sets.
-    pub(super) fetches_timed: bool,
-}
-
-impl Segment {
-    /// One with so many new lines of code, and accesses.
-    fn of(at: usize, lines: u32, accesses: u32, settings: &TraceSettings) -> Self {
-        let fetches_timed = settings.fetches.is_some_and(|f| lines > f.sets);
-        let time = if fetches_timed { 2 * (lines + accesses) } else { 2 * accesses.max(u32::from(lines > 0)) };
-        Self { at, time, fetches_timed }
-    }
-}
-
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) groups: Vec<Group>,
-    pub(super) segments: Vec<Segment>,
     /// By instruction.
     pub(super) registers: Vec<Registers>,
     /// The registers that are to be held through the whole block: none of its instructions touches them. Those that nobody
@@ -201,9 +179,6 @@ impl Plan {
     pub(super) fn of(insns: &[Insn], registers: &[Registers], mut line: u64, settings: &TraceSettings) -> Self {
         let mut plan = Self { registers: registers.to_vec(), ..Self::default() };
         let mut known = Known::default();
-        // The number of the present segment's first instruction, its new lines of code, its accesses.
-        let mut segment = (0, 0, 0);
-        let checked = line == NO_LINE;
         // The group that the next access may join, and its lowest and highest displacement.
         let mut open: Option<(Key, i64, i64, i64)> = None;
         let mut list = Vec::new();
@@ -217,13 +192,11 @@ impl Plan {
             if let Some(cache) = settings.fetches {
                 let bits = cache.line.trailing_zeros();
                 let (first, last) = (insn.pc() >> bits, (insn.next() - 1) >> bits);
-                let lines = u32::from(first != line) + u32::from(last != first);
-                if lines > 0 {
+                if first != line || last != first {
                     open = None;
                     quiet = i;
                     anchor = None;
                 }
-                segment.1 += lines;
                 line = last;
             }
             let Some(cache) = settings.accesses else { continue };
@@ -237,15 +210,12 @@ impl Plan {
             list.clear();
             events::accesses(insn, &mut list);
             if is_special(&list) || list.iter().any(|a| a.when == When::Iteration) {
-                plan.segments.push(Segment::of(segment.0, segment.1, segment.2, settings));
-                segment = (i + 1, 0, 0);
                 open = None;
                 quiet = i + 1;
                 anchor = None;
                 known.after(insn, writes);
                 continue;
             }
-            segment.2 += list.len() as u32;
             for &access in &list {
                 let size = access.size.min(cache.widest as u16);
                 let key = known.key(&access);
@@ -286,10 +256,7 @@ impl Plan {
             }
             known.after(insn, writes);
         }
-        plan.segments.push(Segment::of(segment.0, segment.1, segment.2, settings));
-        plan.choose_hold(insns, checked && settings.fetches.is_some(), settings);
-        // The next ones are the last in their lists.
-        plan.segments.reverse();
+        // The next one is the last in the list.
         plan.groups.reverse();
         plan
     }
@@ -297,28 +264,6 @@ impl Plan {
     /// What the check before a block's first instruction has to know.
     pub(super) fn entry(registers: &Registers) -> Self {
         Self { registers: vec![*registers], ..Self::default() }
-    }
-
-    /// Which registers it pays to keep for the checks from the block's start to its end: a save and a restore each, unless
-    /// nobody needs them. `fetched`: the first instruction's line is checked.
-    fn choose_hold(&mut self, insns: &[Insn], fetched: bool, settings: &TraceSettings) {
-        let mut needs = vec![0usize; insns.len()];
-        for group in &self.groups {
-            needs[group.at] = 2;
-        }
-        if fetched && needs.first() == Some(&0) {
-            needs[0] = 1;
-        }
-        if settings.branches && insns.last().is_some_and(|l| l.class == Class::Jcc) {
-            needs[insns.len() - 1] = 3;
-        }
-        let groups = self.groups.len();
-        self.hold_best(3, |registers, held, unneeded| {
-            let spills = |(&need, r)| 2 * usize::saturating_sub(need, available(r, held));
-            // The third one holds the clock, which each check then need not load.
-            let loads = if held.len() == 3 { 0 } else { groups };
-            2 * (held.len() - unneeded) + needs.iter().zip(registers).map(spills).sum::<usize>() + loads
-        });
     }
 
     /// Holds as many registers, at most so many, as cost least: `cost` is told those that would be held, and how many of them

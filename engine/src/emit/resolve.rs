@@ -3,12 +3,11 @@
 //! pushed, and so does its stub.
 
 use super::{CALL, Emitter};
-use crate::transtab::BlockId;
 use crate::transtab::StubKind;
 
 impl Emitter<'_> {
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.
-    pub(super) fn resolve(&mut self, first: BlockId) {
+    pub(super) fn resolve(&mut self) {
         let fixups = std::mem::take(&mut self.out.fixups);
         for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
@@ -17,7 +16,7 @@ impl Emitter<'_> {
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 // Within the batch that has been settled with the block's place.
-                let past = self.work.past_front.binary_search(&f.pos).is_ok() && (id >= first || !b.timed);
+                let past = self.work.past_front.binary_search(&f.pos).is_ok();
                 // Who has not taken off what is carried there goes by its way in.
                 let body = match () {
                     () if calls => self.called_entry(id),

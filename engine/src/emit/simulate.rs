@@ -5,10 +5,9 @@
 //! (misses, accesses to two lines, lines that the table has lost sight of) goes on behind the hot code, in [`super::cold`].
 //! Checks stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
 //!
-//! Times: the clock is moved on once for all uses of a *segment* (a block, or what is left of it behind an instruction whose
-//! uses are not known in advance), by two for each access, since that may use two lines; each access knows how far back its own
-//! time is; code lines have the latest one of the segment ([`super::plan::Segment`]). A block moves it for those behind it, too, and all of
-//! its own times are so much earlier ([`super::clock`]). Invariants: of two uses of a set the later one
+//! Times: the clock is in r9 ([`crate::asm::Takes`]). It is moved on before a use of a line of data, and behind one of a line of code, or by
+//! the use of data that follows that, so it is never below the time of a line of data, and above those of all lines of code. Only the order of
+//! times counts. Invariants: of two uses of a set the later one
 //! has the later time, within a thread; the highest word of a record is written first, so that one that does not fit any more
 //! faults before anything of it is there.
 
@@ -20,6 +19,7 @@ use super::every::{self, Stretch};
 use super::fetches::NO_LINES;
 use super::instructions::{ABOVE, NE, NOT_SIGN};
 use super::lines::lines_of;
+use super::operand::register;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::access_words;
@@ -41,7 +41,7 @@ pub(super) struct Taken {
 
 /// Where they are saved.
 const TAKEN: [Scratch; 3] = [Scratch::T1, Scratch::T2, Scratch::T3];
-const HELD: [Scratch; 3] = [Scratch::Held1, Scratch::Held2, Scratch::Held3];
+const HELD: [Scratch; 2] = [Scratch::Held1, Scratch::Held2];
 
 /// What tracing needs while a batch is emitted.
 #[derive(Debug, Default)]
@@ -54,20 +54,12 @@ pub(super) struct Tracer {
     pub(super) plan: Plan,
     /// If every access is recorded: what of the block is still to come, the next one last.
     pub(super) stretches: Vec<Stretch>,
-    /// Registers that no instruction of the block touches and that the checks use throughout; the third holds the clock. And
-    /// whether the guest's values of them are saved, because they are needed.
+    /// Registers that no instruction of the block touches and that what is recorded uses throughout. And whether the guest's values of
+    /// them are saved, because they are needed.
     pub(super) held: Vec<(Gpr, bool)>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,
     held_to: usize,
-    /// How much of the present segment's time is still to come.
-    pub(super) left: u32,
-    /// Whether each of its fetches has a time of its own.
-    pub(super) fetches_timed: bool,
-    /// What the block leaves to others of the time that the clock is moved by ([`super::clock`]): all of its own is before that.
-    pub(super) reserve: u32,
-    /// Whoever enters the block has moved the clock.
-    pub(super) timed: bool,
     /// Whether the host has PEXT, and as fast as other instructions.
     pub(super) extract: bool,
 }
@@ -101,18 +93,12 @@ impl Tracer {
     }
 
     /// The registers that are held in the block that was just emitted at `start`, and from where to where.
-    pub(super) fn held(&self, start: usize) -> ([u8; 3], u32, u32) {
+    pub(super) fn held(&self, start: usize) -> ([u8; 2], u32, u32) {
         if self.held.iter().all(|(_, saved)| !saved) {
-            return ([NO_REG; 3], 0, 0);
+            return ([NO_REG; 2], 0, 0);
         }
         let regs = std::array::from_fn(|n| self.held.get(n).filter(|h| h.1).map_or(NO_REG, |h| h.0.0));
         (regs, (self.held_from - start) as u32, (self.held_to - start) as u32)
-    }
-
-    /// Takes the time of one use of up to two lines: how much earlier than the clock it is.
-    pub(super) fn time(&mut self) -> u32 {
-        self.left -= 2;
-        self.left + 1
     }
 }
 
@@ -128,7 +114,6 @@ impl Emitter<'_> {
         self.tracer.line = self.tracer.line_before(insns, unchecked);
         self.tracer.held.clear();
         let k = self.carries.here;
-        (self.tracer.reserve, self.tracer.timed) = (self.work.moves[k].reserve, self.work.moves[k].timed);
         let plan = match self.tracer.settings.every {
             Some(e) => {
                 let (stretches, plan) = every::plan(insns, registers, e);
@@ -137,11 +122,7 @@ impl Emitter<'_> {
             }
             None => std::mem::take(&mut self.work.checks[k]),
         };
-        let mut held: Vec<_> = plan.hold.iter().enumerate().map(|(n, &r)| (r, n >= plan.unneeded)).collect();
-        if held.len() == 3 && held[2].0 == Gpr::RCX {
-            // Where flags are live, a line is looked up through rcx.
-            held.swap(0, 2);
-        }
+        let held: Vec<_> = plan.hold.iter().enumerate().map(|(n, &r)| (r, n >= plan.unneeded)).collect();
         self.tracer.plan = plan;
         for (&(r, _), word) in held.iter().zip(HELD).filter(|((_, saved), _)| *saved) {
             self.out.code.spill(word, r);
@@ -151,23 +132,17 @@ impl Emitter<'_> {
         self.tracer.held_to = usize::MAX;
     }
 
-    /// What stands in front of a block, for those who come from elsewhere, begins; it leaves the block so much `time`.
-    pub(super) fn begin_front(&mut self, plan: Plan, time: u32) {
+    /// What stands in front of a block, for those who come from elsewhere, begins.
+    pub(super) fn begin_front(&mut self, plan: Plan) {
         self.tracer.plan = plan;
         self.tracer.line = NO_LINE;
         self.tracer.held.clear();
-        (self.tracer.reserve, self.tracer.fetches_timed) = (time, false);
     }
 
     /// The registers that are held at present.
     pub(super) fn holding(&self) -> impl Iterator<Item = Gpr> + use<'_> {
         let held = if self.tracer.held_to == usize::MAX { &self.tracer.held[..] } else { &[] };
         held.iter().map(|h| h.0)
-    }
-
-    /// The register that holds the clock, if one does.
-    pub(super) fn clock(&self) -> Option<Gpr> {
-        self.holding().nth(2)
     }
 
     /// Gives the block's own registers back.
@@ -183,24 +158,11 @@ impl Emitter<'_> {
     /// The checks before instruction `i` of a block.
     pub(super) fn check(&mut self, insns: &[Insn], i: usize) {
         let insn = &insns[i];
-        let mut moves = 0;
-        if let Some(segment) = self.tracer.plan.segments.pop_if(|s| s.at == i) {
-            moves = segment.time;
-            (self.tracer.left, self.tracer.fetches_timed) = (moves, segment.fetches_timed);
-            if i == 0 && self.tracer.timed {
-                moves = 0;
-                if let Some(held) = self.clock() {
-                    self.out.code.load_gs(held, Scratch::Clock.at());
-                }
-            }
-        }
         let lines = self.new_lines(insn);
         let mut taken = None;
-        if lines[0] == NO_LINES[0] {
-            self.move_clock(insn, i, moves);
-        } else {
+        if lines[0] != NO_LINES[0] {
             let block = self.teller.block().filter(|_| i > 0);
-            taken = self.check_fetch(insn, i, moves, lines, block);
+            taken = self.check_fetch(insn, i, lines, block);
         }
         self.record_stretch(insns, i);
         if let Some(f) = self.tracer.settings.accesses {
@@ -247,38 +209,6 @@ impl Emitter<'_> {
             kind,
         };
         self.trans.new_trace_site(site)
-    }
-
-    /// Moves the clock on by `time`, before any of its uses.
-    pub(super) fn move_clock(&mut self, insn: &Insn, i: usize, time: u32) {
-        if time == 0 {
-            return;
-        }
-        let clock = self.clock();
-        if clock.is_none() && insn.live & STATUS == 0 {
-            self.out.code.add_gs(Scratch::Clock.at(), time as i32);
-            return;
-        }
-        let taken = if clock.is_none() { Some(self.take(insn, i, 1)) } else { None };
-        let c = &mut self.out.code;
-        if let Some(r) = clock.or(taken.map(|t| t.regs[0])) {
-            c.load_gs(r, Scratch::Clock.at());
-            c.lea_disp(r, r, time as i32);
-            c.store_gs(Scratch::Clock.at(), r);
-        }
-        if let Some(taken) = taken {
-            self.give_back(taken);
-        }
-    }
-
-    /// A register that holds the time `before` the clock: `free`, or the one that holds the clock.
-    pub(super) fn time_in(&mut self, free: Gpr, before: u32) -> Gpr {
-        let clock = self.clock();
-        if let Some(r) = clock.filter(|_| before == 0) {
-            return r;
-        }
-        self.out.code.time(free, clock, before);
-        free
     }
 
     /// Groups of later instructions may have been moved to instruction `i`: what they use is not for the checks.
@@ -379,7 +309,6 @@ impl Emitter<'_> {
         [a, b]: [Gpr; 2],
         keeping_flags: Option<Gpr>,
     ) {
-        let mut before = 0;
         let mut members = Vec::with_capacity(group.members.len());
         for m in &group.members {
             let kind = match m.access.kind {
@@ -388,13 +317,12 @@ impl Emitter<'_> {
                 Kind::Modify => SiteKind::Modify(m.size),
             };
             let site = self.trace_site(&insns[m.insn], kind);
-            before = self.tracer.time();
-            members.push((site, before, m.offset, m.size));
+            members.push((site, m.offset, m.size));
         }
         let place = group.members[0].access.place;
         let words = access_words(&members, group.span);
         if keeping_flags.is_none() && !self.tracer.settings.keeps_uses() && group.is_wide() {
-            return self.check_both_lines(group, f, [a, b], before, words);
+            return self.check_both_lines(group, f, [a, b], words);
         }
         self.access_address(&place, group.from_first, a, b);
         let c = &mut self.out.code;
@@ -414,10 +342,10 @@ impl Emitter<'_> {
             self.find_line(a, b, f, group.span)
         };
         if keeping_flags.is_some() {
-            let time = self.time_in(a, before - 1);
-            self.out.code.gs_scaled(0x89, time, b, arena::DATA_TIMES);
+            self.out.code.lea_disp(Gpr::R9, Gpr::R9, 1);
+            self.out.code.gs_scaled(0x89, Gpr::R9, b, arena::DATA_TIMES);
         } else {
-            self.use_entry(a, b, before - 1);
+            self.out.code.use_entry(b);
         }
         if self.tracer.settings.keeps_uses() {
             // The offset in the line once more.
@@ -426,12 +354,12 @@ impl Emitter<'_> {
             }
             self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
             self.out.code.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
-            let bytes = members.iter().fold(0, |all, &(.., offset, size)| all | bytes(size) << offset);
+            let bytes = members.iter().fold(0, |all, &(_, offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
         let back = self.out.code.pos();
-        let (offset, live, clock) = (group.from_first, keeping_flags.is_some(), self.clock());
-        let group = Unsettled { place, offset, span: group.span, a, b, live, before, words, clock };
+        let (offset, live) = (group.from_first, keeping_flags.is_some());
+        let group = Unsettled { place, offset, span: group.span, a, b, live, words };
         self.tracer.cold.push(Cold::Accesses { from, back, cache: f, group });
     }
 
@@ -445,21 +373,15 @@ impl Emitter<'_> {
         c.jcc_away(ABOVE)
     }
 
-    /// The line that entry `b` shows is used, so much before the clock. Changes `a`.
-    fn use_entry(&mut self, a: Gpr, b: Gpr, before: u32) {
-        let time = self.time_in(a, before);
-        self.out.code.gs_index(0x89, time, b, arena::DATA_TIMES as u32);
-    }
-
     /// Checks the line of a group's lowest byte, and that of its highest one, which may be the same. Flags may be changed.
-    fn check_both_lines(&mut self, group: &Group, f: FirstLevel, [a, b]: [Gpr; 2], before: u32, words: Vec<u32>) {
+    fn check_both_lines(&mut self, group: &Group, f: FirstLevel, [a, b]: [Gpr; 2], words: Vec<u32>) {
         let place = group.members[0].access.place;
         let mut from = [0; 2];
         for (last, field) in from.iter_mut().enumerate() {
             let to_byte = if last == 1 { i64::from(group.span) - 1 } else { 0 };
             self.access_address(&place, group.from_first + to_byte, a, b);
             *field = self.find_line(a, b, f, 1);
-            self.use_entry(a, b, before - last as u32);
+            self.out.code.use_entry(b);
         }
         let back = self.out.code.pos();
         self.tracer.cold.push(Cold::Walk { from, back, place, offset: group.from_first, regs: [a, b], words });
@@ -505,8 +427,7 @@ impl Emitter<'_> {
         c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
         c.jcc_back(NE, again);
         c.load_gs(Gpr::RAX, arena::SAVES);
-        c.load_gs(Gpr::RCX, Scratch::Clock.at());
-        c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
+        c.lea_disp(Gpr::RCX, Gpr::R9, 1);
         c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T3);
     }
@@ -554,9 +475,4 @@ impl Emitter<'_> {
 /// So many bytes, a bit each, from bit 0 on.
 pub(super) fn bytes(size: u16) -> u64 {
     u64::MAX >> (64 - size.clamp(1, 64))
-}
-
-/// The register's name for the encoder.
-fn register(r: Gpr) -> Register {
-    Register::RAX + u32::from(r.0)
 }

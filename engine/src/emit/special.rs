@@ -211,10 +211,12 @@ impl Emitter<'_> {
             return;
         }
         // The engine walks them.
+        self.out.code.spill(Scratch::Clock, Gpr::R9);
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::Walk { site });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
+        self.out.code.reload(Gpr::R9, Scratch::Clock);
     }
 
     /// Predicts a conditional branch that the flags decide; keeps them.

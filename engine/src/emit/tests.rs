@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
+use crate::asm::Takes;
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeCache;
@@ -44,6 +45,22 @@ fn listing_with(
     executed: &[(u64, u64, u64)],
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
 ) -> String {
+    listing_of(code, pc, cache, executed, &TraceSettings::default(), with)
+}
+
+/// The same where something is recorded.
+fn listing_traced(code: &[u8], settings: &TraceSettings, with: impl Fn(Emitter<'_>) -> Emitter<'_>) -> String {
+    listing_of(code, GUEST, CACHE, &[], settings, |e| with(e.with_flows(false).traced(*settings, false)))
+}
+
+fn listing_of(
+    code: &[u8],
+    pc: u64,
+    cache: u64,
+    executed: &[(u64, u64, u64)],
+    settings: &TraceSettings,
+    with: impl Fn(Emitter<'_>) -> Emitter<'_>,
+) -> String {
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
@@ -59,7 +76,7 @@ fn listing_with(
         pc,
         true,
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
-        &Untranslated(GUEST..GUEST + 0x1000),
+        &Untranslated(GUEST..GUEST + 0x1000, settings.takes()),
     );
     let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
@@ -162,9 +179,7 @@ fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
     let code = [0x83, 0xff, 0x01, 0x77, 0x04, 0x83, 0xc0, 0x08, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf7];
     let calls = Some(CallTrace { followed: true, jumps: false });
     let settings = TraceSettings { calls, ..TraceSettings::default() };
-    let got = listing_with(&code, GUEST, CACHE, &[], |e| {
-        e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true)
-    });
+    let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
     check_text("carried", &got);
 }
 
@@ -175,14 +190,12 @@ fn reads_and_writes_are_carried_on_too_and_a_way_in_takes_them_off_in_front_of_w
     let cache = Some(SMALL);
     let calls = Some(CallTrace { followed: true, jumps: false });
     let settings = TraceSettings { fetches: cache, accesses: cache, calls, ..TraceSettings::default() };
-    let got = listing_with(&code, GUEST, CACHE, &[], |e| {
-        e.with_flows(false).traced(settings, false).bounded(&|_, _| false, true)
-    });
+    let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
     check_text("carried_simulated", &got);
 }
 
 #[test]
-fn a_block_moves_the_clock_for_those_behind_it_and_a_loop_moves_it_itself() {
+fn each_use_moves_the_clock_which_is_in_a_register() {
     // 1: mov rax,[rdi]; test eax,eax; jz 2f; mov [rsi],rax; 2: mov rcx,[rdx+64]; dec ebx; jnz 1b; ret
     let code = [
         0x48, 0x8b, 0x07, 0x85, 0xc0, 0x74, 0x03, 0x48, 0x89, 0x06, 0x48, 0x8b, 0x4a, 0x40, 0xff, 0xcb, 0x75, 0xee,
@@ -190,12 +203,12 @@ fn a_block_moves_the_clock_for_those_behind_it_and_a_loop_moves_it_itself() {
     ];
     let cache = Some(SMALL);
     let settings = TraceSettings { fetches: cache, accesses: cache, ..TraceSettings::default() };
-    let got = listing_with(&code, GUEST, CACHE, &[], |e| e.with_flows(false).traced(settings, false));
+    let got = listing_traced(&code, &settings, |e| e);
     check_text("clock", &got);
 }
 
 #[test]
-fn what_names_r10_or_r11_finds_there_what_is_the_programs() {
+fn what_names_a_register_that_is_taken_finds_there_what_is_the_programs() {
     // mov r10,r11; add r11,[r10+8]; mov [r10+r11*8],al; lea r11,[rip+0x10]; jmp [r10+r11*8]
     let code = [
         0x4d, 0x89, 0xda, 0x4d, 0x03, 0x5a, 0x08, 0x43, 0x88, 0x04, 0xda, 0x4c, 0x8d, 0x1d, 0x10, 0, 0, 0, 0x43, 0xff,
@@ -203,8 +216,11 @@ fn what_names_r10_or_r11_finds_there_what_is_the_programs() {
     ];
     check("taken", &code);
     let settings = TraceSettings { accesses: Some(SMALL), ..TraceSettings::default() };
-    let got = listing_with(&code, GUEST, CACHE, &[], |e| e.with_flows(false).traced(settings, false));
+    let got = listing_traced(&code, &settings, |e| e);
     check_text("taken_both", &got);
+    // mov r9,[r8+8]; mulx r8,r9,[r10+r11*8]; jmp [r9+r11*8]
+    let code = [0x4d, 0x8b, 0x48, 0x08, 0xc4, 0x02, 0xb3, 0xf6, 0x04, 0xda, 0x43, 0xff, 0x24, 0xd9];
+    check_text("taken_all", &listing_traced(&code, &settings, |e| e));
 }
 
 #[test]
@@ -243,7 +259,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::default()));
         Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
@@ -263,7 +279,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::default()));
         Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
     let lines = text(&caller.code.buf, CACHE);
@@ -282,7 +298,7 @@ fn behind_a_system_call_the_line_is_checked_again() {
         let mut cache_of_code = CodeCache::holding(GUEST, code);
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000));
+        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::Clock));
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
         let mut trans = TransTab::default();

@@ -41,13 +41,14 @@ const RSP: Gpr = Gpr::RSP;
 const RSI: Gpr = Gpr(6);
 const RDI: Gpr = Gpr(7);
 const R8: Gpr = Gpr(8);
-const R9: Gpr = Gpr(9);
+const CLOCK: Gpr = Gpr::R9;
 const R10: Gpr = Gpr(10);
 const R12: Gpr = Gpr(12);
 const R13: Gpr = Gpr(13);
+const R14: Gpr = Gpr(14);
 
 /// The registers that a walk uses, in the order in which they are saved.
-const USED: [Gpr; 10] = [RCX, RDX, RSI, R8, R9, RDI, R10, RBX, R12, R13];
+const USED: [Gpr; 10] = [RCX, RDX, RSI, R8, R14, RDI, R10, RBX, R12, R13];
 
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
@@ -56,32 +57,30 @@ const FEW: std::ops::Range<usize> = 0..2;
 const FOR_SECOND: std::ops::Range<usize> = 1..6;
 const ALONE: std::ops::Range<usize> = 0..7;
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, the last one's
-/// time from the clock on (not above 0), the first one's offset, their span less one; then how many they are; then, if that is
-/// more than one, for each its site, its time from the clock on, its offset, its bytes less one. `members` are
-/// site, time, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
-pub(super) fn access_words(members: &[(u32, u32, u16, u16)], span: u16) -> Vec<u32> {
-    let (first, last) = (members[0], members[members.len() - 1]);
-    let mut words = vec![first.0, last.1.wrapping_neg(), first.2.into(), u32::from(span) - 1, members.len() as u32];
-    for &(site, before, offset, size) in members.iter().filter(|_| members.len() > 1) {
-        words.extend([site, before.wrapping_neg(), offset.into(), u32::from(size) - 1]);
+/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its offset,
+/// their span less one; then how many they are; then, if that is more than one, for each its site, its offset, its bytes less one. `members`
+/// are site, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
+pub(super) fn access_words(members: &[(u32, u16, u16)], span: u16) -> Vec<u32> {
+    let first = members[0];
+    let mut words = vec![first.0, first.1.into(), u32::from(span) - 1, members.len() as u32];
+    for &(site, offset, size) in members.iter().filter(|_| members.len() > 1) {
+        words.extend([site, offset.into(), u32::from(size) - 1]);
     }
     words
 }
 
 /// Offsets in that, and in what describes a member.
 const SITE: i32 = 0;
-const BEFORE: i32 = 4;
-const OFFSET: i32 = 8;
-const LESS_ONE: i32 = 12;
-const COUNT: i32 = 16;
-const MEMBERS: i32 = 20;
-const MEMBER: i32 = 16;
+const OFFSET: i32 = 4;
+const LESS_ONE: i32 = 8;
+const COUNT: i32 = 12;
+const MEMBERS: i32 = 16;
+const MEMBER: i32 = 12;
 
 /// The members that [`access_words`] has described.
-pub(super) fn described_members(words: &[u32]) -> impl Iterator<Item = [u32; 4]> + '_ {
-    let all = if words.len() > MEMBERS as usize / 4 { &words[MEMBERS as usize / 4..] } else { &words[..4] };
-    all.as_chunks::<4>().0.iter().copied()
+pub(super) fn described_members(words: &[u32]) -> impl Iterator<Item = [u32; 3]> + '_ {
+    let all = if words.len() > MEMBERS as usize / 4 { &words[MEMBERS as usize / 4..] } else { &words[..3] };
+    all.as_chunks::<3>().0.iter().copied()
 }
 
 impl Asm {
@@ -207,21 +206,19 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     make_room(c, cache, LINE, &mut rare);
     replace(c, cache, LINE, RSI, RDI, &mut rare);
     let used = |c: &mut Asm| {
-        c.walk_return_address(R9);
-        time_of_last(c, RSI, R9);
-        show(c, LINE, RSI, false);
+        c.walk_return_address(R14);
+        c.increment(CLOCK);
+        show(c, LINE, CLOCK, false);
     };
     used(c);
-    record_miss(c, R9, WALK_DESCRIPTION, frames);
+    record_miss(c, R14, WALK_DESCRIPTION, frames);
     let end = c.pos();
     restore(c, MORE);
     restore(c, FEW);
     c.walk_returns();
     // What is told of a line by its entry, after all: nobody has looked before.
     c.patch_here(shown);
-    c.walk_return_address(RDX);
-    time_of_last(c, RAX, RDX);
-    c.gs_index(0x89, RAX, RCX, arena::DATA_TIMES as u32);
+    c.use_entry(RCX);
     restore(c, FEW);
     c.walk_returns();
     c.patch_here(hidden);
@@ -242,7 +239,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(several);
     save(c, MORE);
     c.and_imm(RAX, -(cache.line as i32));
-    time_of_last(c, R10, RCX); // r10: the time
+    c.increment(CLOCK);
     c.mov_imm(RBX, 0); // rbx: which lines have been missed
     let mut rare = Vec::new();
     let mut asides = Vec::new();
@@ -253,11 +250,11 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         replace(c, cache, LINE, RSI, RDI, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
-        show(c, LINE, R10, true);
+        show(c, LINE, CLOCK, true);
         asides.push((shown, hidden, missed, placed, c.pos()));
         if which == FIRST {
             c.lea_disp(RAX, RAX, cache.line as i32);
-            c.lea_disp(R10, R10, 1);
+            c.increment(CLOCK);
         }
     }
     c.op_reg(0x85, RBX, RBX);
@@ -272,13 +269,13 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.mov_reg(RDX, RSI);
     c.op_reg(0x29, RDX, RDI);
     c.shift(SHR, RDX, 63);
-    c.load32(R9, R10, LESS_ONE);
-    c.op_reg(0x01, R9, RSI);
-    c.op_reg(0x29, R9, RDI);
-    c.not(R9);
-    c.shift(SHR, R9, 63);
-    c.op_reg(0x01, RDX, R9);
-    c.op_reg(0x01, RDX, R9);
+    c.load32(R14, R10, LESS_ONE);
+    c.op_reg(0x01, R14, RSI);
+    c.op_reg(0x29, R14, RDI);
+    c.not(R14);
+    c.shift(SHR, R14, 63);
+    c.op_reg(0x01, RDX, R14);
+    c.op_reg(0x01, RDX, R14);
     c.op_reg(0x21, RDX, RBX);
     let none = c.jcc_away(E);
     c.op_reg(0x31, RBX, RDX);
@@ -293,7 +290,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.walk_returns();
     for (shown, hidden, missed, placed, settled) in asides {
         c.patch_here(shown);
-        use_shown(c, R10, settled);
+        use_shown(c, CLOCK, settled);
         c.patch_here(hidden);
         find_hidden(c, cache, LINE, RSI, missed, &mut rare);
         c.jmp_back(placed);
@@ -310,18 +307,16 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.and_imm(RAX, -(cache.line as i32));
     let not_shown = look_up(c, cache, NE);
     save(c, FEW.end..ALONE.end);
-    c.walk_return_address(R9);
-    time_of_last(c, RDI, R9);
-    c.gs_index(0x89, RDI, RCX, arena::DATA_TIMES as u32);
+    c.use_entry(RCX);
     c.lea_disp(RAX, RAX, cache.line as i32);
-    c.lea_disp(RDI, RDI, 1);
+    c.increment(CLOCK);
     let shown = look_up(c, cache, E);
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
     let end = use_second(c, cache, WALK_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
-    use_shown(c, RDI, end);
+    use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
     c.walk_return_address(RCX);
     several
@@ -333,6 +328,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
 pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
+    c.increment(CLOCK);
     save(c, FOR_SECOND);
     difference(c, SECOND);
     use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
@@ -344,7 +340,7 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
 }
 
-/// Brings in line [`SECOND`] of a single access, which its entry does not show (rdx is its [`difference`]), and returns. Returns where
+/// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its [`difference`]), and returns. Returns where
 /// registers are restored. `saved`: which registers are saved; `described`: what describes the access, behind where the walk returns to.
 fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
     let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
@@ -352,10 +348,8 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     make_room(c, cache, SECOND, &mut rare);
     replace(c, cache, SECOND, RSI, RDI, &mut rare);
     let used = |c: &mut Asm| {
-        c.walk_return_address(R9);
-        time_of(c, RDI, R9, described);
-        c.lea_disp(RDI, RDI, 1);
-        show(c, SECOND, RDI, false);
+        c.walk_return_address(R14);
+        show(c, SECOND, CLOCK, false);
     };
     used(c);
     if frames {
@@ -364,7 +358,7 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they are no more
     // than a line of any.
     c.not(SECOND.reg);
-    record(c, [SECOND.reg, RSI, R8], R9, described);
+    record(c, [SECOND.reg, RSI, R8], R14, described);
     let end = c.pos();
     restore(c, saved);
     c.walk_returns();
@@ -385,17 +379,6 @@ fn first_member(c: &mut Asm, to: Gpr, count: Gpr, described: i32) {
     let single = c.jcc(E);
     c.lea_disp(to, to, MEMBERS);
     c.patch_here(single);
-}
-
-/// Into `time`: that of a group's last access. `walk`: where the walk returns to.
-fn time_of_last(c: &mut Asm, time: Gpr, walk: Gpr) {
-    time_of(c, time, walk, WALK_DESCRIPTION);
-}
-
-/// Into `time`: that of the access, or of all accesses, described at `what` and `offset`.
-fn time_of(c: &mut Asm, time: Gpr, what: Gpr, offset: i32) {
-    c.load_signed32(time, what, offset + BEFORE);
-    c.gs_op(0x03, time, Scratch::Clock.at());
 }
 
 /// Records a miss of the access that is described at `what` and `offset`. Changes rax, rcx and r8.
@@ -424,7 +407,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10, described);
     let member = c.pos();
-    time_of(c, RDI, RBX, 0); // rdi: the time
+    c.increment(CLOCK);
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
     c.load_gs(R13, Scratch::WalkAddress.at());
     c.load32(RAX, RBX, OFFSET);
@@ -447,7 +430,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
     let placed = c.pos();
-    show(c, LINE, RDI, true);
+    show(c, LINE, CLOCK, true);
     if uses {
         c.gs_index32(0x89, RDX, RCX, arena::DATA_PLACES as u32);
     }
@@ -459,7 +442,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.load32(RCX, RBX, LESS_ONE);
     c.op_reg(0x01, RCX, R13);
     c.and_imm(RCX, line);
-    c.lea_disp(RDI, RDI, 1);
+    c.increment(CLOCK);
     c.op_reg(0x39, RCX, RAX);
     c.mov_reg(RAX, RCX);
     c.jcc_back(NE, touch);
@@ -489,13 +472,13 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     if uses {
         c.gs_index32(0x8b, RDX, RCX, arena::DATA_PLACES as u32); // rdx: its way
     }
-    use_shown(c, RDI, used);
+    use_shown(c, CLOCK, used);
     c.patch_here(hidden);
     find_hidden(c, cache, LINE, R12, missed, &mut rare);
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
-    c.load_gs(R9, Scratch::ContextTime.at());
-    c.op_reg(0x39, R8, R9);
+    c.load_gs(R14, Scratch::ContextTime.at());
+    c.op_reg(0x39, R8, R14);
     c.jcc_back(ABOVE_EQUAL, placed);
     record_line(c, trace::LINE_REUSED);
     c.jmp_back(placed);

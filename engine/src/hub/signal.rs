@@ -130,7 +130,7 @@ impl Hub<'_> {
         self.correct(tid, b, regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
-        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2, Scratch::Held3]) {
+        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
             if r != NO_REG {
                 *recreate::register(regs, r) = self.scratch(tid, word);
             }

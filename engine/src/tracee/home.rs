@@ -1,10 +1,11 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
-//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the program's instructions; some of
-//! those words are what the program has in them. Nobody else has to know: whoever asks for registers
+//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the program's instructions, and r9 the
+//! clock that caches are kept by; some of those words are what the program has in them. Nobody else has to know: whoever asks for registers
 //! gets the program's, and whoever sets them in translated code has it put away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
-//! has is put away ([`crate::asm::PUT_AWAY`]); elsewhere it is the program's. Where one of the others is in use, for what an instruction of the
+//! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock but around system calls, which is in its scratch word then
+//! ([`AT_SYSTEM_CALLS`]), as it is elsewhere and while the engine knows registers; elsewhere they are the program's. Where one of the others is in use, for what an instruction of the
 //! program's says or for our own ends, it stays as it is as long as nobody changes the program's; so nothing that the engine has to set may be in it.
 //!
 //! The list belongs to the thread that traces, as everything that ptrace knows does.
@@ -20,7 +21,7 @@ use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone};
 use crate::arena::{self, Scratch};
-use crate::asm::{PUT_AWAY, Takes};
+use crate::asm::{CLOCK_BACK, Gpr, PUT_AWAY, SYSCALL, Takes};
 use crate::recreate;
 
 /// Where translated code lies in an address space.
@@ -95,16 +96,20 @@ fn at(regs: &Regs, word: Scratch) -> ptrace::AddressType {
     regs.gs_base.wrapping_add(word.at().into()) as ptrace::AddressType
 }
 
-/// Turns the registers of `t` into the program's.
+/// Turns the registers of `t` into the program's. If caches are simulated, their clock is in its scratch word then, too.
 pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if !is_translated(t.tid, regs.rip) {
         return Ok(());
+    }
+    let takes = takes(t.tid);
+    if takes.clock() {
+        put_clock(t, regs)?;
     }
     // Behind a system call, for an instruction or two, it is the program's or the base of the slot.
     if regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
         regs.r11 = kept(t, regs, Scratch::R11)?;
     }
-    for &(r, word) in takes(t.tid).registers() {
+    for &(r, word) in takes.bound().iter().filter(|(r, _)| *r != Gpr::R11).chain(takes.free()) {
         *recreate::register(regs, r.0) = kept(t, regs, word)?;
     }
     Ok(())
@@ -112,32 +117,60 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
 
 /// Turns the program's registers into those that `t` is to have.
 pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
-    if !is_translated(t.tid, regs.rip) {
-        return Ok(());
-    }
-    if !puts_away(t.pid(), regs.rip) {
-        keep(t, regs, Scratch::R11, regs.r11)?;
-        regs.r11 = arena::base_of(regs.gs_base);
-    }
-    let takes = takes(t.tid).registers();
-    if takes.is_empty() {
+    let takes = takes(t.tid);
+    let comes = is_translated(t.tid, regs.rip);
+    if !comes && !takes.clock() {
         return Ok(());
     }
     let mut now = t.raw_regs()?;
-    for &(r, word) in takes {
+    let was = is_translated(t.tid, now.rip);
+    if takes.clock() && was {
+        put_clock(t, &now)?;
+    }
+    if !comes {
+        return Ok(());
+    }
+    if !is_at(t.pid(), regs.rip, &[&PUT_AWAY]) {
+        keep(t, regs, Scratch::R11, regs.r11)?;
+        regs.r11 = arena::base_of(regs.gs_base);
+    }
+    for &(r, word) in takes.free() {
         let value = *recreate::register(regs, r.0);
         // Where it is in use it stays as it is.
-        let in_use = is_translated(t.tid, now.rip) && kept(t, &now, word)? == value;
+        let in_use = was && kept(t, &now, word)? == value;
         keep(t, regs, word, value)?;
         if in_use {
             *recreate::register(regs, r.0) = *recreate::register(&mut now, r.0);
         }
     }
+    if takes.clock() {
+        keep(t, regs, Scratch::R9, regs.r9)?;
+        if !is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+            // (It never is 0, which says of a code line that it is not in the cache.)
+            regs.r9 = kept(t, regs, Scratch::Clock)?.max(1);
+        }
+    }
     Ok(())
 }
 
-/// Whether the program's r11 is put away at `at`.
-fn puts_away(pid: Pid, at: u64) -> bool {
+/// Where the clock is in its scratch word, and r9 the program's: an instruction that makes a system call, and the two behind it.
+const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &CLOCK_BACK];
+
+/// Whether the clock is in r9 at one of these places in translated code, and not at the other.
+pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
+    takes(t.tid).clock() && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
+}
+
+/// The clock, which is in r9, to its scratch word. (Where it has been moved on in that word, that is the later time.)
+fn put_clock(t: &Stopped, now: &Regs) -> Result<()> {
+    if !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) && kept(t, now, Scratch::Clock)? < now.r9 {
+        keep(t, now, Scratch::Clock, now.r9)?;
+    }
+    Ok(())
+}
+
+/// Whether the code at `at` begins with one of these.
+fn is_at(pid: Pid, at: u64, beginnings: &[&[u8]]) -> bool {
     let code = ptrace::read(pid, at as ptrace::AddressType).map(|word| word.to_le_bytes());
-    code.is_ok_and(|code| code.starts_with(&PUT_AWAY))
+    code.is_ok_and(|code| beginnings.iter().any(|b| code.starts_with(b)))
 }

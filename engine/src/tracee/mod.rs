@@ -126,7 +126,8 @@ impl Stopped {
 
     /// Sets the instruction pointer alone.
     pub(crate) fn set_rip(&self, rip: u64) -> Result<()> {
-        if home::is_translated(self.tid, rip) != home::is_translated(self.tid, self.rip()?) {
+        let now = self.rip()?;
+        if home::is_translated(self.tid, rip) != home::is_translated(self.tid, now) || home::differs(self, now, rip) {
             return self.set_regs(&Regs { rip, ..self.regs()? });
         }
         gone(ptrace::write_user(self.pid(), RIP_OFFSET as ptrace::AddressType, rip as libc::c_long))

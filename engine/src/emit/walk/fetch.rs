@@ -1,44 +1,42 @@
 //! The walk of a fetch of code: its lines have numbers, and what is known of them is their times ([`arena::LINES`]).
 
 use super::ways::earliest;
-use super::{R8, R9, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
+use super::{CLOCK, R8, R12, R14, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
 use crate::trace::FirstLevel;
 
-/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; how much earlier than the
-/// clock it is; for one or two lines 8 times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
+/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines 8 times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
 /// stack, and not in the code behind the call, which would have to come into the data cache for that.)
 const FETCH_SITE: i32 = 8;
-const FETCH_BEFORE: i32 = 16;
-const FETCH_LINES: [i32; 2] = [24, 40];
+const FETCH_LINES: [i32; 2] = [16, 32];
 
 impl Asm {
-    /// Has the walk called for a fetch: a site, how much earlier than the clock it is, and one or two lines.
-    pub(in crate::emit) fn walk_fetch(&mut self, site: u32, before: u32, lines: [(u32, u32); 2]) {
+    /// Has the walk called for a fetch: a site, and one or two lines.
+    pub(in crate::emit) fn walk_fetch(&mut self, site: u32, lines: [(u32, u32); 2]) {
         self.enter_walk_stack();
         if lines[1].0 != 0 {
             self.push_imm(lines[1].1);
         }
-        for value in [lines[1].0, lines[0].1, lines[0].0, before, site] {
+        for value in [lines[1].0, lines[0].1, lines[0].0, site] {
             self.push_imm(value);
         }
         self.call_walk(Scratch::FetchWalk);
     }
 }
 
-/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r9
+/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r14
 /// and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
     c.load_gs(R12, Scratch::TracePos.at());
-    c.lea_disp(R9, RSI, second.into());
+    c.lea_disp(R14, RSI, second.into());
     c.load32(RCX, RSP, FETCH_LINES[1]);
     c.op_reg(0x85, RCX, RCX);
     let one = c.jcc(E);
-    c.alu_imm(0, R9, 2);
+    c.alu_imm(0, R14, 2);
     c.patch_here(one);
-    c.gs_base8_32(0x89, R9, R12, 4);
+    c.gs_base8_32(0x89, R14, R12, 4);
     c.load32(R8, RSP, FETCH_SITE);
     c.gs_base8_32(0x89, R8, R12, 0);
     c.lea_disp(R12, R12, 8);
@@ -52,21 +50,16 @@ const FLAGS: usize = 7;
 /// The walk of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
 /// go. `frames`: frames are told.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
-    let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R8, R9, R12] } else { &[RCX, RDX, RSI, R8, R9] };
+    let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R8, R14, R12] } else { &[RCX, RDX, RSI, R8, R14] };
     c.stack_op(0x89, RAX, saved(SAVED_RAX));
     c.flags_to_ax();
     c.stack_op(0x89, RAX, saved(FLAGS));
     for (n, &r) in used.iter().enumerate() {
         c.stack_op(0x89, r, saved(n));
     }
-    let time = |c: &mut Asm, second: bool| {
-        c.load_gs(RCX, Scratch::Clock.at());
-        c.load32(RDX, RSP, FETCH_BEFORE);
-        c.op_reg(0x29, RCX, RDX);
-        if second {
-            c.lea_disp(RCX, RCX, 1);
-        }
-        c.gs_index(0x89, RCX, RAX, arena::LINES as u32);
+    let time = |c: &mut Asm| {
+        c.gs_index(0x89, CLOCK, RAX, arena::LINES as u32);
+        c.increment(CLOCK);
     };
     let fetched = |c: &mut Asm, second: bool| {
         c.load32(RAX, RSP, FETCH_LINES[usize::from(second)]); // rax: the line
@@ -79,7 +72,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
         if uses {
             record_code_line(c, second);
         }
-        time(c, second);
+        time(c);
     };
     let present = fetched(c, false);
     replaced(c, false);
@@ -115,7 +108,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     }
     c.walk_returns();
     c.patch_here(present);
-    time(c, false);
+    time(c);
     c.mov_imm(RSI, 0);
     let second = c.jmp();
     c.patch_here(both);
@@ -125,30 +118,30 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     replaced(c, true);
     c.jmp_back(record);
     c.patch_here(present);
-    time(c, true);
+    time(c);
     c.op_reg(0x85, RSI, RSI);
     c.jcc_back(NE, record);
     c.jmp_back(end);
 }
 
 /// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on; rsi is that one's then. Changes rcx, rdx,
-/// r8 and r9.
+/// r8 and r14.
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, RDX, (ways, 8), lines, [RSI, R8, RCX, R9]);
+        earliest(c, cache.ways, RDX, (ways, 8), lines, [RSI, R8, RCX, R14]);
         c.shift(SHL, RSI, 3);
         c.op_reg(0x01, RSI, RDX);
     } else {
         c.mov_all_ones(R8); // r8: the earliest time, in way rsi
-        c.lea_disp(R9, RDX, (cache.ways * 8) as i32); // r9: the set's end
+        c.lea_disp(R14, RDX, (cache.ways * 8) as i32); // r14: the set's end
         let again = c.pos();
         c.gs_index(0x8b, RCX, RDX, ways);
         c.gs_index(0x39, R8, RCX, lines);
         c.gs_cmov(BELOW, R8, RCX, lines);
         c.cmov(BELOW, RSI, RDX);
         c.alu_imm(0, RDX, 8);
-        c.op_reg(0x39, RDX, R9);
+        c.op_reg(0x39, RDX, R14);
         c.jcc_back(NE, again);
     }
     c.gs_index(0x8b, RCX, RSI, ways);

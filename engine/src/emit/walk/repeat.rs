@@ -77,8 +77,7 @@ pub(in crate::emit) fn emit_repeat_walk(
     let end = c.jcc(E);
     for at_target in repeat.order() {
         c.mov_reg(RSI, if at_target { RDX } else { RBX });
-        c.add_gs(Scratch::Clock.at(), 2);
-        let member = (site + 1 + u32::from(at_target), 1, 0, size as u16);
+        let member = (site + 1 + u32::from(at_target), 0, size as u16);
         let over = c.walk_accesses(RSI, &access_words(&[member], size as u16));
         c.patch_here(over);
     }

@@ -1,49 +1,49 @@
 //! What the walk of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are used.
 //! Registers are those of [`super::walk_each`].
 
-use super::{LESS_ONE, R8, R9, R12, R13, RAX, RBX, RCX, RDX, SITE};
+use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
 use crate::trace::{self, FirstLevel};
 
-/// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r9.
+/// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.
 pub(super) fn record_line(c: &mut Asm, what: u32) {
     c.load_gs(R8, Scratch::TracePos.at());
-    c.load32(R9, RBX, SITE);
-    c.gs_base8_32(0x89, R9, R8, 12);
+    c.load32(R14, RBX, SITE);
+    c.gs_base8_32(0x89, R14, R8, 12);
     c.gs_base8(0x89, RAX, R8, 4);
-    c.mov_imm(R9, what.into());
-    c.gs_base8_32(0x89, R9, R8, 0);
+    c.mov_imm(R14, what.into());
+    c.gs_base8_32(0x89, R14, R8, 0);
     c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
     c.store_gs(Scratch::TracePos.at(), R8);
 }
 
-/// Notes that line rax, in way rdx, is used by the access at r13 that rbx describes. Changes r8 and r9.
+/// Notes that line rax, in way rdx, is used by the access at r13 that rbx describes. Changes r8 and r14.
 pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
     c.load32(R8, RBX, LESS_ONE);
-    c.mov_imm(R9, 63);
-    c.op_reg(0x29, R9, R8);
+    c.mov_imm(R14, 63);
+    c.op_reg(0x29, R14, R8);
     c.mov_all_ones(R8);
-    c.shift_by(false, R8, R8, R9); // r8: a bit for each byte
-    c.mov_reg(R9, R13);
-    c.op_reg(0x29, R9, RAX);
+    c.shift_by(false, R8, R8, R14); // r8: a bit for each byte
+    c.mov_reg(R14, R13);
+    c.op_reg(0x29, R14, RAX);
     let second = c.jcc_away(SIGN);
-    c.shift_by(true, R8, R8, R9);
+    c.shift_by(true, R8, R8, R14);
     if cache.line < 64 {
         c.mov_reg32(R8, R8);
     }
     let have = c.jmp_away();
     c.patch_here(second);
-    c.negate(R9);
-    c.shift_by(false, R8, R8, R9);
+    c.negate(R14);
+    c.shift_by(false, R8, R8, R14);
     c.patch_here(have);
     c.gs_index(0x09, R8, RDX, arena::DATA_USES as u32);
     c.gs_index_by(0, RDX, arena::DATA_USES as u32 + 8, 1); // add
 }
 
 /// Records that line rax takes the place of another one, in way rdx, because of the access at r13 that rbx describes, and how
-/// that one was used ([`trace::LineReplaced`]). Changes r8, r9 and r12.
+/// that one was used ([`trace::LineReplaced`]). Changes r8, r14 and r12.
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
     c.load_gs(R12, Scratch::TracePos.at());
@@ -52,25 +52,25 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.load32(R8, RBX, LESS_ONE);
     c.op_reg(0x01, R8, R13);
     c.op_reg(0x31, R8, R13); // the bits that differ between the first byte's address and the last one's
-    c.mov_reg(R9, RDX);
+    c.mov_reg(R14, RDX);
     c.and_imm(R8, -(cache.line as i32));
     let one = c.jcc_away(E);
-    c.alu_imm(0, R9, 1); // add
+    c.alu_imm(0, R14, 1); // add
     c.patch_here(one);
-    c.gs_base8_32(0x89, R9, R12, 4);
+    c.gs_base8_32(0x89, R14, R12, 4);
     c.gs_index(0x8b, R8, RDX, count);
-    c.mov_imm(R9, u32::MAX.into());
-    c.op_reg(0x39, R8, R9);
-    c.cmov(ABOVE, R8, R9);
+    c.mov_imm(R14, u32::MAX.into());
+    c.op_reg(0x39, R8, R14);
+    c.cmov(ABOVE, R8, R14);
     c.gs_base8_32(0x89, R8, R12, 8);
     c.gs_index(0x8b, R8, RDX, bytes);
     if cache.line == 64 {
         // Two bytes are a part.
-        c.mov_reg(R9, R8);
-        c.shift(SHR, R9, 1);
-        c.op_reg(0x09, R8, R9);
-        c.mov_imm(R9, 0x5555_5555_5555_5555);
-        c.extract_by(R8, R8, R9);
+        c.mov_reg(R14, R8);
+        c.shift(SHR, R14, 1);
+        c.op_reg(0x09, R8, R14);
+        c.mov_imm(R14, 0x5555_5555_5555_5555);
+        c.extract_by(R8, R8, R14);
     }
     c.gs_base8_32(0x89, R8, R12, 12);
     c.load32(R8, RBX, SITE);

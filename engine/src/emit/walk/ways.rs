@@ -2,7 +2,7 @@
 //! the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`], [`replace`], [`show`]; what
 //! has been found hidden is only shown.
 
-use super::{R8, R9, R10, RAX, RCX, RDX, UNROLLED};
+use super::{R8, R10, R14, RAX, RCX, RDX, UNROLLED};
 use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
@@ -87,7 +87,7 @@ fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
 }
 
 /// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at `missed`. It is as
-/// good as shown then. Changes `first`, r8 and r9.
+/// good as shown then. Changes `first`, r8 and r14.
 pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
     let negate = |c: &mut Asm| {
         if !line.negated {
@@ -96,7 +96,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     };
     negate(c);
     c.mov_reg(R8, first);
-    c.lea_disp(R9, R8, (cache.ways * arena::DATA_WAY as u32) as i32); // r9: the set's end
+    c.lea_disp(R14, R8, (cache.ways * arena::DATA_WAY as u32) as i32); // r14: the set's end
     let again = c.pos();
     c.gs_index(0x3b, line.reg, R8, arena::DATA_WAYS as u32);
     let other = c.jcc(NE);
@@ -105,7 +105,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     let found = c.jcc(NOT_SIGN);
     c.patch_here(other);
     c.alu_imm(0, R8, arena::DATA_WAY as i32);
-    c.op_reg(0x39, R8, R9);
+    c.op_reg(0x39, R8, R14);
     c.jcc_back(NE, again);
     negate(c);
     c.jmp_back(missed);
@@ -117,7 +117,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     c.gs_index32_by(5, line.entry, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
-/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r8 and r9.
+/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r8 and r14.
 pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
@@ -125,20 +125,20 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
     rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
 
-/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8 and r9.
+/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8 and r14.
 pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     let step = arena::DATA_WAY as u32;
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), TIME, [RDX, free, R8, R9]);
+        earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), TIME, [RDX, free, R8, R14]);
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
     } else {
         oldest(c, cache, line, first);
     }
-    c.gs_index(0x8b, R9, RDX, arena::DATA_WHERE as u32);
-    c.op_reg(0x85, R9, R9);
+    c.gs_index(0x8b, R14, RDX, arena::DATA_WHERE as u32);
+    c.op_reg(0x85, R14, R14);
     let field = c.jcc_away(NOT_SIGN);
-    c.gs_store_imm(R9, TAG, arena::NOTHING as i32);
+    c.gs_store_imm(R14, TAG, arena::NOTHING as i32);
     rare.push(Rare::NotShown { field, back: c.pos() });
 }
 
@@ -164,7 +164,7 @@ pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
     c.jmp_back(back);
 }
 
-/// What has been left for later. Changes r8 and r9.
+/// What has been left for later. Changes r8 and r14.
 pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     for what in rare {
         match what {
@@ -174,28 +174,28 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.jcc_back(E, back);
                 c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
                 c.negate(R8);
-                c.entry(R9, R8, cache.line.trailing_zeros());
-                c.gs_index32_by(5, R9, arena::DATA_HIDDEN as u32, 1); // sub
+                c.entry(R14, R8, cache.line.trailing_zeros());
+                c.gs_index32_by(5, R14, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
             Rare::Displaced { field, line, back } => {
                 c.patch_here(field);
                 // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another set.)
-                c.gs_index(0x8b, R9, line.entry, arena::DATA_TAGS as u32);
-                first_way(c, cache, Line { reg: R9, negated: true, entry: line.entry }, R8);
-                c.lea_disp(R9, line.entry, -(arena::NOWHERE as i32));
+                c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
+                first_way(c, cache, Line { reg: R14, negated: true, entry: line.entry }, R8);
+                c.lea_disp(R14, line.entry, -(arena::NOWHERE as i32));
                 let begin = c.jmp();
                 let again = c.pos();
                 c.alu_imm(0, R8, arena::DATA_WAY as i32);
                 c.patch_here(begin);
-                c.gs_index(0x3b, R9, R8, arena::DATA_WHERE as u32); // cmp
+                c.gs_index(0x3b, R14, R8, arena::DATA_WHERE as u32); // cmp
                 c.jcc_back(NE, again);
-                c.gs_index(0x8b, R9, line.entry, arena::DATA_TAGS as u32);
-                c.gs_index(0x89, R9, R8, arena::DATA_WAYS as u32);
-                c.gs_index(0x8b, R9, line.entry, arena::DATA_TIMES as u32);
-                c.gs_index(0x89, R9, R8, OWN);
-                c.lea_disp(R9, R8, (arena::DATA_OWN - arena::NOWHERE) as i32);
-                c.gs_index(0x89, R9, R8, arena::DATA_WHERE as u32);
+                c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
+                c.gs_index(0x89, R14, R8, arena::DATA_WAYS as u32);
+                c.gs_index(0x8b, R14, line.entry, arena::DATA_TIMES as u32);
+                c.gs_index(0x89, R14, R8, OWN);
+                c.lea_disp(R14, R8, (arena::DATA_OWN - arena::NOWHERE) as i32);
+                c.gs_index(0x89, R14, R8, arena::DATA_WHERE as u32);
                 c.gs_index32_by(0, line.entry, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
@@ -203,7 +203,7 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     }
 }
 
-/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r8 and r9.
+/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r8 and r14.
 fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     let end = line.entry; // That can be told again.
     c.mov_reg(end, first);
@@ -211,10 +211,10 @@ fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     c.mov_all_ones(R8); // r8: the earliest time
     let again = c.pos();
     c.alu_imm(5, first, arena::DATA_WAY as i32); // sub
-    c.gs_index(0x8b, R9, first, arena::DATA_WHERE as u32);
-    c.gs_index(0x8b, R9, R9, TIME);
-    c.op_reg(0x39, R9, R8);
-    c.cmov(BELOW, R8, R9);
+    c.gs_index(0x8b, R14, first, arena::DATA_WHERE as u32);
+    c.gs_index(0x8b, R14, R14, TIME);
+    c.op_reg(0x39, R14, R8);
+    c.cmov(BELOW, R8, R14);
     c.cmov(BELOW, RDX, first);
     c.op_reg(0x39, first, end);
     c.jcc_back(NE, again);
