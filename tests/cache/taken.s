@@ -1,5 +1,5 @@
 # cpu: avx2
-# Accesses whose address r10 or r11 gives, or a part of it, which translated code keeps elsewhere: as base, as index, both; with bit
+# Accesses whose address r8, r9, r10 or r11 gives, or a part of it, which translated code keeps elsewhere: as base, as index, both; with bit
 # offsets; in wide groups and across lines; gathers.
 .include "cache.inc"
     .data
@@ -60,6 +60,8 @@ START
     TOUCH area, 16
     ACCESSES r11
     ACCESSES r10
+    ACCESSES r9
+    ACCESSES r8
     lea area+4096(%rip), %r10
     mov $300, %ebx
 1:  imul $24, %rbx, %r11
@@ -81,6 +83,27 @@ START
     pop %r10
     mov (%r10), %r10
     lea area+4096(%rip), %r10
+    dec %ebx
+    jnz 1b
+    lea area+4096(%rip), %r9
+    mov $300, %ebx
+1:  imul $24, %rbx, %r8
+    mov (%r9,%r8), %rdx
+    mulx 8(%r9,%r8), %r11, %r10
+    mov %r8, 8(%r9,%r8,2)
+    movups 40(%r9,%r8), %xmm1
+    vmovdqu %ymm1, 3000(%r9,%r8,8)
+    lea 4096(%r9), %r11
+    cmp $150, %ebx              # with flags to be kept
+    mov 60(%r11,%r8), %r8
+    jl 3f
+    and $1023, %r8d
+    addq $1, (%r9,%r8)
+3:  and $1023, %r8d
+    mov %r9, %r10
+    xchg %r8, (%r10,%r8)
+    and $511, %r8d
+    btcq %r8, 4096(%r9)
     dec %ebx
     jnz 1b
     EXIT

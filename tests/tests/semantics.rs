@@ -130,7 +130,7 @@ programs! {
     signal_stack_overflow_on_altstack signal_trap_blocked_and_ignored
     thread_cancelled thread_clone3 thread_condition_variables thread_detached thread_directed_signals
     thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
-    thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone
+    thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_raw_clone thread_registers_at_birth
     thread_thousands_in_a_row thread_two_hundred_at_once
 }
 

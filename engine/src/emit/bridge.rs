@@ -8,6 +8,7 @@
 //! moved last; the first store to a new frame is the one that may fault, before anything else has changed; flags that may be
 //! read where it leads are kept.
 
+use super::special::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr};
 use crate::decode::STATUS;
@@ -65,7 +66,7 @@ pub(crate) struct Built {
     pub(crate) returns: Option<(usize, Option<usize>)>,
 }
 
-/// The register by which a bridge reaches frames, and whether it has to be saved. (Not r10, which is free: a fault there would
+/// The register by which a bridge reaches frames, and whether it has to be saved. (None that may be free: a fault there would
 /// not show it.)
 #[derive(Clone, Copy)]
 struct Base {
@@ -77,7 +78,8 @@ impl Base {
     /// One that is not needed any more if there is any.
     fn of(dead: u16, indirect: bool) -> Base {
         // As bases of addresses, rsp and r12 would take a byte more. rcx has been saved where the target is in a register.
-        let dead = dead & !(1 << 4 | 1 << 10 | 1 << 12) | u16::from(indirect) << Gpr::RCX.0;
+        let free = UNRECORDED.iter().fold(0, |all, r| all | r.bit());
+        let dead = dead & !(1 << 4 | free | 1 << 12) | u16::from(indirect) << Gpr::RCX.0;
         match (0..16).map(Gpr).find(|r| dead & 1 << r.0 != 0) {
             Some(frame) => Base { frame, saved: false },
             None => Base { frame: Gpr::RDX, saved: true },

@@ -101,13 +101,17 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if !is_translated(t.tid, regs.rip) {
         return Ok(());
     }
-    let takes = takes(t.tid);
-    if takes.clock() {
-        put_clock(t, regs)?;
-    }
     // Behind a system call, for an instruction or two, it is the program's or the base of the slot.
     if regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
         regs.r11 = kept(t, regs, Scratch::R11)?;
+    }
+    let takes = takes(t.tid);
+    if takes == Takes::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+        // (There a new thread still has its creator's words, which may be about to change.)
+        return Ok(());
+    }
+    if takes.clock() {
+        put_clock(t, regs)?;
     }
     for &(r, word) in takes.bound().iter().filter(|(r, _)| *r != Gpr::R11).chain(takes.free()) {
         *recreate::register(regs, r.0) = kept(t, regs, word)?;
@@ -124,12 +128,13 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     }
     let mut now = t.raw_regs()?;
     let was = is_translated(t.tid, now.rip);
-    if takes.clock() && was {
+    if takes.clock() && was && !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) {
         put_clock(t, &now)?;
     }
     if !comes {
         return Ok(());
     }
+    let calls = is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS);
     if !is_at(t.pid(), regs.rip, &[&PUT_AWAY]) {
         keep(t, regs, Scratch::R11, regs.r11)?;
         regs.r11 = arena::base_of(regs.gs_base);
@@ -137,7 +142,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     for &(r, word) in takes.free() {
         let value = *recreate::register(regs, r.0);
         // Where it is in use it stays as it is.
-        let in_use = was && kept(t, &now, word)? == value;
+        let in_use = was && !calls && kept(t, &now, word)? == value;
         keep(t, regs, word, value)?;
         if in_use {
             *recreate::register(regs, r.0) = *recreate::register(&mut now, r.0);
@@ -145,7 +150,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     }
     if takes.clock() {
         keep(t, regs, Scratch::R9, regs.r9)?;
-        if !is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+        if !calls {
             // (It never is 0, which says of a code line that it is not in the cache.)
             regs.r9 = kept(t, regs, Scratch::Clock)?.max(1);
         }
@@ -153,7 +158,8 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     Ok(())
 }
 
-/// Where the clock is in its scratch word, and r9 the program's: an instruction that makes a system call, and the two behind it.
+/// Where all registers but r11 are the program's, and the clock is in its scratch word: an instruction that makes a system call, and the two
+/// behind it.
 const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &CLOCK_BACK];
 
 /// Whether the clock is in r9 at one of these places in translated code, and not at the other.
@@ -163,7 +169,7 @@ pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
 
 /// The clock, which is in r9, to its scratch word. (Where it has been moved on in that word, that is the later time.)
 fn put_clock(t: &Stopped, now: &Regs) -> Result<()> {
-    if !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) && kept(t, now, Scratch::Clock)? < now.r9 {
+    if kept(t, now, Scratch::Clock)? < now.r9 {
         keep(t, now, Scratch::Clock, now.r9)?;
     }
     Ok(())
