@@ -207,6 +207,11 @@ impl SlotPool {
         self.set_words(id, word.at().into(), &[v])
     }
 
+    /// Sees to it that the clock of the caches of a slot is not 0, which says of a line of code that it is not in the cache.
+    pub(crate) fn start_clock(&self, id: SlotId) -> io::Result<()> {
+        if self.scratch(id, Scratch::Clock) == 0 { self.set_scratch(id, Scratch::Clock, 1) } else { Ok(()) }
+    }
+
     /// The scratch words of a slot, where the guest has them.
     pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
         self.mapped.part(&self.file, id.0, arena::HEADER, arena::HEADER_SIZE as usize).map(|(memory, _)| memory)

@@ -137,7 +137,7 @@ impl Hub<'_> {
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 // It empties its caches, but does not forget how branches went.
                 let (pool, space) = (p.pool.borrow(), p.space.borrow());
-                let _ = pool.clear_ranges(to, &space.simulated_caches());
+                let _ = pool.clear_ranges(to, &space.simulated_caches()).and_then(|()| pool.start_clock(to));
                 if space.trace.settings.accesses.is_some() {
                     level1::prepare(&mut pool.words(to));
                 }

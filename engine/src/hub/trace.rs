@@ -51,6 +51,7 @@ impl Hub<'_> {
                 .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
                 .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))
                 .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
+                .and_then(|()| pool.start_clock(slot))
         };
         if written.is_err() {
             return Some(t);

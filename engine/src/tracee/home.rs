@@ -151,7 +151,6 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if takes.clock() {
         keep(t, regs, Scratch::R9, regs.r9)?;
         if !calls {
-            // (It never is 0, which says of a code line that it is not in the cache.)
             regs.r9 = kept(t, regs, Scratch::Clock)?.max(1);
         }
     }
