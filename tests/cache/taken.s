@@ -101,7 +101,7 @@ START
     addq $1, (%r9,%r8)
 3:  and $1023, %r8d
     mov %r9, %r10
-    xchg %r8, (%r10,%r8)
+    add %r8, (%r10,%r8)
     and $511, %r8d
     btcq %r8, 4096(%r9)
     dec %ebx
