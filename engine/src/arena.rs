@@ -166,7 +166,7 @@ pub(crate) enum Scratch {
     R9 = 64,
     /// The program's r11.
     R11 = 72,
-    /// A register that stands in for r11 in an instruction.
+    /// A register that stands in for one that is bound in an instruction ([`crate::asm::Takes`]).
     StandIn = 80,
     /// The site of the return that is under way.
     Returning = 88,
@@ -174,7 +174,7 @@ pub(crate) enum Scratch {
     WalkAddress = 96,
     /// The program's r10, where emitted code has taken that, too.
     R10 = 104,
-    /// A register that is needed while a record is written.
+    /// A register that is needed while a record is written, or that stands in for a second one that is bound.
     T3 = 112,
     /// The program's r8, where emitted code has taken that, too.
     R8 = 120,

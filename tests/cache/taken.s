@@ -56,6 +56,14 @@ area: .space 65536
     jnz 1b
 .endm
 
+.macro BOTH base, index
+    imul $24, %rbx, %\index
+    mov (%\base,%\index), %rax
+    mov %\index, 8(%\base,%\index,2)
+    movups 40(%\base,%\index), %xmm1
+    vmovdqu %ymm1, 3000(%\base,%\index,8)
+.endm
+
 START
     TOUCH area, 16
     ACCESSES r11
@@ -64,11 +72,7 @@ START
     ACCESSES r8
     lea area+4096(%rip), %r10
     mov $300, %ebx
-1:  imul $24, %rbx, %r11
-    mov (%r10,%r11), %rax
-    mov %r11, 8(%r10,%r11,2)
-    movups 40(%r10,%r11), %xmm1
-    vmovdqu %ymm1, 3000(%r10,%r11,8)
+1:  BOTH r10, r11
     cmp $150, %ebx              # with flags to be kept
     mov 60(%r10,%r11), %r11
     jl 3f
@@ -87,12 +91,9 @@ START
     jnz 1b
     lea area+4096(%rip), %r9
     mov $300, %ebx
-1:  imul $24, %rbx, %r8
+1:  BOTH r9, r8
     mov (%r9,%r8), %rdx
     mulx 8(%r9,%r8), %r11, %r10
-    mov %r8, 8(%r9,%r8,2)
-    movups 40(%r9,%r8), %xmm1
-    vmovdqu %ymm1, 3000(%r9,%r8,8)
     lea 4096(%r9), %r11
     cmp $150, %ebx              # with flags to be kept
     mov 60(%r11,%r8), %r8
