@@ -154,6 +154,9 @@ impl Emitter<'_> {
         let mut all = StandIns::default();
         let mut taken = not.to_vec();
         let takes = self.takes();
+        if !insn.names_bound(takes) {
+            return (ins, all);
+        }
         let bound = takes.bound().iter().filter(|(r, _)| insn.names(*r));
         let overwritten = Registers::of(insn, &mut self.work.info).overwritten;
         for ((&(instead_of, word), save), place) in bound.zip(STAND_INS).zip(&mut all.0) {
