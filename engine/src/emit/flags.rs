@@ -24,7 +24,7 @@ impl Emitter<'_> {
         let registers = self.tracer.plan.registers[i];
         let groups = || self.tracer.plan.groups.iter().rev().take_while(|g| g.at == i);
         let held: Vec<Gpr> = self.holding().collect();
-        let free = |r: Gpr| registers.dead >> r.0 & 1 != 0 || held.iter().any(|h| *h == r);
+        let free = |r: Gpr| registers.dead >> r.0 & 1 != 0 || held.contains(&r);
         let (rax, rcx) = (free(Gpr::RAX), free(Gpr::RCX));
         let used = registers.used & !registers.dead;
         let spares = self.tracer.extract
