@@ -6,6 +6,7 @@
 use crate::code::SiteId;
 use crate::hash::FastMap;
 use crate::lanes::Lanes;
+use crate::pairs::Pairs;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -107,6 +108,7 @@ pub(crate) struct Book {
     pub(crate) skips: Table<(SiteId, u32)>,
     /// By cell, for an even node and an odd one: levels of recursion next to each other do not get in each other's way.
     tallies: Vec<[Tally; 2]>,
+    pub(crate) pairs: Pairs,
     /// By node and cell; a row is the number of executions.
     pub(crate) cells: Table<(u32, u32)>,
     /// The extra costs of rows of `cells`, by row: few have any.
@@ -121,6 +123,7 @@ impl Book {
             jumps: Table::new(1),
             skips: Table::new(costs),
             tallies: Vec::new(),
+            pairs: Pairs::default(),
             cells: Table::new(1),
             extra: Table::new(costs),
         }
@@ -188,6 +191,7 @@ impl Book {
 
     /// Books all executions in the table.
     pub(crate) fn settle_cells(&mut self) {
+        self.settle_pairs();
         for cell in 0..self.tallies.len() {
             for i in 0..2 {
                 let tally = self.tallies[cell][i];

@@ -33,6 +33,7 @@ mod contexts;
 mod hash;
 mod lanes;
 mod meter;
+mod pairs;
 mod profile;
 mod stack;
 mod thread;

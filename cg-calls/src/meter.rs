@@ -59,6 +59,21 @@ impl Meter {
         }
     }
 
+    /// The same for those whose `mask` is all ones; it is zero for the others.
+    #[inline]
+    pub(crate) fn add_some_since(&self, now: &[u64], since: &[u64], mask: &[u64], sums: &mut [u64]) {
+        let all = sums.iter_mut().zip(since.iter().zip(mask));
+        if self.collecting {
+            for ((sum, (since, mask)), (now, ahead)) in all.zip(now.iter().zip(&self.ahead)) {
+                *sum = sum.wrapping_add(now.wrapping_sub(*ahead).wrapping_sub(*since) & mask);
+            }
+        } else {
+            for ((sum, (since, mask)), frozen) in all.zip(&self.frozen) {
+                *sum = sum.wrapping_add(frozen.wrapping_sub(*since) & mask);
+            }
+        }
+    }
+
     /// How far totals are ahead of the reading, if it is collecting.
     #[inline]
     pub(crate) fn ahead(&self) -> Option<&[u64]> {

@@ -158,7 +158,10 @@ impl Follower {
                     self.routes.get(route as usize).map(|(again, _)| *again)
                 }),
                 Told::Miss(cell) => {
-                    calls.missed(cell, &[0, 0, 1], &now);
+                    let (place, outcome) = (cell / 2, cell as usize % 2);
+                    if !calls.missed_again(place, outcome, &now) {
+                        calls.missed((place, outcome), cell, &[0, 0, 1], &now);
+                    }
                     self.missed += 1;
                 }
             }

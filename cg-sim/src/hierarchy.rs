@@ -86,7 +86,12 @@ impl LastLevel {
     /// An access of `size` bytes at `addr` that is known to have missed its first level.
     #[inline]
     pub fn access(&mut self, addr: u64, size: u32) -> Served {
-        if self.cache.access(addr, size) { Served::Memory } else { Served::LastLevel }
+        // What most processors have is a copy of the code in which the number of ways is a constant.
+        let missed = match self.cache.assoc() {
+            16 => self.cache.fixed::<16>().access(addr, size),
+            _ => self.cache.access(addr, size),
+        };
+        if missed { Served::Memory } else { Served::LastLevel }
     }
 }
 

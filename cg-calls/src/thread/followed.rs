@@ -127,15 +127,15 @@ pub(super) struct Followed {
     /// Nothing of what is active has been shown yet.
     unknown: bool,
     pub(super) settled: Option<Settled>,
-    /// Costs that are not counted elsewhere.
-    others: Vec<usize>,
+    /// By cost: all ones if it is not counted elsewhere, else zero.
+    others: Vec<u64>,
     /// So many of the frames that are shown remain, if no others are told before the next cost.
     told: Option<usize>,
 }
 
 impl Followed {
     pub(super) fn new(config: &Config) -> Followed {
-        let others = (0..config.costs).filter(|event| !config.kept.contains(&Some(*event)));
+        let others = (0..config.costs).map(|event| if config.kept.contains(&Some(event)) { 0 } else { u64::MAX });
         Followed { others: others.collect(), ..Followed::default() }
     }
 
@@ -228,7 +228,8 @@ impl Calls {
         for shown in frames {
             let Some(again) = again(code, shown.route) else { break };
             let route = self.resolve(code, shown.route, &again);
-            self.enter_frame(route, shown, now);
+            self.enter_frame(route, (shown.route, shown.sp), now);
+            self.set_entered(self.stack.len() - 1, shown);
         }
         // What has been executed of a skipped call is counted elsewhere.
         self.meter.read_into(now, &mut self.skip_since);
@@ -261,9 +262,7 @@ impl Calls {
             let Some((frame, entered)) = self.stack.pop() else { break };
             if frame.arc != NONE {
                 let counts = &mut self.book.arcs.counts(frame.arc)[1..];
-                for &event in &self.followed.others {
-                    counts[event] += self.meter.read(now, event).wrapping_sub(entered.get()[event]);
-                }
+                self.meter.add_some_since(now, entered.get(), &self.followed.others, counts);
             }
             (self.path, self.node, self.skip) = (frame.path, frame.node, frame.skip);
             if frame.arc != NONE && frame.function != NONE {
@@ -276,9 +275,9 @@ impl Calls {
     }
 
     /// Puts a frame on top that has been pushed elsewhere. Costs that are not counted there must be what they were then.
-    fn enter_frame(&mut self, route: Resolved, shown: &Shown, now: &[u64]) {
+    fn enter_frame(&mut self, route: Resolved, (number, sp): (u32, u64), now: &[u64]) {
         let frame = Frame {
-            sp: shown.sp,
+            sp,
             returns_to: route.returns_to,
             arc: route.arc,
             function: if route.arc == NONE { NONE } else { route.function },
@@ -288,12 +287,11 @@ impl Calls {
             way: Leave::Other,
         };
         self.stack.push(frame, &self.meter, now);
-        self.set_entered(self.stack.len() - 1, shown);
         if frame.arc != NONE {
             self.functions[route.function as usize].active += 1;
         }
         (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
-        self.followed.routes.push(shown.route);
+        self.followed.routes.push(number);
     }
 
     /// Told in front of a cost: of the frames that are known elsewhere there are so many, unless another one is told before the
@@ -314,18 +312,38 @@ impl Calls {
         now: &[u64],
         again: impl FnOnce(&mut C, u32) -> Option<Again>,
     ) {
+        // It may be followed by those that are on top of it already.
+        if self.told_known_frame((depth, route), now) {
+            return;
+        }
+        let below = self.followed.window + depth.max(1) - 1;
+        match again(code, route).map(|again| self.resolve(code, route, &again)) {
+            Some(known) => self.push_told(below, (known, route), now),
+            None => {
+                self.followed.told = None;
+                self.leave_frames(below, now);
+                self.update_counting();
+            }
+        }
+    }
+
+    /// The same, if it is known what the route is; says whether.
+    #[inline]
+    pub fn told_known_frame(&mut self, (depth, route): (usize, u32), now: &[u64]) -> bool {
         let below = self.followed.window + depth.max(1) - 1;
         if self.is_on(below, route) {
-            // It may be followed by those that are on top of it already.
-            return self.told_depth(depth);
+            self.told_depth(depth);
+            return true;
         }
-        let known = self.followed.resolved.get(route as usize).copied().flatten();
-        let known = known.or_else(|| again(code, route).map(|again| self.resolve(code, route, &again)));
+        let Some(known) = self.followed.resolved.get(route as usize).copied().flatten() else { return false };
+        self.push_told(below, (known, route), now);
+        true
+    }
+
+    fn push_told(&mut self, below: usize, (known, route): (Resolved, u32), now: &[u64]) {
         self.followed.told = None;
         self.leave_frames(below, now);
-        if let Some(known) = known {
-            self.enter_frame(known, &Shown { sp: 0, entered: [0; Shown::TOTALS], route }, now);
-        }
+        self.enter_frame(known, (route, 0), now);
         self.update_counting();
     }
 
@@ -338,17 +356,35 @@ impl Calls {
         }
     }
 
-    /// A cell that is no instruction, but costs this much, which is not counted elsewhere. What was told last says on what runs.
-    /// `now` has to be moved on afterwards.
+    /// A place has had an outcome (0 or 1 if that is not rare) that is a cell which is no instruction, but costs something that is not counted elsewhere.
+    /// What was told last says on what runs. If that has had it before, and it is enough to count it again, that is done; else
+    /// says no, and wants to be told by [`missed`](Calls::missed). `now` has to be moved on afterwards.
     #[inline]
-    pub fn missed(&mut self, cell: u32, costs: &[u64], now: &[u64]) {
+    pub fn missed_again(&mut self, place: u32, outcome: usize, now: &[u64]) -> bool {
         self.all_told(now);
-        if self.skip == NONE {
-            self.block(cell);
-        } else if self.meter.collecting() {
+        self.counting && self.book.pairs.count_again(place, outcome, self.node)
+    }
+
+    /// The same, where the outcome's cell is known, and what it costs.
+    pub fn missed(&mut self, (place, outcome): (u32, usize), cell: u32, costs: &[u64], now: &[u64]) {
+        self.all_told(now);
+        if self.counting {
+            if outcome < 2 {
+                self.book.count_outcome(place, outcome, cell, self.node);
+            } else {
+                self.book.execute(self.node, cell);
+            }
+        } else if self.skip != NONE && self.meter.collecting() {
             let counts = self.book.skips.counts(self.skip);
             counts.iter_mut().zip(costs).for_each(|(count, cost)| *count += cost);
         }
+    }
+
+    /// Where the counts of a place are in memory, if it has any: what [`missed_again`](Calls::missed_again) will look at.
+    #[inline]
+    #[must_use]
+    pub fn counts_of(&self, place: u32) -> Option<usize> {
+        self.book.pairs.address(place)
     }
 
     /// The cell cost `n` of the cost `event` on what runs, whose totals are kept elsewhere.

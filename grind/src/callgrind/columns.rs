@@ -136,10 +136,22 @@ impl Columns {
             Missed::Conditional | Missed::Indirect => None,
         };
         match (port, self.misses, self.branches) {
-            (Some(port), Some(first), _) => (0..outcome as usize).for_each(|level| tell(first + 3 * level + port)),
+            (Some(port), Some(first), _) => {
+                (0..outcome as usize).for_each(|level| tell(first + Self::TO_LAST_LEVEL * level + port))
+            }
             (None, _, Some(bc)) => tell(bc + if missed == Missed::Conditional { 1 } else { 3 }),
             _ => {}
         }
+    }
+
+    /// From the column of misses of a first level to that of those that the last level has missed, too.
+    pub const TO_LAST_LEVEL: usize = 3;
+
+    /// The column of each kind of [`Missed`]; for caches, of the first level.
+    #[must_use]
+    pub fn first_missed(&self) -> [usize; 5] {
+        let (first, bc) = (self.misses.unwrap_or(0), self.branches.unwrap_or(0));
+        [first, first + 1, first + 2, bc + 1, bc + 3]
     }
 
     /// From this column on, [`Columns::execution`] has nothing but zeros.

@@ -5,62 +5,124 @@
 //! Invariants: totals that emitted code keeps are not touched here; records are gone through before anything is done about the
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
+use cg_calls::Calls;
+use cg_sim::LastLevel;
 use cg_sim::writeback::Outcome;
-use grind_engine::follow::{self, NO_ROUTE, Names};
+use grind_engine::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_ROUTE, Names};
 use grind_engine::own_memory;
-use grind_engine::trace::{Done, Site, SiteKind};
+use grind_engine::trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
 use super::process::{Process, Thread, word};
-use super::simulated::{Last, Simulated, What, repeated};
+use super::simulated::{Known, Last, Simulated, What, repeated};
 use super::{Recorder, Space};
-use crate::callgrind::columns::Missed;
+use crate::callgrind::columns::{Columns, Missed};
 use crate::simulator::AHEAD;
 
 impl Recorder {
     /// Goes through what a thread has recorded.
     pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
-            if let Some(mut simulated) = p.simulated.take() {
-                let mut rest = words;
-                let mut ahead = (0..AHEAD).fold(words, |ahead, _| simulated.look_ahead(&space.sites, ahead));
-                while let Some(after) = p.follow_miss(&mut simulated, t, catalogue, (space, names), rest) {
-                    rest = after;
-                    ahead = simulated.look_ahead(&space.sites, ahead);
+            let Some(mut simulated) = p.simulated.take() else { return };
+            let mut at = Place { rest: words, ahead: words };
+            loop {
+                if at.ahead.len() >= at.rest.len() {
+                    at.ahead = at.rest;
+                    (0..AHEAD).for_each(|_| simulated.look_ahead(t, &mut at));
                 }
-                p.simulated = Some(simulated);
+                match simulated.ordinary(t, p.columns, &mut at) {
+                    Some((site, missed, outcome)) => {
+                        p.missed_first(&mut simulated, t, catalogue, (site, outcome));
+                        p.columns.missed(missed, outcome, |event| t.now[event] += 1);
+                    }
+                    None => {
+                        let after = p.follow_miss(&mut simulated, t, catalogue, (space, names), at.rest);
+                        let Some(rest) = after else { break };
+                        at.rest = rest;
+                    }
+                }
             }
+            p.simulated = Some(simulated);
         });
     }
 }
 
-impl Simulated {
-    /// Asks for what the record at the start of `records` will need. Returns the records behind it.
-    #[inline]
-    fn look_ahead<'w>(&self, sites: &[Site], records: &'w [u32]) -> &'w [u32] {
-        let Some((&number, operands)) = records.split_first() else { return records };
-        if follow::depth_told(number).is_some() {
-            return operands.get(1..).unwrap_or_default();
+/// Records that are left, and those of them whose needs nobody has asked for yet.
+struct Place<'w> {
+    rest: &'w [u32],
+    ahead: &'w [u32],
+}
+
+impl Place<'_> {
+    /// Asks for what the next record of those that are ahead will need. Goes no further than to one that is not ordinary.
+    #[inline(always)]
+    fn look_ahead(&mut self, known: &[Known], level: &LastLevel, calls: &Calls) {
+        let Some((&number, operands)) = self.ahead.split_first() else { return };
+        if number & FRAME_TOLD != 0 {
+            self.ahead = operands.get(FRAME_WORDS - 1..).unwrap_or_default();
+            return;
         }
-        let Some(known) = self.known.get(number as usize) else { return &[] };
-        let line = |addr| {
-            if let Last::Plain(level) = &self.last {
-                own_memory::prefetch(level.address(addr));
-            }
+        let Some(known) = known.get(number as usize) else { return };
+        let (line, after) = match (known.what, operands) {
+            (What::Fetch, _) => (Some(known.addr), operands),
+            (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+            (What::Branch, _) => (None, operands),
+            _ => return,
         };
-        match (known.what, operands) {
-            (What::Branch, _) => operands,
-            (What::Fetch, _) => {
-                line(known.addr);
-                operands
+        self.ahead = after;
+        if let Some(line) = line {
+            own_memory::prefetch(level.address(line));
+        }
+        if let Some(counts) = calls.counts_of(known.place) {
+            own_memory::prefetch(counts);
+        }
+    }
+}
+
+impl Simulated {
+    fn look_ahead(&self, t: &Thread, at: &mut Place) {
+        if let Last::Plain(level) = &self.last {
+            at.look_ahead(&self.known, level, &t.calls);
+        }
+    }
+
+    /// Goes through ordinary records, up to one that is none, or to a miss that is to be counted for what runs for the first time.
+    /// Returns that, which is not among those that are left any more.
+    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Place) -> Option<(u32, Missed, Outcome)> {
+        let places = columns.first_missed();
+        let Last::Plain(level) = &mut self.last else { return None };
+        loop {
+            let (&number, operands) = at.rest.split_first()?;
+            if number & FRAME_TOLD != 0 {
+                let depth = follow::depth_told(number)?;
+                let (&route, after) = operands.split_first()?;
+                if route == NO_ROUTE {
+                    t.calls.told_depth(depth);
+                } else if !t.calls.told_known_frame((depth, route), &t.now) {
+                    return None;
+                }
+                at.rest = after;
+                at.look_ahead(&self.known, level, &t.calls);
+                continue;
             }
-            (What::Access, [low, high, after @ ..]) => {
-                line(word(*low, *high));
-                after
+            let known = *self.known.get(number as usize)?;
+            let (addr, after) = match (known.what, operands) {
+                (What::Fetch, _) => (Some(known.addr), operands),
+                (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+                (What::Branch, _) => (None, operands),
+                _ => return None,
+            };
+            at.rest = after;
+            at.look_ahead(&self.known, level, &t.calls);
+            let memory = addr.is_some_and(|addr| level.access(addr, known.size.into()).missed_ll());
+            if !t.calls.missed_again(known.place, usize::from(memory), &t.now) {
+                let outcome = if memory { Outcome::Memory } else { Outcome::LastLevel };
+                return Some((number, known.missed, outcome));
             }
-            _ => {
-                let words = sites.get(number as usize).map_or(1, |site| site.kind.words());
-                records.get(words..).unwrap_or_default()
+            let column = places[known.missed as usize];
+            t.now[column] += 1;
+            if memory {
+                t.now[column + Columns::TO_LAST_LEVEL] += 1;
             }
         }
     }
@@ -89,7 +151,7 @@ impl Process {
             }
             return Some(rest);
         }
-        let known = simulated.known.get(number as usize)?;
+        let known = *simulated.known.get(number as usize)?;
         let missed = known.missed;
         let write = missed == Missed::Write;
         let (outcome, rest) = match known.what {
@@ -123,12 +185,29 @@ impl Process {
             }
             What::Told | What::Stretch => return None,
         };
-        let cell = self.cell_of_miss(simulated, catalogue, number, outcome);
-        let width = t.now.len();
-        let costs = &self.costs[cell as usize * width..][..width];
-        t.calls.missed(cell, costs, &t.now);
+        let which = (outcome as usize).saturating_sub(1);
+        if !t.calls.missed_again(known.place, which, &t.now) {
+            self.missed_first(simulated, t, catalogue, (number, outcome));
+        }
         // What the cell costs, but one or two columns, not all of them.
         self.columns.missed(missed, outcome, |event| t.now[event] += 1);
         Some(rest)
+    }
+
+    /// A site has missed as it has not yet for what runs.
+    #[cold]
+    #[inline(never)]
+    fn missed_first(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        (site, outcome): (u32, Outcome),
+    ) {
+        let cell = self.cell_of_miss(simulated, catalogue, site, outcome);
+        let width = t.now.len();
+        let costs = &self.costs[cell as usize * width..][..width];
+        let place = simulated.known[site as usize].place;
+        t.calls.missed((place, (outcome as usize).saturating_sub(1)), cell, costs, &t.now);
     }
 }

@@ -16,8 +16,8 @@ use super::process::{Hot, Kind, NOTHING, Process, Thread, word};
 use super::{Catalogue, Settings, Space};
 use crate::callgrind::columns::Missed;
 
-/// The cell of a miss that has not happened yet.
-const NO_CELL: u32 = u32::MAX;
+/// The cell of a miss that has not happened yet; the place of a site that has not missed.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The last level of a process.
 #[derive(Clone, Debug)]
@@ -70,9 +70,12 @@ pub(super) struct Known {
     /// Bytes of the access or of the instruction.
     pub(super) size: u16,
     pub(super) addr: u64,
-    /// Of misses that the last level, memory, and memory after a line was written back have answered.
-    cells: [u32; 3],
+    /// Its number among those that have missed, or [`NONE`].
+    pub(super) place: u32,
 }
+
+// There are many, and little is known of which comes next.
+const _: () = assert!(size_of::<Known>() == 16);
 
 /// What the simulation knows of a process.
 #[derive(Clone, Debug)]
@@ -83,6 +86,8 @@ pub(super) struct Simulated {
     /// Bytes of the widest access.
     pub(super) most: u16,
     pub(super) known: Vec<Known>,
+    /// By place: the cells of misses that the last level, memory, and memory after a line was written back have answered.
+    cells: Vec<[u32; 3]>,
     /// The shapes of first-level caches that are simulated here, and not by the program itself.
     pub(super) shapes: Option<Geometries>,
 }
@@ -99,7 +104,7 @@ impl Simulated {
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
         let shapes = caches.filter(|_| settings.simulate_wb).copied();
-        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), shapes }
+        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), cells: Vec::new(), shapes }
     }
 
     /// Instrumentation is switched off.
@@ -135,7 +140,7 @@ impl Simulated {
                     (What::Told, Missed::Read, 0)
                 }
             };
-            Known { what, missed, size, addr: site.addr.0, cells: [NO_CELL; 3] }
+            Known { what, missed, size, addr: site.addr.0, place: NONE }
         }));
     }
 }
@@ -316,8 +321,12 @@ impl Process {
         outcome: Outcome,
     ) -> u32 {
         let known = &mut simulated.known[site as usize];
-        let cell = &mut known.cells[(outcome as usize).saturating_sub(1)];
-        if *cell == NO_CELL {
+        if known.place == NONE {
+            known.place = simulated.cells.len() as u32;
+            simulated.cells.push([NONE; 3]);
+        }
+        let cell = &mut simulated.cells[known.place as usize][(outcome as usize).saturating_sub(1)];
+        if *cell == NONE {
             let costs = self.columns.miss(known.missed, outcome);
             *cell = self.add_cell(catalogue, vec![(known.addr, costs.into())], self.columns.stride);
         }
