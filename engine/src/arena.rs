@@ -67,14 +67,19 @@ pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
 pub(crate) const NOWHERE: u64 = Scratch::Nowhere.at() as u64;
 /// Lines that a first-level cache may have.
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
-/// The code cache, set by set: for each way 8 times the number of its line.
+/// The code cache, set by set: for each way [`LINE`] times the number of its line.
 pub(crate) const CODE_WAYS: u64 = DATA_WAYS + DATA_WAY * MAX_CACHE;
-/// Code lines: by number, when each was fetched from last, 0 if it is not in the cache.
-pub(crate) const LINES: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// The same: for each way when its line was fetched from last. All ways of a set are side by side, so that it takes little to find
+/// the one that was longest ago.
+pub(crate) const CODE_TIMES: u64 = CODE_WAYS + 8 * MAX_CACHE;
+/// Code lines: by number, where the time of each is in [`CODE_TIMES`] (the offset in the slot), 0 if it is not in the cache.
+pub(crate) const LINES: u64 = CODE_TIMES + 8 * MAX_CACHE;
+/// Bytes of what is known of a code line.
+pub(crate) const LINE: u32 = 4;
 /// Numbers that code lines can have, 0 (no line) included.
 pub(crate) const MAX_LINES: u32 = 1 << 20;
 /// Offset of the trace buffer.
-pub(crate) const TRACE_BUFFER: u64 = LINES + 8 * MAX_LINES as u64;
+pub(crate) const TRACE_BUFFER: u64 = LINES + (LINE * MAX_LINES) as u64;
 /// Bytes of a segment of it. (A full one stops its thread, for as long as 2000 records take.)
 pub(crate) const TRACE_SIZE: u64 = 1 << 20;
 /// From one segment to the next: behind each is a page where writing faults, the sign that the segment is full.

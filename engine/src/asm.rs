@@ -220,6 +220,16 @@ impl Asm {
         self.slot_operand(reg.0, offset);
     }
 
+    /// `mov reg32, gs:[offset]`
+    pub(crate) fn load_gs32(&mut self, reg: Gpr, offset: u32) {
+        self.bytes(&[0x65]);
+        if reg.high() != 0 {
+            self.bytes(&[0x44]);
+        }
+        self.bytes(&[0x8b, reg.low() << 3 | 4, 0x25]);
+        self.imm32(offset);
+    }
+
     /// Saves `reg` to its scratch word.
     pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
         self.store_gs(slot.at(), reg);

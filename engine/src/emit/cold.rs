@@ -13,7 +13,7 @@ use crate::asm::{Asm, Gpr};
 use crate::events::Place;
 use crate::trace::FirstLevel;
 
-/// Lines that an instruction is fetched from: 8 times the number, and the offset of the set; zeros if it is only one.
+/// Lines that an instruction is fetched from: [`arena::LINE`] times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];
 
 /// Bytes of a line of the processor's own caches.

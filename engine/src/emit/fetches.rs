@@ -1,5 +1,5 @@
-//! The check of code lines: each one that a block comes to is looked up by its number. A line in the cache gets its time in line;
-//! one that is not is walked ([`super::walk`]).
+//! The check of code lines: each one that a block comes to is looked up by its number, which tells where its time is. A line in the
+//! cache gets its time in line; one that is not is walked ([`super::walk`]).
 //!
 //! Invariant: where checks of accesses follow before the same instruction, their registers are taken here, once for all.
 
@@ -25,8 +25,8 @@ impl Emitter<'_> {
         debug_assert!(taken.is_none());
     }
 
-    /// The lines that `insn` is fetched from and that have not been fetched from last, as 8 times their numbers and the offsets of
-    /// their sets.
+    /// The lines that `insn` is fetched from and that have not been fetched from last, as [`arena::LINE`] times their numbers and the
+    /// offsets of their sets.
     pub(super) fn new_lines(&mut self, insn: &Insn) -> Lines {
         let mut lines = NO_LINES;
         let Some(f) = self.tracer.settings.fetches else { return lines };
@@ -36,7 +36,7 @@ impl Emitter<'_> {
             if line != self.tracer.line {
                 self.tracer.line = line;
                 let set = (line & u64::from(f.sets - 1)) as u32 * f.ways * 8;
-                lines[n] = (self.trans.line_number(line) * 8, set);
+                lines[n] = (self.trans.line_number(line) * arena::LINE, set);
                 n += 1;
             }
         }
@@ -66,11 +66,10 @@ impl Emitter<'_> {
             }
             let c = &mut self.out.code;
             for k in 0..n {
-                let at = arena::LINES as u32 + lines[k].0;
-                // (All of the time: its low half alone may be 0, and the walk takes it that one of the lines is missed.)
-                c.cmp_gs_zero(at);
+                c.load_gs32(Gpr::R10, arena::LINES as u32 + lines[k].0);
+                c.op_reg(0x85, Gpr::R10, Gpr::R10); // test
                 waiting[k] = c.jcc_away(E);
-                c.store_gs(at, Gpr::R9);
+                c.gs_base8(0x89, Gpr::R9, Gpr::R10, 0);
                 if k + 1 < n || !groups {
                     c.increment(Gpr::R9);
                 }
@@ -92,7 +91,7 @@ impl Emitter<'_> {
         if !free {
             c.mov_reg(Gpr::R10, Gpr::RCX);
         }
-        c.load_gs(Gpr::RCX, at);
+        c.load_gs32(Gpr::RCX, at);
         let absent = c.jrcxz();
         let present = c.jmp_short();
         c.patch_short(absent);
@@ -101,7 +100,7 @@ impl Emitter<'_> {
         }
         let leave = c.jmp();
         c.patch_short(present);
-        c.store_gs(at, Gpr::R9);
+        c.gs_base8(0x89, Gpr::R9, Gpr::RCX, 0);
         c.lea_disp(Gpr::R9, Gpr::R9, 1);
         if !free {
             c.mov_reg(Gpr::RCX, Gpr::R10);

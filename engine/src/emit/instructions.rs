@@ -154,6 +154,12 @@ impl Asm {
         self.bytes(&value.to_le_bytes());
     }
 
+    /// `mov dword gs:[base + offset], value`
+    pub(super) fn gs_store_imm32(&mut self, base: Gpr, offset: u32, value: i32) {
+        self.memory(true, 0, &[0xc7], 0, base, offset as i32);
+        self.bytes(&value.to_le_bytes());
+    }
+
     /// `op reg32, gs:[base + offset]` with a short offset
     pub(super) fn gs_base8_32(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
         self.memory(true, 0, &[opcode], reg.0, base, offset.into());

@@ -1,4 +1,4 @@
-//! The walk of a fetch of code: its lines have numbers, and what is known of them is their times ([`arena::LINES`]).
+//! The walk of a fetch of code: its lines have numbers, by which is known where their times are ([`arena::LINES`]).
 
 use super::ways::earliest;
 use super::{CLOCK, R8, R12, R14, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
@@ -7,7 +7,7 @@ use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
 use crate::trace::FirstLevel;
 
-/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines 8 times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
+/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines [`arena::LINE`] times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
 /// stack, and not in the code behind the call, which would have to come into the data cache for that.)
 const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
@@ -57,14 +57,15 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     for (n, &r) in used.iter().enumerate() {
         c.stack_op(0x89, r, saved(n));
     }
-    let time = |c: &mut Asm| {
-        c.gs_index(0x89, CLOCK, RAX, arena::LINES as u32);
-        c.increment(CLOCK);
-    };
     let fetched = |c: &mut Asm, second: bool| {
         c.load32(RAX, RSP, FETCH_LINES[usize::from(second)]); // rax: the line
-        c.gs_index_by(7, RAX, arena::LINES as u32, 0); // cmp
+        c.gs_index32(0x8b, RCX, RAX, arena::LINES as u32); // rcx: where its time is
+        c.op_reg(0x85, RCX, RCX);
         c.jcc_away(NE)
+    };
+    let time = |c: &mut Asm| {
+        c.gs_base8(0x89, CLOCK, RCX, 0);
+        c.increment(CLOCK);
     };
     let replaced = |c: &mut Asm, second: bool| {
         c.load32(RDX, RSP, FETCH_LINES[usize::from(second)] + 8); // rdx: a way of the set
@@ -72,7 +73,6 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
         if uses {
             record_code_line(c, second);
         }
-        time(c);
     };
     let present = fetched(c, false);
     replaced(c, false);
@@ -124,27 +124,30 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     c.jmp_back(end);
 }
 
-/// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on; rsi is that one's then. Changes rcx, rdx,
-/// r8 and r14.
+/// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on, at this time; rsi is its way then. Changes rcx,
+/// rdx, r8 and r14.
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
-    let (lines, ways) = (arena::LINES as u32, arena::CODE_WAYS as u32);
+    let (lines, ways, times) = (arena::LINES as u32, arena::CODE_WAYS as u32, arena::CODE_TIMES as u32);
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, RDX, (ways, 8), lines, [RSI, R8, RCX, R14]);
+        earliest(c, cache.ways, RDX, (times, 8), None, [RSI, R8, RCX, R14]);
         c.shift(SHL, RSI, 3);
         c.op_reg(0x01, RSI, RDX);
     } else {
         c.mov_all_ones(R8); // r8: the earliest time, in way rsi
         c.lea_disp(R14, RDX, (cache.ways * 8) as i32); // r14: the set's end
         let again = c.pos();
-        c.gs_index(0x8b, RCX, RDX, ways);
-        c.gs_index(0x39, R8, RCX, lines);
-        c.gs_cmov(BELOW, R8, RCX, lines);
+        c.gs_index(0x39, R8, RDX, times);
+        c.gs_cmov(BELOW, R8, RDX, times);
         c.cmov(BELOW, RSI, RDX);
         c.alu_imm(0, RDX, 8);
         c.op_reg(0x39, RDX, R14);
         c.jcc_back(NE, again);
     }
     c.gs_index(0x8b, RCX, RSI, ways);
-    c.gs_store_imm(RCX, lines, 0);
+    c.gs_store_imm32(RCX, lines, 0);
     c.gs_index(0x89, RAX, RSI, ways);
+    c.lea_disp(RCX, RSI, times.cast_signed());
+    c.gs_index32(0x89, RCX, RAX, lines);
+    c.gs_index(0x89, CLOCK, RSI, times);
+    c.increment(CLOCK);
 }

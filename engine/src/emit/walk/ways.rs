@@ -129,7 +129,7 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
 pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     let step = arena::DATA_WAY as u32;
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), TIME, [RDX, free, R8, R14]);
+        earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), Some(TIME), [RDX, free, R8, R14]);
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
     } else {
@@ -226,19 +226,21 @@ fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
 }
 
 /// Into `number`: that of the way with the earliest time, of so many from `first` on. The word at `offset` of a way, from one to the next
-/// `step` bytes on, leads to its time, which is at `times` from there. Without branches, two ways at a time: each has to
+/// `step` bytes on, leads to its time, which is at `times` from there; or is its time. Without branches, two ways at a time: each has to
 /// wait for half as many before it.
 pub(super) fn earliest(
     c: &mut Asm,
     ways: u32,
     first: Gpr,
     (offset, step): (u32, u32),
-    times: u32,
+    times: Option<u32>,
     [number, least, time, other]: [Gpr; 4],
 ) {
     let load = |c: &mut Asm, to: Gpr, way: u32| {
         c.gs_index(0x8b, to, first, offset + way * step);
-        c.gs_index(0x8b, to, to, times);
+        if let Some(times) = times {
+            c.gs_index(0x8b, to, to, times);
+        }
     };
     for way in (0..ways).step_by(2) {
         load(c, time, way);
