@@ -4,13 +4,13 @@
 //! A bridge first makes sure that everything is as it was when it was built: the target (of an indirect branch), the stack
 //! pointer below the innermost frame, the callee's level of recursion. If not, it changes nothing and leads on, in the end
 //! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; r10 is free, as
-//! between all instructions where anything is traced; a frame is there whole or not at all, since [`Scratch::TopFrame`] is
+//! between all instructions where anything is traced, and r8 where caches or predictors are simulated; a frame is there whole or not at all, since [`Scratch::TopFrame`] is
 //! moved last; the first store to a new frame is the one that may fault, before anything else has changed; flags that may be
 //! read where it leads are kept.
 
 use super::special::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};
-use crate::asm::{Asm, Gpr};
+use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::STATUS;
 use crate::follow::{Always, RouteKind, TOTALS};
 
@@ -46,6 +46,8 @@ pub(crate) struct Bridge {
     pub(crate) through: bool,
     /// Where a stop for returns is that nobody can follow.
     pub(crate) odd_return: u64,
+    /// Registers that are not the program's.
+    pub(crate) takes: Takes,
 }
 
 impl Bridge {
@@ -112,8 +114,8 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     }
     let keep = b.live & STATUS != 0;
     let flags = |c: &mut Asm, back: bool| match (keep, back) {
-        (true, false) => c.put_flags_away(),
-        (true, true) => c.take_flags_back(),
+        (true, false) => c.put_flags_away(b.takes),
+        (true, true) => c.take_flags_back(b.takes),
         _ => {}
     };
     let base = Base::of(b.dead, indirect);
@@ -282,11 +284,11 @@ impl Asm {
         self.is_odd_unless_zero(b);
         let keep = b.live_after & STATUS != 0;
         if keep {
-            self.put_flags_away();
+            self.put_flags_away(b.takes);
         }
         self.close(b);
         if keep {
-            self.take_flags_back();
+            self.take_flags_back(b.takes);
         }
         if b.dead_after & 1 << Gpr::RCX.0 == 0 {
             self.reload(Gpr::RCX, Scratch::Rcx);
@@ -298,9 +300,9 @@ impl Asm {
     fn return_further(&mut self, b: &Bridge) {
         self.zero_if_there();
         self.is_odd_unless_zero(b);
-        self.put_flags_away();
+        self.put_flags_away(b.takes);
         self.close(b);
-        self.take_flags_back();
+        self.take_flags_back(b.takes);
         self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
         self.jmp_to_return();
     }

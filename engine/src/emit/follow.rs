@@ -9,7 +9,7 @@ use super::carry::Carrier;
 use super::{Emitter, Fixup, Goal};
 use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::{StandingId, TOTALS};
 use crate::trace::SiteKind;
@@ -109,10 +109,21 @@ impl Emitter<'_> {
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
         let totals = totals.iter().map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
+        // From so many words on it is shorter to keep flags than not to change them.
+        const MANY: usize = 3;
+        let keep = live & STATUS != 0;
         let c = &mut self.out.code;
-        if live & STATUS == 0 {
+        if !keep || 1 + totals.clone().count() >= MANY {
+            if keep {
+                c.mov_reg(Gpr::R10, Gpr::RAX);
+                c.flags_to_ax();
+            }
             c.add_one_gs(cell);
             totals.for_each(|(total, n)| c.add_gs(total, n));
+            if keep {
+                c.flags_from_ax();
+                c.mov_reg(Gpr::RAX, Gpr::R10);
+            }
             return;
         }
         for (word, n) in std::iter::once((cell, 1)).chain(totals) {
@@ -275,8 +286,14 @@ impl Asm {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// rax with the status flags goes to its scratch word; rax itself is saved.
-    pub(super) fn put_flags_away(&mut self) {
+    /// rax with the status flags goes to r8, if that is free, else to its scratch word; rax itself stays.
+    pub(super) fn put_flags_away(&mut self, takes: Takes) {
+        if takes.has(Gpr::R8) {
+            self.mov_reg(Gpr::R8, Gpr::RAX);
+            self.flags_to_ax();
+            self.exchange_rax(Gpr::R8);
+            return;
+        }
         self.spill(Scratch::T3, Gpr::RAX);
         self.flags_to_ax();
         self.spill(Scratch::Flags, Gpr::RAX);
@@ -284,7 +301,13 @@ impl Asm {
     }
 
     /// Takes the flags back.
-    pub(super) fn take_flags_back(&mut self) {
+    pub(super) fn take_flags_back(&mut self, takes: Takes) {
+        if takes.has(Gpr::R8) {
+            self.exchange_rax(Gpr::R8);
+            self.flags_from_ax();
+            self.mov_reg(Gpr::RAX, Gpr::R8);
+            return;
+        }
         self.spill(Scratch::T3, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::Flags);
         self.flags_from_ax();

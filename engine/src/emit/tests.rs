@@ -383,6 +383,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     dead_after: 0,
     through: false,
     odd_return: CACHE + 40,
+    takes: crate::asm::Takes::R10,
 };
 
 #[test]
@@ -398,7 +399,7 @@ fn calls_on_the_last_level_of_recursion_are_not_counted_as_going_on() {
 
 #[test]
 fn a_frame_has_all_totals_that_there_are() {
-    check_bridge("bridge_totals", &bridge::Bridge { totals: &[0, 1, 2], ..CALL });
+    check_bridge("bridge_totals", &bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::Takes::Clock, ..CALL });
 }
 
 #[test]
@@ -443,7 +444,11 @@ fn entries_of_very_long_lines_take_all_of_an_address() {
 fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it_needs() {
     // rax and rdi are dead at the target, carry is live; so it is where the call, far away, returns to.
     let always = Always::Push { kind: RouteKind::Call, levels: 1, returns_to: 0x7fff_f7e0_1234 };
-    check_bridge("bridge_flags", &bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL });
+    let flags = bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL };
+    check_bridge("bridge_flags", &flags);
+    // Where r8 is free, they are kept there.
+    let simulated = bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::Takes::Clock, ..flags };
+    check_bridge("bridge_flags_simulated", &simulated);
 }
 
 #[test]

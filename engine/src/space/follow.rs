@@ -85,6 +85,7 @@ impl Space {
             dead_after: 0,
             through: false,
             odd_return: 0,
+            takes: self.trace.settings.takes(),
         };
         let mut route = None;
         let mut after = None;
