@@ -75,7 +75,7 @@ impl Emitter<'_> {
                 }
             }
         }
-        // Behind the walk registers that have been taken are as they were.
+        // (Nothing is in registers that have been taken.)
         let back = self.out.code.pos();
         for &from in &waiting[..n] {
             self.tracer.cold.push(Cold::Fetch { from, back, lines, site });

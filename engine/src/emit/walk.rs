@@ -2,7 +2,7 @@
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
 //! They are called on a stack of their own in the slot. What is to be walked is told by a few words behind the code that calls
-//! ([`access_words`]), or on that stack ([`Asm::walk_fetch`]). All registers and flags come back as they were.
+//! ([`access_words`]), or on that stack ([`Asm::walk_fetch`]). All registers and flags come back as they were, but r8 and r10 from the walk of a fetch.
 //! `level1` is the same in Rust, for the engine's own use, and `cg-sim` is the model that both are tested against.
 //!
 //! Most walks are of misses, by accesses that lie in one line or two, so there is code for just that. What is seldom needed

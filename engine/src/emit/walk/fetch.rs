@@ -1,7 +1,7 @@
 //! The walk of a fetch of code: its lines have numbers, by which is known where their times are ([`arena::LINES`]).
 
 use super::ways::earliest;
-use super::{CLOCK, R8, R12, R14, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
+use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
@@ -26,17 +26,17 @@ impl Asm {
     }
 }
 
-/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r14
+/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r10
 /// and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
     c.load_gs(R12, Scratch::TracePos.at());
-    c.lea_disp(R14, RSI, second.into());
+    c.lea_disp(R10, RSI, second.into());
     c.load32(RCX, RSP, FETCH_LINES[1]);
     c.op_reg(0x85, RCX, RCX);
     let one = c.jcc(E);
-    c.alu_imm(0, R14, 2);
+    c.alu_imm(0, R10, 2);
     c.patch_here(one);
-    c.gs_base8_32(0x89, R14, R12, 4);
+    c.gs_base8_32(0x89, R10, R12, 4);
     c.load32(R8, RSP, FETCH_SITE);
     c.gs_base8_32(0x89, R8, R12, 0);
     c.lea_disp(R12, R12, 8);
@@ -50,7 +50,8 @@ const FLAGS: usize = 7;
 /// The walk of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
 /// go. `frames`: frames are told.
 pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
-    let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R8, R14, R12] } else { &[RCX, RDX, RSI, R8, R14] };
+    // (r8 and r10 are free where caches are simulated, and nothing is in them before the checks of accesses.)
+    let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R12] } else { &[RCX, RDX, RSI] };
     c.stack_op(0x89, RAX, saved(SAVED_RAX));
     c.flags_to_ax();
     c.stack_op(0x89, RAX, saved(FLAGS));
@@ -125,22 +126,22 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
 }
 
 /// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on, at this time; rsi is its way then. Changes rcx,
-/// rdx, r8 and r14.
+/// rdx, r8 and r10.
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways, times) = (arena::LINES as u32, arena::CODE_WAYS as u32, arena::CODE_TIMES as u32);
     if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, RDX, (times, 8), None, [RSI, R8, RCX, R14]);
+        earliest(c, cache.ways, RDX, (times, 8), None, [RSI, R8, RCX, R10]);
         c.shift(SHL, RSI, 3);
         c.op_reg(0x01, RSI, RDX);
     } else {
         c.mov_all_ones(R8); // r8: the earliest time, in way rsi
-        c.lea_disp(R14, RDX, (cache.ways * 8) as i32); // r14: the set's end
+        c.lea_disp(R10, RDX, (cache.ways * 8) as i32); // r10: the set's end
         let again = c.pos();
         c.gs_index(0x39, R8, RDX, times);
         c.gs_cmov(BELOW, R8, RDX, times);
         c.cmov(BELOW, RSI, RDX);
         c.alu_imm(0, RDX, 8);
-        c.op_reg(0x39, RDX, R14);
+        c.op_reg(0x39, RDX, R10);
         c.jcc_back(NE, again);
     }
     c.gs_index(0x8b, RCX, RSI, ways);
