@@ -24,7 +24,7 @@ impl Recorder {
     pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let Some(mut simulated) = p.simulated.take() else { return };
-            let mut at = Place { rest: words, ahead: words };
+            let mut at = Records { rest: words, ahead: words };
             loop {
                 if at.ahead.len() >= at.rest.len() {
                     at.ahead = at.rest;
@@ -48,12 +48,12 @@ impl Recorder {
 }
 
 /// Records that are left, and those of them whose needs nobody has asked for yet.
-struct Place<'w> {
+struct Records<'w> {
     rest: &'w [u32],
     ahead: &'w [u32],
 }
 
-impl Place<'_> {
+impl Records<'_> {
     /// Asks for what the next record of those that are ahead will need. Goes no further than to one that is not ordinary.
     #[inline(always)]
     fn look_ahead(&mut self, known: &[Known], level: &LastLevel, calls: &Calls) {
@@ -80,7 +80,8 @@ impl Place<'_> {
 }
 
 impl Simulated {
-    fn look_ahead(&self, t: &Thread, at: &mut Place) {
+    /// As [`Records::look_ahead`], where the last level is one that can be asked.
+    fn look_ahead(&self, t: &Thread, at: &mut Records) {
         if let Last::Plain(level) = &self.last {
             at.look_ahead(&self.known, level, &t.calls);
         }
@@ -88,7 +89,7 @@ impl Simulated {
 
     /// Goes through ordinary records, up to one that is none, or to a miss that is to be counted for what runs for the first time.
     /// Returns that, which is not among those that are left any more.
-    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Place) -> Option<(u32, Missed, Outcome)> {
+    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Records) -> Option<(u32, Missed, Outcome)> {
         let places = columns.first_missed();
         let Last::Plain(level) = &mut self.last else { return None };
         loop {
