@@ -59,7 +59,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// A job with a limit of one minute that does not follow children.
+    /// A job with a limit of three minutes that does not follow children.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
         let words = words.into_iter().map(Into::into).collect();
         // (Threads that spin while every block is told of can take a minute on two busy processors.)
