@@ -9,7 +9,7 @@ use grind_tests::build::Source;
 use grind_tests::compare::assert_same;
 use grind_tests::run::{Job, Outcome};
 use grind_tests::shared::Shared;
-use grind_tests::{disturb, tools};
+use grind_tests::tools;
 
 /// A program, and what it did natively.
 struct Program {
@@ -32,8 +32,8 @@ fn check(name: &str, options: &[&str]) {
     if !source.runs_here() {
         return;
     }
-    // Being interrupted all the time takes its time.
-    let limit = Duration::from_secs(if disturb::wanted() { 180 } else { 60 });
+    // Being interrupted all the time takes its time, and so does being told of every block by threads that spin.
+    let limit = Duration::from_secs(180);
     let make = |dir: &Path| {
         let path = source.build(dir, false);
         let native = Job { limit, ..Job::new([path.display().to_string()], &work(&path)) }.native();
