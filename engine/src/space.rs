@@ -500,11 +500,10 @@ impl Space {
         let settings = self.trace.settings;
         let mut parts = vec![(u64::from(Scratch::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
-            parts
-                .push((arena::LINES, (u64::from(arena::LINE) * u64::from(self.trans.lines() + 1)).next_multiple_of(8)));
-            parts.extend(
-                [arena::CODE_WAYS, arena::CODE_TIMES].map(|at| (at, 8 * u64::from(c.sets) * u64::from(c.ways))),
-            );
+            let lines = u64::from(arena::LINE) * u64::from(self.trans.lines() + 1);
+            parts.push((arena::LINES, lines.next_multiple_of(8)));
+            let ways = 8 * u64::from(c.sets) * u64::from(c.ways);
+            parts.extend([(arena::CODE_WAYS, ways), (arena::CODE_TIMES, ways)]);
         }
         if let Some(c) = settings.accesses {
             parts.push((u64::from(Scratch::ContextTime.at()), 8));

@@ -59,12 +59,10 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// A job with a limit of three minutes that does not follow children.
+    /// A job with a limit of one minute that does not follow children.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>, dir: &'a Path) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        // (Threads that spin while every block is told of can take a minute on two busy processors.)
-        let limit = Duration::from_secs(180);
-        Job { words, dir, limit, trace_children: false, disturbed: disturb::wanted() }
+        Job { words, dir, limit: Duration::from_secs(60), trace_children: false, disturbed: disturb::wanted() }
     }
 
     /// Runs it natively.

@@ -356,9 +356,9 @@ impl Calls {
         }
     }
 
-    /// A place has had an outcome (0 or 1 if that is not rare) that is a cell which is no instruction, but costs something that is not counted elsewhere.
-    /// What was told last says on what runs. If that has had it before, and it is enough to count it again, that is done; else
-    /// says no, and wants to be told by [`missed`](Calls::missed). `now` has to be moved on afterwards.
+    /// A place has had an outcome (0 or 1 if that is not rare): a cell that is no instruction, but costs something that is not
+    /// counted elsewhere. What was told last says on what runs. If that has had it before, and it is enough to count it again, that
+    /// is done; else says no, and wants to be told by [`missed`](Calls::missed). `now` has to be moved on afterwards.
     #[inline]
     pub fn missed_again(&mut self, place: u32, outcome: usize, now: &[u64]) -> bool {
         self.all_told(now);

@@ -28,6 +28,7 @@ mod switch;
 mod syscall;
 mod trace;
 mod trapflag;
+mod turns;
 mod volatile;
 
 use std::cell::RefCell;
@@ -64,6 +65,7 @@ pub(crate) struct Hub<'s> {
     early: Map<i32, (Stopped, i32)>,
     pin: affinity::Pin,
     attention: attend::Attention,
+    turns: turns::Turns,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
@@ -121,6 +123,7 @@ pub(crate) fn run(
         early: Map::default(),
         pin: affinity::Pin::default(),
         attention: attend::Attention::default(),
+        turns: turns::Turns::default(),
         feed,
         traps: Map::default(),
         renewals: Vec::new(),
@@ -160,7 +163,7 @@ impl Hub<'_> {
             let wait = if self.renewals.is_empty() {
                 match self.attend() {
                     Some(wait) => wait,
-                    None => tracee::wait_any().map_err(|source| EngineError::Os { what: "waitpid", source })?,
+                    None => self.wait_in_turn().map_err(|source| EngineError::Os { what: "waitpid", source })?,
                 }
             } else {
                 tracee::wait_any_briefly().unwrap_or_else(|| {

@@ -306,6 +306,12 @@ pub(crate) fn wait_briefly(tid: i32) -> Option<Wait> {
     look(tid, libc::__WALL, Duration::from_millis(200))
 }
 
+/// What has happened to one thread, if anything has.
+pub(crate) fn wait_now(tid: i32) -> Option<Wait> {
+    let nothing = |w: &Wait| matches!(w, Wait::Interrupted | Wait::Nothing);
+    wait(tid, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !nothing(w))
+}
+
 /// What has happened to any thread, if anything has.
 pub(crate) fn wait_any_now() -> Option<Wait> {
     wait(-1, libc::__WALL | libc::WUNTRACED | libc::WNOHANG).ok().filter(|w| !matches!(w, Wait::Interrupted))
