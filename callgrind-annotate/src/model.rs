@@ -6,7 +6,8 @@
 //! member of a cycle has what it spent itself and outside the cycle; calls within one have a count but no cost. So no
 //! entry is ever above the total.
 //!
-//! With `--cycles=no` numbers are the reference's: inclusive costs are what callers saw, summed up, whatever that means in recursion.
+//! With `--cycles=no` numbers are the reference's: inclusive costs are what callers saw, summed up, whatever that means in
+//! recursion.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

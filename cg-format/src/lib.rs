@@ -1,8 +1,8 @@
 //! Profiles in files: which events exist, how counts are kept, and how a profile is read and written.
 //!
-//! Everything that knows the shape of a `cachegrind.out` or `callgrind.out` file lives here: the runner writes through this crate and the
-//! post-processors read through it, so a rule of the format has one home. The crate prints nothing, knows no options
-//! and never panics on input: whatever a file holds, the answer is a profile or a typed error that names the line.
+//! Everything that knows the shape of a `cachegrind.out` or `callgrind.out` file lives here: the runner writes through this
+//! crate and the post-processors read through it, so a rule of the format has one home. The crate prints nothing, knows no
+//! options and never panics on input: whatever a file holds, the answer is a profile or a typed error that names the line.
 //! Names of files and functions are bytes, because nothing promises that they are UTF-8.
 //!
 //! # Example

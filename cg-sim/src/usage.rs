@@ -431,8 +431,8 @@ impl Usage {
         [ll.sets.address((line & ll.set_mask) as usize), goes]
     }
 
-    /// For a cache that is simulated elsewhere: the line in `slot` has been accessed `count` times so far, in `parts`. It is evicted with that by
-    /// [`Usage::flush`].
+    /// For a cache that is simulated elsewhere: the line in `slot` has been accessed `count` times so far, in `parts`. It is
+    /// evicted with that by [`Usage::flush`].
     ///
     /// # Panics
     /// When the cache has no such slot.

@@ -45,8 +45,9 @@ pub struct Settings {
     pub beside: Beside,
 }
 
-/// When a thread waits for its code to be translated, or for what is to become of a call, instead of being stopped: that needs another
-/// processor for as long as it asks for new code, and saves most of what a stop costs. Never where anything is recorded.
+/// When a thread waits for its code to be translated, or for what is to become of a call, instead of being stopped: that needs
+/// another processor for as long as it asks for new code, and saves most of what a stop costs. Never where anything is
+/// recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beside {
     /// While it often asks, and nobody else wants that processor.

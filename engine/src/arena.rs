@@ -1,26 +1,29 @@
 //! The memory layout that emitted code and grind share: per-thread slots, the system-call table, the table of indirect
 //! branches. Emitted code has these offsets as immediates, so nothing here may be computed differently elsewhere.
 //!
-//! A *slot* is what `gs` points to (and r11, to the middle of the scratch words that are used most: [`BASE`]): the lines of the thread's data cache, so that emitted code gets to these without an offset, a
-//! header page with scratch space, then 64-bit cells (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so counts outlive the guest. Exactly
-//! one thread at a time runs on a slot. A thread has a slot for each context of the statistics it is in: all up to [`CELLS`] and
-//! all from [`TRACE_AREA`] on are the same memory, mapped several times; only the cells are each slot's own.
+//! A *slot* is what `gs` points to (and r11, to the middle of the scratch words that are used most: [`BASE`]): the lines of the
+//! thread's data cache, so that emitted code gets to these without an offset, a header page with scratch space, then 64-bit
+//! cells (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so
+//! counts outlive the guest. Exactly one thread at a time runs on a slot. A thread has a slot for each context of the
+//! statistics it is in: all up to [`CELLS`] and all from [`TRACE_AREA`] on are the same memory, mapped several times; only the
+//! cells are each slot's own.
 
 /// Bytes of a slot. Only touched pages take memory.
 pub(crate) const SLOT_SIZE: u64 = 64 << 20;
 
-/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. At the beginning, since offsets
-/// of a byte make each check shorter.
+/// Where lines are in the data cache, by the low bits of their numbers: the negated address of a line. At the beginning, since
+/// offsets of a byte make each check shorter.
 pub(crate) const DATA_TAGS: u64 = 0;
-/// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's own cache.
+/// Beside that, when the line was used last: nothing else has to be known for a hit, and it is on one line of the processor's
+/// own cache.
 pub(crate) const DATA_TIMES: u64 = DATA_TAGS + 8;
 /// From one entry to the next, there and below.
 pub(crate) const DATA_ENTRY: u64 = 16;
 /// Entries of each.
 pub(crate) const DATA_ENTRIES: u64 = 16384;
 
-/// The tag of an entry whose line has had to go: with it added, no address of the program is in a line; and its lower bits are those
-/// of no line. (At first an entry has the tag of a line of another entry.) Code has it as an immediate of 32 bits.
+/// The tag of an entry whose line has had to go: with it added, no address of the program is in a line; and its lower bits are
+/// those of no line. (At first an entry has the tag of a line of another entry.) Code has it as an immediate of 32 bits.
 pub(crate) const NOTHING: u64 = i32::MAX as u64 - 7;
 
 /// Offset of the last entry from the first one, which is all bits of an entry's offset.
@@ -43,8 +46,8 @@ const SIMULATED: u64 = SLOT_SIZE - (24 << 20);
 /// Cells in a slot.
 pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - CELLS) / 8) as u32;
 
-/// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word, if uses of lines are
-/// kept. What is used all the time comes first, so that one large page holds it.
+/// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word, if uses of
+/// lines are kept. What is used all the time comes first, so that one large page holds it.
 pub(crate) const DATA_PLACES: u64 = SIMULATED;
 /// In the upper half: how many lines of this entry are in the cache that it does not show, since it shows another one, or
 /// none. If there are none, a line that it does not show is not in the cache.
@@ -59,9 +62,9 @@ pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
 pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
-/// Beside that, where its time is, from [`NOWHERE`] on: at its entry, which is in front of that, if the entry shows the line; if it does
-/// not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time follows upon a tag,
-/// or upon a word where a tag may be written.
+/// Beside that, where its time is, from [`NOWHERE`] on: at its entry, which is in front of that, if the entry shows the line;
+/// if it does not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time
+/// follows upon a tag, or upon a word where a tag may be written.
 pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
 /// [`Scratch::Nowhere`] and [`Scratch::Never`], which are behind all entries and before all ways.
 pub(crate) const NOWHERE: u64 = Scratch::Nowhere.at() as u64;
@@ -86,8 +89,8 @@ pub(crate) const TRACE_SIZE: u64 = 1 << 20;
 pub(crate) const TRACE_STRIDE: u64 = TRACE_SIZE + 4096;
 /// Segments of the trace buffer. While the guest fills one, the sink reads others.
 pub(crate) const TRACE_SEGMENTS: u64 = 5;
-/// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`], a tag
-/// that nobody reads, and the time.
+/// When the lines of the data cache that no entry shows were used last: for each way, at the same distance as in [`DATA_WAYS`],
+/// a tag that nobody reads, and the time.
 pub(crate) const DATA_OWN: u64 = TRACE_BUFFER + TRACE_ALL;
 /// How the lines of the data cache have been used, if that is kept: for each way, at the same distance as in [`DATA_WAYS`],
 /// the bytes that were accessed (a bit each, from the line's first one), and how many accesses there were.
@@ -297,8 +300,8 @@ pub(crate) const TARGET_TABLE: u64 = 256 * 8;
 pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
 /// Offset of a word: the bits of a return's target that choose its entry among the landings behind calls.
 pub(crate) const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
-/// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose calls
-/// and returns are pairs.
+/// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose
+/// calls and returns are pairs.
 pub(crate) const CALL_TABLE: u64 = PAIR_BITS + 4096;
 /// Offset of the table of landings behind calls.
 pub(crate) const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;

@@ -42,9 +42,9 @@ impl Gpr {
     }
 }
 
-/// Which registers translated code has taken from the program. Some are *bound*: they hold something of ours all the time, and another
-/// register has their place in instructions that name them. Others are *free* for whatever is done between the program's instructions, and hold
-/// what the program has in them while one is executed that names them.
+/// Which registers translated code has taken from the program. Some are *bound*: they hold something of ours all the time, and
+/// another register has their place in instructions that name them. Others are *free* for whatever is done between the
+/// program's instructions, and hold what the program has in them while one is executed that names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Takes {
     /// r11 alone: it only counts.
@@ -97,8 +97,8 @@ impl Takes {
     }
 }
 
-/// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and r13 cannot be
-/// the base without one.)
+/// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and
+/// r13 cannot be the base without one.)
 pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
     match i8::try_from(displacement) {
         Ok(0) if base.low() != 5 => (0, 0),

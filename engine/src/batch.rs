@@ -186,8 +186,8 @@ impl Index {
     }
 }
 
-/// How likely it is that a block goes on to its next instruction, and to its branch's target, once it is run, sooner or later: shares
-/// seen in compilers, two interpreters, a database, an assembler, a linker and git, which hardly differ.
+/// How likely it is that a block goes on to its next instruction, and to its branch's target, once it is run, sooner or later:
+/// shares seen in compilers, two interpreters, a database, an assembler, a linker and git, which hardly differ.
 fn likelihoods(last: &Insn, heat: Option<&Heat>) -> (u32, u32) {
     let percent = |p: u32| CERTAIN / 100 * p;
     if let Some(bias) = heat.filter(|_| last.class == Class::Jcc).and_then(|heat| heat.bias(last)) {
@@ -410,7 +410,8 @@ impl Batch {
         }
     }
 
-    /// The flags that are live at `pc`, which block `from` leads to. Says if that is not `settled` because it is an earlier block's.
+    /// The flags that are live at `pc`, which block `from` leads to. Says if that is not `settled` because it is an earlier
+    /// block's.
     fn live_in(&self, pc: u64, from: usize, known: &impl Known, settled: &mut bool) -> u8 {
         match self.find(pc) {
             Some(i) => {

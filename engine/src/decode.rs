@@ -442,8 +442,9 @@ pub(crate) fn decode_one(bytes: &[u8], pc: u64, masked: bool) -> Insn {
     decode(&mut Decoder::with_ip(64, bytes, pc, DecoderOptions::MPX), bytes, masked)
 }
 
-/// Decodes the block at `pc` into `out` (appended); it goes on behind the first `through` conditional branches. `stop(a)` says whether a block that is already there begins at `a`:
-/// this one ends before it. Returns the number of instructions; 0 if nothing is mapped at `pc`.
+/// Decodes the block at `pc` into `out` (appended); it goes on behind the first `through` conditional branches. `stop(a)` says
+/// whether a block that is already there begins at `a`: this one ends before it. Returns the number of instructions; 0 if
+/// nothing is mapped at `pc`.
 pub(crate) fn decode_block(
     reader: &mut CodeReader<'_>,
     pc: u64,

@@ -32,8 +32,8 @@ pub fn prefetch(address: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
 }
 
-/// Touches a page of what a list will need for its next `ahead` bytes, which may move it; `touched` is the element that this has come
-/// to (at first 0).
+/// Touches a page of what a list will need for its next `ahead` bytes, which may move it; `touched` is the element that this
+/// has come to (at first 0).
 pub(crate) fn touch_ahead<T>(list: &mut Vec<T>, touched: &mut usize, ahead: usize) {
     const PAGE: usize = 4096;
     let each = size_of::<T>().max(1);

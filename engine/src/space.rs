@@ -555,8 +555,8 @@ impl Space {
         }
     }
 
-    /// Asks for a little of the memory that the next translations will need, while nobody waits: a page that is touched for the first
-    /// time takes longer than a block.
+    /// Asks for a little of the memory that the next translations will need, while nobody waits: a page that is touched for the
+    /// first time takes longer than a block.
     pub(crate) fn make_room_ahead(&mut self) {
         if let Some(chunk) = self.chunks.iter_mut().rev().find(|c| c.used > 0) {
             chunk.touch_ahead();

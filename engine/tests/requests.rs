@@ -50,8 +50,8 @@ impl Session for Driver {
 /// What one place of the program has recorded, and the record's other words.
 type Record = (Site, Vec<u32>);
 
-/// What processes have recorded, in the order of their first records. By places, not by their numbers: those go by the order in which code is
-/// translated, which after a fork is whoever is first.
+/// What processes have recorded, in the order of their first records. By places, not by their numbers: those go by the order in
+/// which code is translated, which after a fork is whoever is first.
 #[derive(Default)]
 struct Recorded {
     sites: HashMap<SpaceId, Vec<Site>>,

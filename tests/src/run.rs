@@ -1,7 +1,8 @@
 //! Runs a command to its end, natively or under a profiler, with a deadline, and collects what it did.
 //!
 //! Every command gets its own process group, which is killed as a whole at the deadline and after the end: nothing that a
-//! test starts outlives it. With `GRIND_DISTURB` set, what runs under a profiler is interrupted all the time. Output goes to files, so a full pipe cannot stop a program and a straggler cannot stop a test.
+//! test starts outlives it. With `GRIND_DISTURB` set, what runs under a profiler is interrupted all the time. Output goes to
+//! files, so a full pipe cannot stop a program and a straggler cannot stop a test.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -2,8 +2,8 @@
 //!
 //! It knows nothing of translation, so it is right where the reference is not (blocks left by a fault, REP LODS). It is for
 //! single-threaded programs of some hundred thousand instructions: each costs two context switches. An instruction that
-//! faults is not counted (`int3` and `syscall` do not fault); a REP-prefixed one counts one for each iteration and one for the test that ends it, as grind does. The program
-//! must not block SIGTRAP: a step then resets its handler.
+//! faults is not counted (`int3` and `syscall` do not fault); a REP-prefixed one counts one for each iteration and one for the
+//! test that ends it, as grind does. The program must not block SIGTRAP: a step then resets its handler.
 
 use std::collections::BTreeMap;
 use std::path::Path;

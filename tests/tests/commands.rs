@@ -1,8 +1,8 @@
 //! Real commands, natively and under grind: the same output, the same end, and readable profiles.
 //!
 //! One line a command: its name, a shell script that prepares the folder natively (and is kept, so that both runs find the
-//! same, at the same place), and the command itself; `traced` ones also profile what they execute. What a case leaves in its folder is its own to
-//! show: if it matters, the command prints it.
+//! same, at the same place), and the command itself; `traced` ones also profile what they execute. What a case leaves in its
+//! folder is its own to show: if it matters, the command prints it.
 
 use std::time::Duration;
 

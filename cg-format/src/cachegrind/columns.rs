@@ -143,7 +143,8 @@ impl Columns {
         numbers[filled..].fill(0);
     }
 
-    /// Adds the first `filled` numbers of the row, none of them negative; true if [`Columns::settle`] must be called before the next one.
+    /// Adds the first `filled` numbers of the row, none of them negative; true if [`Columns::settle`] must be called before the
+    /// next one.
     #[inline]
     pub(super) fn add(&mut self, filled: usize) -> bool {
         for (sum, digits) in self.sums.iter_mut().zip(&self.row[..filled]) {

@@ -27,7 +27,8 @@ pub(crate) struct Registers {
     pub(crate) written: u16,
     /// It overwrites them, whatever they were. Never the stack pointer, the frame pointer, nor r11.
     pub(crate) overwritten: u16,
-    /// Their values will be overwritten before anything reads them, from this instruction on, or are kept elsewhere. Never those three.
+    /// Their values will be overwritten before anything reads them, from this instruction on, or are kept elsewhere. Never
+    /// those three.
     pub(crate) dead: u16,
 }
 
@@ -86,8 +87,8 @@ impl Batch {
                 }
             }
         }
-        // What the program has in registers that are taken is elsewhere; what names one that is free, or one that is bound, has it in that
-        // register meanwhile, or something else.
+        // What the program has in registers that are taken is elsewhere; what names one that is free, or one that is bound, has
+        // it in that register meanwhile, or something else.
         let takes = known.takes();
         let (free, bound) = (takes.free_set(), takes.bound_set());
         for (r, insn) in self.registers.iter_mut().zip(&self.insns) {

@@ -4,9 +4,9 @@
 //! A bridge first makes sure that everything is as it was when it was built: the target (of an indirect branch), the stack
 //! pointer below the innermost frame, the callee's level of recursion. If not, it changes nothing and leads on, in the end
 //! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; r10 is free, as
-//! between all instructions where anything is traced, and r8 where caches or predictors are simulated; a frame is there whole or not at all, since [`Scratch::TopFrame`] is
-//! moved last; the first store to a new frame is the one that may fault, before anything else has changed; flags that may be
-//! read where it leads are kept.
+//! between all instructions where anything is traced, and r8 where caches or predictors are simulated; a frame is there whole
+//! or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new frame is the one that may fault, before
+//! anything else has changed; flags that may be read where it leads are kept.
 
 use super::special::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};

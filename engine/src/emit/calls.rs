@@ -156,7 +156,8 @@ impl Emitter<'_> {
         (self.exit_site(insn, how), self.teller.executed)
     }
 
-    /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is recorded.
+    /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is
+    /// recorded.
     fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
         let block = self.teller.steady.then(|| batch.find(pc)).flatten();

@@ -150,8 +150,8 @@ impl Emitter<'_> {
         settled
     }
 
-    /// From the line that entry `b` shows to the next one: its entry in `b`, its address, negated, in `a`. Changes the flags; returns the
-    /// field of a jump that leaves if that entry does not show it.
+    /// From the line that entry `b` shows to the next one: its entry in `b`, its address, negated, in `a`. Changes the flags;
+    /// returns the field of a jump that leaves if that entry does not show it.
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
         c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);

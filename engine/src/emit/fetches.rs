@@ -25,8 +25,8 @@ impl Emitter<'_> {
         debug_assert!(taken.is_none());
     }
 
-    /// The lines that `insn` is fetched from and that have not been fetched from last, as [`arena::LINE`] times their numbers and the
-    /// offsets of their sets.
+    /// The lines that `insn` is fetched from and that have not been fetched from last, as [`arena::LINE`] times their numbers
+    /// and the offsets of their sets.
     pub(super) fn new_lines(&mut self, insn: &Insn) -> Lines {
         let mut lines = NO_LINES;
         let Some(f) = self.tracer.settings.fetches else { return lines };
@@ -43,8 +43,8 @@ impl Emitter<'_> {
         lines
     }
 
-    /// Checks new `lines`. `block`: the one of which the instruction is one, unless it is the first. Returns registers for the checks that
-    /// follow, if they are taken already.
+    /// Checks new `lines`. `block`: the one of which the instruction is one, unless it is the first. Returns registers for the
+    /// checks that follow, if they are taken already.
     pub(super) fn check_fetch(&mut self, insn: &Insn, i: usize, lines: Lines, block: Option<u32>) -> Option<Taken> {
         let uses = self.tracer.settings.keeps_uses();
         let (first, last) = self.tracer.settings.fetches.map_or((0, 0), |f| lines_of(insn, f));

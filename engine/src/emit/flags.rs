@@ -1,5 +1,5 @@
-//! Checks of accesses where the guest needs its status flags: in rax while the checks are made, or spared by checks that change none,
-//! through rcx. Nothing is decided here about what is checked.
+//! Checks of accesses where the guest needs its status flags: in rax while the checks are made, or spared by checks that change
+//! none, through rcx. Nothing is decided here about what is checked.
 //!
 //! Invariant: behind the checks, flags and registers are the guest's again, but for those that are taken throughout the block.
 

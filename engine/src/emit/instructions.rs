@@ -225,8 +225,8 @@ impl Asm {
         self.load_gs(Gpr::RSP, Scratch::WalkStack.at());
     }
 
-    /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to the call
-    /// is predicted; a jump to where it goes on would not be.)
+    /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to
+    /// the call is predicted; a jump to where it goes on would not be.)
     pub(super) fn call_walk(&mut self, walk: Scratch) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(2, walk.at());
@@ -254,7 +254,8 @@ impl Asm {
         }
     }
 
-    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what describes it.
+    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what
+    /// describes it.
     pub(super) fn walk_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
     }
@@ -389,8 +390,8 @@ impl Asm {
     }
 
     /// `lea reg, [address]`, without its segment's base.
-    /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no other part of
-    /// the address is in these. Returns whether `other` is changed.
+    /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no
+    /// other part of the address is in these. Returns whether `other` is changed.
     pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes: Takes) -> bool {
         let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
         let mut brought: [Option<Gpr>; 2] = [None; 2];

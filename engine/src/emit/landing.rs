@@ -26,8 +26,8 @@ pub(crate) struct Landing {
 
 impl Emitted {
     /// A landing for `pc`, in front of its body. It compares the remainder of all 64 bits: no two addresses of a program have the
-    /// same remainder and the same entry (a test shows that), so nothing else gets past it. It leaves flags alone even where they are dead at `pc`: a target that it is
-    /// not for, and that nobody may have seen yet, may need them.
+    /// same remainder and the same entry (a test shows that), so nothing else gets past it. It leaves flags alone even where
+    /// they are dead at `pc`: a target that it is not for, and that nobody may have seen yet, may need them.
     pub(super) fn landing(&mut self, pc: u64, way: Way) {
         let c = &mut self.code;
         let pos = c.pos();

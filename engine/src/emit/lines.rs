@@ -3,9 +3,9 @@
 //! branches of that kind and for the block that runs into it; everyone else enters it by way of a few instructions that
 //! check.
 //!
-//! Invariants: what has no check in front is entered, without one, from the same line only, and by the same thread with the same caches
-//! (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on); a check too many
-//! changes nothing.
+//! Invariants: what has no check in front is entered, without one, from the same line only, and by the same thread with the
+//! same caches (which a new thread, behind its creator's system call, is not, nor whoever has asked to be counted from now on);
+//! a check too many changes nothing.
 
 use super::plan::Plan;
 use super::{Emitter, Fixup};

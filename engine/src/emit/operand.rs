@@ -134,7 +134,8 @@ impl Emitter<'_> {
         self.tracer.settings.takes()
     }
 
-    /// Loads what the program has in registers that are free between its instructions, if `insn` names them and does not just overwrite them.
+    /// Loads what the program has in registers that are free between its instructions, if `insn` names them and does not just
+    /// overwrite them.
     pub(super) fn bring_taken(&mut self, insn: &Insn) {
         if !insn.names_taken(self.takes()) {
             return;
@@ -147,8 +148,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads what the program has in registers that are bound, if `insn` names them, into others that it does not touch, nor are any of
-    /// `not`: such as are free, or else such as are saved. Returns the instruction with these in place of those.
+    /// Loads what the program has in registers that are bound, if `insn` names them, into others that it does not touch, nor
+    /// are any of `not`: such as are free, or else such as are saved. Returns the instruction with these in place of those.
     pub(super) fn stand_ins(&mut self, insn: &Insn, not: &[Register]) -> (Instruction, StandIns) {
         let mut ins = insn.ins;
         let mut all = StandIns::default();
@@ -192,7 +193,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// An instruction that names registers that are elsewhere: those that are free are brought, and others have the place of those that are bound.
+    /// An instruction that names registers that are elsewhere: those that are free are brought, and others have the place of
+    /// those that are bound.
     pub(super) fn with_taken(&mut self, insn: &Insn) {
         self.bring_taken(insn);
         let (ins, stand_ins) = self.stand_ins(insn, &[]);

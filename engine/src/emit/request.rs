@@ -1,12 +1,13 @@
-//! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a scratch word and goes to a piece of code that every
-//! chunk has; that waits for an answer as long as the engine says that it is looking (`hub::attend`), and stops if it does
-//! not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop here, or is
-//! stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub means.
+//! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a scratch word and goes to a
+//! piece of code that every chunk has; that waits for an answer as long as the engine says that it is looking (`hub::attend`),
+//! and stops if it does not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop
+//! here, or is stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub
+//! means.
 //!
 //! Words, and who writes them: `Request` (guest), `Posted` (guest: 1; engine: [`TAKEN`], and 0 when it answers), `Listening`
-//! (engine), `Answer` (engine; guest: 0 when it takes it). Nothing is dealt with twice, by an answer and by a stop: the engine takes what is
-//! posted in one indivisible step, and the guest takes it back in one before it stops; whoever comes second finds it gone. What has been taken is always
-//! answered, if by the address of the stop.
+//! (engine), `Answer` (engine; guest: 0 when it takes it). Nothing is dealt with twice, by an answer and by a stop: the engine
+//! takes what is posted in one indivisible step, and the guest takes it back in one before it stops; whoever comes second finds
+//! it gone. What has been taken is always answered, if by the address of the stop.
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};

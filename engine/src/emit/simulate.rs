@@ -5,11 +5,11 @@
 //! (misses, accesses to two lines, lines that the table has lost sight of) goes on behind the hot code, in [`super::cold`].
 //! Checks stand before their instructions, so records are in program order, a fetch before the accesses of its instruction.
 //!
-//! Times: the clock is in r9 ([`crate::asm::Takes`]). It is moved on before a use of a line of data, and behind one of a line of code, or by
-//! the use of data that follows that, so it is never below the time of a line of data, and above those of all lines of code. Only the order of
-//! times counts. Invariants: of two uses of a set the later one
-//! has the later time, within a thread; the highest word of a record is written first, so that one that does not fit any more
-//! faults before anything of it is there.
+//! Times: the clock is in r9 ([`crate::asm::Takes`]). It is moved on before a use of a line of data, and behind one of a line
+//! of code, or by the use of data that follows that, so it is never below the time of a line of data, and above those of all
+//! lines of code. Only the order of times counts. Invariants: of two uses of a set the later one has the later time, within a
+//! thread; the highest word of a record is written first, so that one that does not fit any more faults before anything of it
+//! is there.
 
 use iced_x86::Register;
 
@@ -54,8 +54,8 @@ pub(super) struct Tracer {
     pub(super) plan: Plan,
     /// If every access is recorded: what of the block is still to come, the next one last.
     pub(super) stretches: Vec<Stretch>,
-    /// Registers that no instruction of the block touches and that what is recorded uses throughout. And whether the guest's values of
-    /// them are saved, because they are needed.
+    /// Registers that no instruction of the block touches and that what is recorded uses throughout. And whether the guest's
+    /// values of them are saved, because they are needed.
     pub(super) held: Vec<(Gpr, bool)>,
     /// Offsets in the code between which they hold our values.
     held_from: usize,

@@ -2,16 +2,17 @@
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
 //! They are called on a stack of their own in the slot. What is to be walked is told by a few words behind the code that calls
-//! ([`access_words`]), or on that stack ([`Asm::walk_fetch`]). All registers and flags come back as they were, but r8 and r10 from the walk of a fetch.
-//! `level1` is the same in Rust, for the engine's own use, and `cg-sim` is the model that both are tested against.
+//! ([`access_words`]), or on that stack ([`Asm::walk_fetch`]). All registers and flags come back as they were, but r8 and r10
+//! from the walk of a fetch. `level1` is the same in Rust, for the engine's own use, and `cg-sim` is the model that both are
+//! tested against.
 //!
 //! Most walks are of misses, by accesses that lie in one line or two, so there is code for just that. What is seldom needed
 //! (contexts, how lines are used) goes through the accesses one by one.
 //!
 //! Invariants: a line is in the cache if and only if a way holds it; what [`arena::DATA_TAGS`] shows is there, and
-//! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds [`arena::NOTHING`], or a line that belongs
-//! to another entry. A line and its time are in its entry as long as that shows
-//! it, and else in its way's own words; the way says which.
+//! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds
+//! [`arena::NOTHING`], or a line that belongs to another entry. A line and its time are in its entry as long as that shows it,
+//! and else in its way's own words; the way says which.
 
 mod fetch;
 mod repeat;
@@ -57,9 +58,9 @@ const FEW: std::ops::Range<usize> = 0..2;
 const FOR_SECOND: std::ops::Range<usize> = 1..6;
 const ALONE: std::ops::Range<usize> = 0..7;
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its offset,
-/// their span less one; then how many they are; then, if that is more than one, for each its site, its offset, its bytes less one. `members`
-/// are site, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
+/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its
+/// offset, their span less one; then how many they are; then, if that is more than one, for each its site, its offset, its
+/// bytes less one. `members` are site, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
 pub(super) fn access_words(members: &[(u32, u16, u16)], span: u16) -> Vec<u32> {
     let first = members[0];
     let mut words = vec![first.0, first.1.into(), u32::from(span) - 1, members.len() as u32];
@@ -103,8 +104,9 @@ impl Asm {
         field
     }
 
-    /// Has a single access to two lines walked that these words describe, of which the first line has been settled; the second one's address,
-    /// negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes on.
+    /// Has a single access to two lines walked that these words describe, of which the first line has been settled; the second
+    /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
+    /// on.
     pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
         const AHEAD: u64 = 3 + 2 + 8 + 4 + SECOND_DESCRIPTION as u64;
         self.nop(((self.here() + AHEAD).wrapping_neg() & 3) as usize);
@@ -298,8 +300,8 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     rarely(c, cache, rare);
 }
 
-/// Many are single accesses whose first line the table shows, and whose second one is missed. Walks these; returns the field of a jump to
-/// where the others are walked, and goes on there if the first line is not shown.
+/// Many are single accesses whose first line the table shows, and whose second one is missed. Walks these; returns the field of
+/// a jump to where the others are walked, and goes on there if the first line is not shown.
 fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.load32(RDX, RCX, WALK_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
@@ -322,9 +324,10 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     several
 }
 
-/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second one, which is
-/// where [`SECOND`] says ([`Asm::walk_second`]): a stream that is not aligned comes to each line that way. Changes these registers and the flags.
-/// (Much depends on how soon it gets to the times of the ways: not even two such walks are under way in a processor at once.)
+/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second
+/// one, which is where [`SECOND`] says ([`Asm::walk_second`]): a stream that is not aligned comes to each line that way.
+/// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such walks
+/// are under way in a processor at once.)
 pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
@@ -340,8 +343,9 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
 }
 
-/// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its [`difference`]), and returns. Returns where
-/// registers are restored. `saved`: which registers are saved; `described`: what describes the access, behind where the walk returns to.
+/// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
+/// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
+/// describes the access, behind where the walk returns to.
 fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
     let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
     let mut rare = Vec::new();
@@ -355,8 +359,8 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     if frames {
         c.tell_frames([RDX, RSI, R8]);
     }
-    // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they are no more
-    // than a line of any.
+    // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they
+    // are no more than a line of any.
     c.not(SECOND.reg);
     record(c, [SECOND.reg, RSI, R8], R14, described);
     let end = c.pos();

@@ -1,5 +1,6 @@
-//! New images and ends (births are `birth`'s). Every thread's counts are folded into its process when its end begins (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when
-//! its last thread ends, before anybody can see that it is gone.
+//! New images and ends (births are `birth`'s). Every thread's counts are folded into its process when its end begins
+//! (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when its last thread
+//! ends, before anybody can see that it is gone.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

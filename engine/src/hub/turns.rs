@@ -1,6 +1,6 @@
-//! Whose stop is dealt with next. The kernel shows those of the newest threads first, so a thread that was made early may wait for ever
-//! where others stop again and again before they have all been dealt with, as those do whose buffers are full of records that
-//! nobody has read yet. Then threads take turns.
+//! Whose stop is dealt with next. The kernel shows those of the newest threads first, so a thread that was made early may wait
+//! for ever where others stop again and again before they have all been dealt with, as those do whose buffers are full of
+//! records that nobody has read yet. Then threads take turns.
 //!
 //! Invariant: a stop that has been taken from the kernel is dealt with at once; what waits stays with the kernel, where whatever
 //! becomes of its thread takes it along.

@@ -1,7 +1,7 @@
 //! The trace buffers of slots: which part of one has been recorded and not been read yet, and who may read it.
 //!
-//! Invariants: every word is read once, in the order in which it was recorded; a segment is not written to while somebody else reads
-//! it; where the guest goes on to record is changed only while its thread stands still, or waits for an answer.
+//! Invariants: every word is read once, in the order in which it was recorded; a segment is not written to while somebody else
+//! reads it; where the guest goes on to record is changed only while its thread stands still, or waits for an answer.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
-//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the program's instructions, and r9 the
-//! clock that caches are kept by; some of those words are what the program has in them. Nobody else has to know: whoever asks for registers
-//! gets the program's, and whoever sets them in translated code has it put away.
+//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
+//! program's instructions, and r9 the clock that caches are kept by; some of those words are what the program has in them.
+//! Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in translated code has it put
+//! away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
 //! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock but around system calls, which is in its scratch word then
-//! ([`AT_SYSTEM_CALLS`]), as it is elsewhere and while the engine knows registers; elsewhere they are the program's. Where one of the others is in use, for what an instruction of the
-//! program's says or for our own ends, it stays as it is as long as nobody changes the program's; so nothing that the engine has to set may be in it.
+//! ([`AT_SYSTEM_CALLS`]), as it is elsewhere and while the engine knows registers; elsewhere they are the program's. Where one
+//! of the others is in use, for what an instruction of the program's says or for our own ends, it stays as it is as long as
+//! nobody changes the program's; so nothing that the engine has to set may be in it.
 //!
 //! The list belongs to the thread that traces, as everything that ptrace knows does.
 
@@ -157,8 +159,8 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     Ok(())
 }
 
-/// Where all registers but r11 are the program's, and the clock is in its scratch word: an instruction that makes a system call, and the two
-/// behind it.
+/// Where all registers but r11 are the program's, and the clock is in its scratch word: an instruction that makes a system
+/// call, and the two behind it.
 const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &CLOCK_BACK];
 
 /// Whether the clock is in r9 at one of these places in translated code, and not at the other.

@@ -288,9 +288,9 @@ impl Object {
         Resolution { functions: functions.into_names(), files: files.into_names(), places }
     }
 
-    /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of their
-    /// first bytes: of those that have just one, which is that of all of their instructions. Where there are lines, they have to be
-    /// asked for one by one: see [`Object::has_lines`].
+    /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of
+    /// their first bytes: of those that have just one, which is that of all of their instructions. Where there are lines, they
+    /// have to be asked for one by one: see [`Object::has_lines`].
     pub fn resolve_stretches(&self, stretches: &[(Svma, Svma)]) -> StretchResolution {
         let mut functions = Interner::new();
         let mut places = vec![None; stretches.len()];

@@ -7,8 +7,9 @@ use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
 use crate::trace::FirstLevel;
 
-/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines [`arena::LINE`] times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the
-/// stack, and not in the code behind the call, which would have to come into the data cache for that.)
+/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
+/// [`arena::LINE`] times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the stack, and not in the code
+/// behind the call, which would have to come into the data cache for that.)
 const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
 
@@ -26,8 +27,8 @@ impl Asm {
     }
 }
 
-/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx, r8, r10
-/// and r12.
+/// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx,
+/// r8, r10 and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
     c.load_gs(R12, Scratch::TracePos.at());
     c.lea_disp(R10, RSI, second.into());
@@ -125,8 +126,8 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     c.jmp_back(end);
 }
 
-/// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on, at this time; rsi is its way then. Changes rcx,
-/// rdx, r8 and r10.
+/// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on, at this time; rsi is its way then.
+/// Changes rcx, rdx, r8 and r10.
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
     let (lines, ways, times) = (arena::LINES as u32, arena::CODE_WAYS as u32, arena::CODE_TIMES as u32);
     if cache.ways <= UNROLLED {

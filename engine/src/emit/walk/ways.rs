@@ -1,6 +1,6 @@
-//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. In rdx is a way of
-//! the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`], [`replace`], [`show`]; what
-//! has been found hidden is only shown.
+//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. In rdx
+//! is a way of the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`],
+//! [`replace`], [`show`]; what has been found hidden is only shown.
 
 use super::{R8, R10, R14, RAX, RCX, RDX, UNROLLED};
 use crate::arena;
@@ -40,8 +40,8 @@ const TIME: u32 = TAG + 8;
 /// When the ways' lines were used last, if their entries do not show them.
 pub(super) const OWN: u32 = arena::DATA_OWN as u32 + 8;
 
-/// Into rcx: the entry of line rax; into rdx: the difference from the line that it shows. Returns the field of a jump that leaves if
-/// that is none (`leaves` is [`E`]), or if there is one ([`NE`]).
+/// Into rcx: the entry of line rax; into rdx: the difference from the line that it shows. Returns the field of a jump that
+/// leaves if that is none (`leaves` is [`E`]), or if there is one ([`NE`]).
 pub(super) fn look_up(c: &mut Asm, cache: FirstLevel, leaves: u8) -> usize {
     c.entry(RCX, RAX, cache.line.trailing_zeros());
     difference(c, LINE);
@@ -59,8 +59,8 @@ pub(super) fn difference(c: &mut Asm, line: Line) {
     }
 }
 
-/// Into `first`: the first way of the line's set. Returns the field of a jump that leaves if the line may be in one of them, and where
-/// it goes on if it is not.
+/// Into `first`: the first way of the line's set. Returns the field of a jump that leaves if the line may be in one of them,
+/// and where it goes on if it is not.
 pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
     first_way(c, cache, line, first);
     c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
@@ -86,8 +86,8 @@ fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     c.multiply(first, first, cache.ways as i32 * scale as i32);
 }
 
-/// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at `missed`. It is as
-/// good as shown then. Changes `first`, r8 and r14.
+/// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at
+/// `missed`. It is as good as shown then. Changes `first`, r8 and r14.
 pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
     let negate = |c: &mut Asm| {
         if !line.negated {
@@ -125,7 +125,8 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
     rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
 
-/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8 and r14.
+/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8
+/// and r14.
 pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
     let step = arena::DATA_WAY as u32;
     if cache.ways <= UNROLLED {
@@ -142,8 +143,8 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
     rare.push(Rare::NotShown { field, back: c.pos() });
 }
 
-/// The line's entry shows it, in way rdx, and has its `time`. Changes r8; the line itself stays if it is to be `kept`, and is negated if
-/// not.
+/// The line's entry shows it, in way rdx, and has its `time`. Changes r8; the line itself stays if it is to be `kept`, and is
+/// negated if not.
 pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
     let tag = if kept { R8 } else { line.reg };
     if kept {
@@ -180,7 +181,8 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
             }
             Rare::Displaced { field, line, back } => {
                 c.patch_here(field);
-                // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another set.)
+                // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another
+                // set.)
                 c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
                 first_way(c, cache, Line { reg: R14, negated: true, entry: line.entry }, R8);
                 c.lea_disp(R14, line.entry, -(arena::NOWHERE as i32));
@@ -225,9 +227,9 @@ fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     c.entry(line.entry, R8, cache.line.trailing_zeros());
 }
 
-/// Into `number`: that of the way with the earliest time, of so many from `first` on. The word at `offset` of a way, from one to the next
-/// `step` bytes on, leads to its time, which is at `times` from there; or is its time. Without branches, two ways at a time: each has to
-/// wait for half as many before it.
+/// Into `number`: that of the way with the earliest time, of so many from `first` on. The word at `offset` of a way, from one
+/// to the next `step` bytes on, leads to its time, which is at `times` from there; or is its time. Without branches, two ways
+/// at a time: each has to wait for half as many before it.
 pub(super) fn earliest(
     c: &mut Asm,
     ways: u32,

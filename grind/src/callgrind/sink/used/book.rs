@@ -148,8 +148,8 @@ impl Book {
         self.tree.release(tree::Node::from_number(owner.node), &costs);
     }
 
-    /// Gives all costs to those they belong to, for a part (or because a thread has ended, which is none): `threads` are those that have not ended; for others there are profiles, with
-    /// the numbers of their threads.
+    /// Gives all costs to those they belong to, for a part (or because a thread has ended, which is none): `threads` are those
+    /// that have not ended; for others there are profiles, with the numbers of their threads.
     pub(super) fn settle<'a>(
         &mut self,
         part: bool,
