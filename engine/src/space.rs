@@ -153,7 +153,7 @@ struct Outside<'a> {
     through: usize,
     /// The chunk that the code is for.
     chunk: &'a Chunk,
-    /// What is known of words that cannot change, and the memory that has them. Not where jumps are recorded, nor where
+    /// What is known of words that cannot change, and the memory that has them. Not where jumps are told one by one, nor where
     /// another process, whose memory may differ, uses the same translations.
     fixed: Option<(&'a RefCell<Fixed>, &'a Memory)>,
     /// The range that was asked for last.
@@ -588,6 +588,8 @@ impl Space {
             to_place != place(from) || to_place > 0 && list[to_place - 1] == to
         };
         let any_volatile = self.any_volatile();
+        // What reads its target is told of, or that it is indirect.
+        let told = settings.any() && (!settings.followed() || settings.checks());
         let outside = Outside {
             standing,
             followed: settings.followed(),
@@ -601,7 +603,7 @@ impl Space {
             boundaries: &self.boundaries,
             through: if settings.calls.is_some() && settings.every.is_none() { THROUGH } else { 0 },
             chunk: &self.chunks[chunk],
-            fixed: (!settings.any() && self.users == 1).then_some((&self.fixed, memory)),
+            fixed: (!told && self.users == 1).then_some((&self.fixed, memory)),
             last: Cell::default(),
         };
         let volatile = |start: u64, end: u64| {

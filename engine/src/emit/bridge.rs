@@ -113,12 +113,14 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
         c.patch_short(ok);
     }
     let keep = b.live & STATUS != 0;
+    let rax_dead = b.dead & 1 << Gpr::RAX.0 != 0;
     let flags = |c: &mut Asm, back: bool| match (keep, back) {
-        (true, false) => c.put_flags_away(b.takes),
-        (true, true) => c.take_flags_back(b.takes),
+        (true, false) => c.put_flags_away(b.takes, rax_dead),
+        (true, true) => c.take_flags_back(b.takes, rax_dead),
         _ => {}
     };
-    let base = Base::of(b.dead, indirect);
+    let taken = if keep { 1 << Gpr::RAX.0 } else { 0 };
+    let base = Base::of(b.dead & !taken, indirect);
     let frame = base.frame;
     base.save(c);
     flags(c, false);
@@ -283,12 +285,13 @@ impl Asm {
         self.zero_if_there();
         self.is_odd_unless_zero(b);
         let keep = b.live_after & STATUS != 0;
+        let rax_dead = b.dead_after & 1 << Gpr::RAX.0 != 0;
         if keep {
-            self.put_flags_away(b.takes);
+            self.put_flags_away(b.takes, rax_dead);
         }
         self.close(b);
         if keep {
-            self.take_flags_back(b.takes);
+            self.take_flags_back(b.takes, rax_dead);
         }
         if b.dead_after & 1 << Gpr::RCX.0 == 0 {
             self.reload(Gpr::RCX, Scratch::Rcx);
@@ -300,9 +303,9 @@ impl Asm {
     fn return_further(&mut self, b: &Bridge) {
         self.zero_if_there();
         self.is_odd_unless_zero(b);
-        self.put_flags_away(b.takes);
+        self.put_flags_away(b.takes, false);
         self.close(b);
-        self.take_flags_back(b.takes);
+        self.take_flags_back(b.takes, false);
         self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
         self.jmp_to_return();
     }

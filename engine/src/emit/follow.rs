@@ -286,31 +286,23 @@ impl Asm {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// rax with the status flags goes to r8, if that is free, else to its scratch word; rax itself stays.
-    pub(super) fn put_flags_away(&mut self, takes: Takes) {
-        if takes.has(Gpr::R8) {
-            self.mov_reg(Gpr::R8, Gpr::RAX);
-            self.flags_to_ax();
-            self.exchange_rax(Gpr::R8);
-            return;
+    /// Keeps the status flags in rax, which goes to r8, if that is free, or its scratch word; if rax is `dead`, nowhere.
+    pub(super) fn put_flags_away(&mut self, takes: Takes, dead: bool) {
+        match dead {
+            true => {}
+            false if takes.has(Gpr::R8) => self.mov_reg(Gpr::R8, Gpr::RAX),
+            false => self.spill(Scratch::T3, Gpr::RAX),
         }
-        self.spill(Scratch::T3, Gpr::RAX);
         self.flags_to_ax();
-        self.spill(Scratch::Flags, Gpr::RAX);
-        self.reload(Gpr::RAX, Scratch::T3);
     }
 
-    /// Takes the flags back.
-    pub(super) fn take_flags_back(&mut self, takes: Takes) {
-        if takes.has(Gpr::R8) {
-            self.exchange_rax(Gpr::R8);
-            self.flags_from_ax();
-            self.mov_reg(Gpr::RAX, Gpr::R8);
-            return;
-        }
-        self.spill(Scratch::T3, Gpr::RAX);
-        self.reload(Gpr::RAX, Scratch::Flags);
+    /// Takes the flags back from rax, and that from where it is.
+    pub(super) fn take_flags_back(&mut self, takes: Takes, dead: bool) {
         self.flags_from_ax();
-        self.reload(Gpr::RAX, Scratch::T3);
+        match dead {
+            true => {}
+            false if takes.has(Gpr::R8) => self.mov_reg(Gpr::RAX, Gpr::R8),
+            false => self.reload(Gpr::RAX, Scratch::T3),
+        }
     }
 }

@@ -226,7 +226,7 @@ impl Space {
         (site + 4).wrapping_add_signed(distance.into())
     }
 
-    /// Puts a table in front of a chain.
+    /// Puts a table in front of a chain. (Where a site is left, the target is in rcx.)
     fn give_table(&mut self, chunk: usize, root: u64, chain: &mut Chain) {
         let number = self.trans.follow.tables;
         if number >= arena::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
@@ -235,10 +235,8 @@ impl Space {
         let c = &mut self.chunks[chunk];
         let base = c.guest + c.used;
         let mut code = Asm { buf: Vec::new(), base };
-        // rorx ecx, gs:[target], 3; movzx ecx, cl; jmp [rcx * 8 + table]
-        code.bytes(&[0x65, 0xc4, 0xe3, 0x7b, 0xf0, 0x0c, 0x25]);
-        code.bytes(&(arena::TARGET.at()).to_le_bytes());
-        code.bytes(&[3, 0x0f, 0xb6, 0xc9]);
+        // rorx ecx, ecx, 3; movzx ecx, cl; jmp [rcx * 8 + table]
+        code.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, 3, 0x0f, 0xb6, 0xc9]);
         code.bytes(&[0xff, 0x24, 0xcd]);
         let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;
         code.bytes(&((self.tables_at + at) as u32).to_le_bytes());
