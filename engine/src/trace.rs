@@ -5,7 +5,9 @@
 //! Invariants: a thread's records arrive in program order; a record is never cut in two; a site is announced before a record
 //! names it; memory is bounded, because the guest waits when the sink is behind.
 
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use crate::addr::GuestAddr;
 use crate::api::{Ask, Module, StaticEvents};
@@ -133,13 +135,47 @@ pub struct Instruction {
     pub events: StaticEvents,
 }
 
+/// Instructions that are executed one after the other: all of a list, or the first ones. Copies share the list.
+#[derive(Clone)]
+pub struct Instructions {
+    all: Arc<[Instruction]>,
+    n: usize,
+}
+
+impl Instructions {
+    /// The first `n` of these, if there are so many.
+    #[must_use]
+    pub fn first(&self, n: usize) -> Instructions {
+        Instructions { all: self.all.clone(), n: n.min(self.n) }
+    }
+}
+
+impl From<Vec<Instruction>> for Instructions {
+    fn from(all: Vec<Instruction>) -> Instructions {
+        Instructions { n: all.len(), all: all.into() }
+    }
+}
+
+impl Deref for Instructions {
+    type Target = [Instruction];
+    fn deref(&self) -> &[Instruction] {
+        &self.all[..self.n]
+    }
+}
+
+impl fmt::Debug for Instructions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 /// Instructions that are executed one after the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Block {
     /// Index of its module.
     pub module: u32,
     /// At least one; each begins where the last one ends.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Instructions,
 }
 
 /// How control is transferred.

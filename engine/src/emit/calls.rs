@@ -354,9 +354,10 @@ impl Emitter<'_> {
                 events,
             })
             .collect();
+        let all = trace::Instructions::from(all);
         let module = (self.module_of)(b.pc);
         for n in std::iter::once(all.len()).chain(self.teller.parts.drain(..)) {
-            self.trans.trace_blocks.push(trace::Block { module, instructions: all[..n].to_vec() });
+            self.trans.trace_blocks.push(trace::Block { module, instructions: all.first(n) });
         }
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Profile, Section, Site, SiteId};
 
+use super::cells::Cells;
 use super::rows::{self, OwnCosts, Program, Source};
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
@@ -65,7 +66,8 @@ pub struct Catalogue {
     by_start: HashMap<(u32, u64), FunctionId>,
     sites: Vec<Site>,
     by_next: HashMap<u64, SiteId>,
-    cells: Vec<Vec<OwnCosts>>,
+    /// What is executed as one.
+    pub cells: Cells,
 }
 
 impl Catalogue {
@@ -84,7 +86,7 @@ impl Catalogue {
             by_start: HashMap::new(),
             sites: Vec::new(),
             by_next: HashMap::new(),
-            cells: Vec::new(),
+            cells: Cells::default(),
         }
     }
 
@@ -143,12 +145,6 @@ impl Catalogue {
         self.sites.push(Site { addr, next, block, place });
         self.by_next.insert(next, id);
         id
-    }
-
-    /// Registers a cell: its instructions, and what one execution of each costs.
-    pub fn add_cell(&mut self, instructions: Vec<OwnCosts>) -> u32 {
-        self.cells.push(instructions);
-        u32::try_from(self.cells.len() - 1).expect("fewer than 2^32 cells")
     }
 
     /// The name of a function.
@@ -214,8 +210,7 @@ impl Catalogue {
         let mut numbers: Vec<u32> = profile.cells.iter().map(|row| row.cell).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let cells = numbers.into_iter().filter_map(|cell| self.cells.get(cell as usize));
-        addrs.extend(cells.flatten().map(|(addr, _)| *addr));
+        addrs.extend(numbers.into_iter().flat_map(|cell| self.cells.of(cell)).map(|(addr, _)| addr));
         addrs.sort_unstable();
         addrs.dedup();
 
@@ -377,8 +372,8 @@ impl Program for Resolved<'_> {
         self.catalogue.sites[id.0 as usize].addr
     }
 
-    fn cell(&self, cell: u32) -> &[OwnCosts] {
-        &self.catalogue.cells[cell as usize]
+    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        self.catalogue.cells.of(cell)
     }
 }
 
@@ -387,6 +382,11 @@ mod tests {
     use super::*;
     use cg_calls::{Calls, Config};
     use cg_format::callgrind::{Names, PartHeader, Site as Entry};
+    use grind_engine::StaticEvents;
+    use grind_engine::addr::GuestAddr;
+    use grind_engine::trace::Instruction;
+
+    use crate::callgrind::columns::Columns;
 
     fn catalogue() -> Catalogue {
         Catalogue::new(Settings::default(), debuginfo::Options::default())
@@ -449,7 +449,14 @@ mod tests {
         let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
         calls.begin(&mut c, entry);
         let site = c.add_site(entry + 4, entry + 9, entry);
-        let cell = c.add_cell(vec![(entry, [1].into()), (entry + 4, [1].into())]);
+        let instructions = [entry, entry + 4].map(|addr| Instruction {
+            addr: GuestAddr(addr),
+            len: 4,
+            counted: true,
+            events: StaticEvents::default(),
+        });
+        let columns = Columns::of(Settings::default().events(false, false));
+        let cell = c.cells.add(columns, instructions.to_vec().into());
         calls.block(cell);
         calls.call(&mut c, site, entry, 900, &[2]);
         calls.block(cell);

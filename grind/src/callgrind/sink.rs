@@ -132,7 +132,6 @@ impl Sink for Recorder {
             hot: p.hot.clone(),
             steps: p.steps.clone(),
             cells: p.cells.clone(),
-            kinds: p.kinds.clone(),
             costs: p.costs.clone(),
             cell_of_block: p.cell_of_block.clone(),
             heads: p.heads.clone(),
@@ -193,7 +192,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         p.catch_up(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
-        let cell = p.single_cell(&mut catalogue, call.addr.0, self.config.costs);
+        let cell = p.single_cell(&mut catalogue, call.addr.0);
         let t = p.thread(tid, &self.config);
         let nanoseconds = match unit {
             SystemTime::Milliseconds => 1_000_000,
@@ -223,7 +222,7 @@ impl Sink for Recorder {
         p.catch_up(space, &mut catalogue, width);
         p.thread(tid, &self.config);
         let Some(all) = space.blocks.get(block as usize) else { return };
-        let cells = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all, width)));
+        let cells = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
         let Some(t) = p.threads.get_mut(&tid) else { return };
         if !t.begun {
             t.begun = true;

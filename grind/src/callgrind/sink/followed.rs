@@ -255,7 +255,7 @@ impl Recorder {
                 t.blocks = t.blocks.wrapping_add(n);
             }
             for &(addr, id, n) in &counts.repeated {
-                let cell = p.single_cell(catalogue, addr, width);
+                let cell = p.single_cell(catalogue, addr);
                 let here = p.here(standing(id), catalogue, functions);
                 t.calls.executed_again(catalogue, here, cell, n);
             }

@@ -177,7 +177,7 @@ impl Process {
                     }
                 }
                 if let Some(dr) = self.columns.accesses {
-                    let cell = self.single_cell(catalogue, addr, self.columns.stride);
+                    let cell = self.single_cell(catalogue, addr);
                     for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
                         t.calls.spent(cell, event, n, &t.now);
                     }

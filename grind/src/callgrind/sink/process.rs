@@ -3,20 +3,18 @@
 //! Invariants: cells and sites of the catalogue are only added; a cell of the first kind holds what one execution of its block
 //! costs, and [`NOTHING`] costs nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_sim::writeback::WriteThrough;
-use grind_engine::StaticEvents;
-use grind_engine::trace::{Block, Instruction, Site, SiteKind, SpaceId, Transfer};
+use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
 use super::super::columns::Columns;
 use super::super::desk::{Desk, Found, Progress};
 use super::super::parts::Trigger;
-use super::super::rows::OwnCosts;
 use super::Space;
 use super::followed::{Followed, Idle};
 use super::simulated::Simulated;
@@ -81,18 +79,6 @@ pub(super) struct Thread {
     pub(super) through: Option<Box<WriteThrough>>,
 }
 
-/// Costs of instructions, each of which is there once: there are few.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Kinds(BTreeMap<(bool, StaticEvents), Arc<[u64]>>);
-
-impl Kinds {
-    fn costs(&mut self, columns: Columns, i: &Instruction) -> OwnCosts {
-        let kind = (i.counted, i.events);
-        let costs = self.0.entry(kind).or_insert_with(|| columns.execution(i.counted, i.events).into());
-        (i.addr.0, costs.clone())
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) space: SpaceId,
@@ -104,8 +90,6 @@ pub(super) struct Process {
     /// The same for records that are nothing special.
     pub(super) steps: Vec<Step>,
     pub(super) cells: Vec<Cell>,
-    /// What instructions cost, by what they do.
-    pub(super) kinds: Kinds,
     /// Costs of one execution of each cell, side by side.
     pub(super) costs: Vec<u64>,
     /// The cell of each of the engine's blocks.
@@ -147,7 +131,6 @@ impl Process {
             hot: Vec::new(),
             steps: Vec::new(),
             cells: Vec::new(),
-            kinds: Kinds::default(),
             costs: Vec::new(),
             cell_of_block: Vec::new(),
             heads: HashMap::new(),
@@ -162,20 +145,32 @@ impl Process {
             used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new(), columns.stride);
+        process.add_cell(&mut lock(&catalogue), Vec::new().into());
         process
     }
 
-    /// Registers a cell with the instructions `addr` and what they cost.
-    pub(super) fn add_cell(&mut self, catalogue: &mut Catalogue, instructions: Vec<OwnCosts>, width: usize) -> u32 {
-        let start = instructions.first().map_or(0, |(addr, _)| *addr);
-        let mut sum = vec![0; width];
-        for (_, costs) in &instructions {
-            sum.iter_mut().zip(&costs[..]).for_each(|(sum, cost)| *sum += cost);
+    /// Registers a cell of these instructions.
+    pub(super) fn add_cell(&mut self, catalogue: &mut Catalogue, instructions: Instructions) -> u32 {
+        let cell = catalogue.cells.add(self.columns, instructions);
+        self.know_cell(catalogue, cell)
+    }
+
+    /// Registers a cell of what happens at an instruction, and costs this much.
+    pub(super) fn add_cell_at(&mut self, catalogue: &mut Catalogue, addr: u64, costs: Vec<u64>) -> u32 {
+        let cell = catalogue.cells.add_at(addr, costs);
+        self.know_cell(catalogue, cell)
+    }
+
+    fn know_cell(&mut self, catalogue: &Catalogue, cell: u32) -> u32 {
+        let at = self.costs.len();
+        self.costs.resize(at + self.columns.stride, 0);
+        let mut start = None;
+        for (addr, costs) in catalogue.cells.of(cell) {
+            start.get_or_insert(addr);
+            self.costs[at..].iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
         }
-        self.costs.extend(sum);
-        self.cells.push(Cell { start });
-        catalogue.add_cell(instructions)
+        self.cells.push(Cell { start: start.unwrap_or(0) });
+        cell
     }
 
     /// Learns what has been said of the space since the last time.
@@ -191,10 +186,8 @@ impl Process {
                 catalogue.map(m.start.0, m.end.0, m.offset, &origin);
             }
         }
-        let columns = self.columns;
         for block in &space.blocks[self.known_blocks..] {
-            let instructions = block.instructions.iter().map(|i| self.kinds.costs(columns, i)).collect();
-            let cell = self.add_cell(catalogue, instructions, width);
+            let cell = self.add_cell(catalogue, block.instructions.clone());
             self.cell_of_block.push(cell);
         }
         let known_blocks = std::mem::replace(&mut self.known_blocks, space.blocks.len());
@@ -259,7 +252,7 @@ impl Process {
                 };
             }
             SiteKind::Executions { .. } => {
-                let cell = self.single_cell(catalogue, addr, width);
+                let cell = self.single_cell(catalogue, addr);
                 // The cell is named apart: its executions are not one each.
                 (hot.kind, hot.target) = (Kind::Executions, cell.into());
             }
@@ -429,26 +422,24 @@ impl Process {
     }
 
     /// The cell of the instruction at `addr`, for costs that are told apart from its executions.
-    pub(super) fn single_cell(&mut self, catalogue: &mut Catalogue, addr: u64, width: usize) -> u32 {
+    pub(super) fn single_cell(&mut self, catalogue: &mut Catalogue, addr: u64) -> u32 {
         if let Some(cell) = self.single.get(&addr) {
             return *cell;
         }
-        let cell = self.add_cell(catalogue, vec![(addr, Arc::default())], width);
+        let cell = self.add_cell_at(catalogue, addr, Vec::new());
         self.single.insert(addr, cell);
         cell
     }
 
     /// The cell of the first `n` instructions of a block.
-    pub(super) fn head(&mut self, catalogue: &mut Catalogue, block: u32, n: usize, all: &Block, width: usize) -> u32 {
+    pub(super) fn head(&mut self, catalogue: &mut Catalogue, block: u32, n: usize, all: &Block) -> u32 {
         if n >= all.instructions.len() {
             return self.cell_of_block[block as usize];
         }
         if let Some(cell) = self.heads.get(&(block, n)) {
             return *cell;
         }
-        let columns = self.columns;
-        let first = all.instructions[..n].iter().map(|i| self.kinds.costs(columns, i)).collect();
-        let cell = self.add_cell(catalogue, first, width);
+        let cell = self.add_cell(catalogue, all.instructions.first(n));
         self.heads.insert((block, n), cell);
         cell
     }

@@ -328,7 +328,7 @@ impl Process {
         let cell = &mut simulated.cells[known.place as usize][(outcome as usize).saturating_sub(1)];
         if *cell == NONE {
             let costs = self.columns.miss(known.missed, outcome);
-            *cell = self.add_cell(catalogue, vec![(known.addr, costs.into())], self.columns.stride);
+            *cell = self.add_cell_at(catalogue, known.addr, costs);
         }
         *cell
     }
@@ -336,7 +336,7 @@ impl Process {
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.stride);
+        let cell = self.single_cell(catalogue, addr);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

@@ -84,7 +84,7 @@ impl Code {
 
     /// Learns of a block.
     pub(super) fn add_block(&mut self, block: &Block, cell: u32) {
-        for i in &block.instructions {
+        for i in block.instructions.iter() {
             for Piece { line, parts } in self.pieces(i.addr.0, i.len) {
                 let line = self.line(line) as usize;
                 let users = &mut self.lines[line].users;

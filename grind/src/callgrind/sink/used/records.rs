@@ -276,7 +276,7 @@ impl Process {
         let at = site as usize;
         let mut loader = used.loaders[at];
         if loader.cell == NO_CELL {
-            loader.cell = self.single_cell(catalogue, loader.addr, self.columns.stride);
+            loader.cell = self.single_cell(catalogue, loader.addr);
             used.loaders[at].cell = loader.cell;
         }
         let Some(of_thread) = &mut t.used else { return Served::L1 };
@@ -317,7 +317,7 @@ impl Process {
         if loader.misses[which] == NO_CELL {
             for (which, outcome) in outcomes.into_iter().enumerate() {
                 let costs = self.columns.miss(missed, outcome);
-                loader.misses[which] = self.add_cell(catalogue, vec![(loader.addr, costs.into())], self.columns.stride);
+                loader.misses[which] = self.add_cell_at(catalogue, loader.addr, costs);
             }
         }
         t.calls.block(loader.misses[which]);
@@ -388,7 +388,7 @@ impl Process {
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr, self.columns.stride);
+        let cell = self.single_cell(catalogue, addr);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
             t.calls.cost(cell, event, n);
             t.now[event] += n;

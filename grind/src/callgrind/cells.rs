@@ -1,0 +1,94 @@
+//! Cells: what is executed, and counted, as one; the instructions of each, and what one execution of each instruction costs.
+//!
+//! There are millions of instructions, and few kinds of them, so instructions are shared with whoever told of them, and costs
+//! are kept by kind. Invariants: cells are only added; the kind of each instruction in a cell is known.
+
+use std::sync::Arc;
+
+use grind_engine::StaticEvents;
+use grind_engine::trace::{Instruction, Instructions};
+
+use super::columns::Columns;
+
+#[derive(Clone, Debug)]
+enum Cell {
+    Instructions(Instructions),
+    /// What happens at an instruction, but is none.
+    At(u64, Arc<[u64]>),
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub struct Cells {
+    all: Vec<Cell>,
+    /// What executing an instruction costs, by what it does.
+    kinds: Vec<((bool, StaticEvents), Box<[u64]>)>,
+}
+
+impl Cells {
+    /// A cell of instructions that are executed one after the other.
+    pub fn add(&mut self, columns: Columns, instructions: Instructions) -> u32 {
+        for i in instructions.iter() {
+            let kind = kind_of(i);
+            if self.kinds.iter().all(|(known, _)| *known != kind) {
+                self.kinds.push((kind, columns.execution(i.counted, i.events).into()));
+            }
+        }
+        self.push(Cell::Instructions(instructions))
+    }
+
+    /// A cell of something that happens at an instruction, and what it costs.
+    pub fn add_at(&mut self, addr: u64, costs: impl Into<Arc<[u64]>>) -> u32 {
+        self.push(Cell::At(addr, costs.into()))
+    }
+
+    fn push(&mut self, cell: Cell) -> u32 {
+        self.all.push(cell);
+        u32::try_from(self.all.len() - 1).expect("fewer than 2^32 cells")
+    }
+
+    /// Addresses of a cell's instructions, and what one execution of each costs; zeros at the end are left out.
+    pub fn of(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        let (instructions, at) = match &self.all[cell as usize] {
+            Cell::Instructions(instructions) => (&instructions[..], None),
+            Cell::At(addr, costs) => (&[][..], Some((*addr, &costs[..]))),
+        };
+        instructions.iter().map(|i| (i.addr.0, self.costs(i))).chain(at)
+    }
+
+    fn costs(&self, i: &Instruction) -> &[u64] {
+        let kind = kind_of(i);
+        self.kinds.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, costs)| costs)
+    }
+}
+
+fn kind_of(i: &Instruction) -> (bool, StaticEvents) {
+    (i.counted, i.events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callgrind::settings::Settings;
+    use grind_engine::addr::GuestAddr;
+
+    #[test]
+    fn each_instruction_costs_what_its_kind_does() {
+        let mut cells = Cells::default();
+        let columns = Columns::of(Settings::default().events(false, false));
+        let one = |addr: u64, counted: bool, reads: u8| Instruction {
+            addr: GuestAddr(addr),
+            len: 4,
+            counted,
+            events: StaticEvents { reads, ..StaticEvents::default() },
+        };
+        let all = Instructions::from(vec![one(16, true, 0), one(20, false, 1), one(24, true, 2), one(28, true, 0)]);
+        let first = cells.add(columns, all.first(3));
+        let whole = cells.add(columns, all);
+        let miss = cells.add_at(20, [0, 0, 1]);
+        let of = |cell| cells.of(cell).map(|(addr, costs)| (addr, costs.to_vec())).collect::<Vec<_>>();
+        assert_eq!(of(first), [(16, vec![1]), (20, vec![]), (24, vec![1])]);
+        assert_eq!(of(whole), [(16, vec![1]), (20, vec![]), (24, vec![1]), (28, vec![1])]);
+        assert_eq!(of(miss), [(20, vec![0, 0, 1])]);
+    }
+}
