@@ -29,8 +29,9 @@ const EVEN_EMPTY: u8 = 0x40;
 /// Behind a walk's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
 pub(super) const WALK_DESCRIPTION: i32 = 4 + 2 + 5;
 
-/// The same if r10 is restored as well, by three bytes.
-pub(super) const SECOND_DESCRIPTION: i32 = WALK_DESCRIPTION + 3;
+/// Behind that of the walk of a second line: the stack pointer is restored by four bytes, and two registers by three each, or
+/// there is as much behind the jump.
+pub(super) const SECOND_DESCRIPTION: i32 = 4 + 2 * 3 + 5;
 
 impl Asm {
     /// A REX prefix with these bits, if there are any.
@@ -236,11 +237,6 @@ impl Asm {
     /// `xchg rax, reg`, of two bytes, which do nothing if that is rax.
     pub(super) fn exchange_rax(&mut self, reg: Gpr) {
         self.bytes(&if reg == Gpr::RAX { [0x66, 0x90] } else { [0x48 | reg.0 >> 3, 0x90 | reg.0 & 7] });
-    }
-
-    /// `xchg r10, reg`, of three bytes, which do nothing if that is r10.
-    pub(super) fn exchange_r10(&mut self, reg: Gpr) {
-        self.bytes(&if reg == Gpr::R10 { [0x0f, 0x1f, 0] } else { [0x4c | reg.0 >> 3, 0x87, 0xd0 | reg.0 & 7] });
     }
 
     /// `push value`, which is below 2^31

@@ -31,7 +31,8 @@ pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
-    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show, use_shown,
+    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show,
+    show_in_way, show_tag, use_shown,
 };
 
 const RAX: Gpr = Gpr(0);
@@ -49,13 +50,17 @@ const R13: Gpr = Gpr(13);
 const R14: Gpr = Gpr(14);
 
 /// The registers that a walk uses, in the order in which they are saved.
-const USED: [Gpr; 10] = [RCX, RDX, RSI, R8, R14, RDI, R10, RBX, R12, R13];
+const USED: [Gpr; 11] = [RCX, RDX, RSI, R14, RDI, R8, R10, RBX, R12, R13, RAX];
+
+/// Those that the walk of accesses uses, which is told something in rax and may change that; and rax.
+const ALL: std::ops::Range<usize> = 0..10;
+const AND_RAX: std::ops::Range<usize> = 10..11;
 
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
 /// Those for the second line of a single access, where that is known not to be shown; and where it is not known yet.
-const FOR_SECOND: std::ops::Range<usize> = 1..6;
+const FOR_SECOND: std::ops::Range<usize> = 0..5;
 const ALONE: std::ops::Range<usize> = 0..7;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its
@@ -108,19 +113,25 @@ impl Asm {
     /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
     /// on.
     pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
-        const AHEAD: u64 = 3 + 2 + 8 + 4 + SECOND_DESCRIPTION as u64;
-        self.nop(((self.here() + AHEAD).wrapping_neg() & 3) as usize);
+        // (Mostly they are where the walk has them. What is in b may have gone where a was.)
+        let (line, entry) = (SECOND.reg, SECOND.entry);
+        let from = if b == line { a } else { b };
+        let exchanges: Vec<[Gpr; 2]> = [[line, a], [entry, from]].into_iter().filter(|[to, from]| to != from).collect();
+        let ahead = 3 * exchanges.len() as u64 + 8 + 4 + SECOND_DESCRIPTION as u64;
+        self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
         let begin = self.here();
-        // (Mostly they are there. What is in b may have gone where a was.)
-        let b = if b == SECOND.reg { a } else { b };
-        self.exchange_r10(a);
-        self.exchange_rax(b);
+        for &[to, from] in &exchanges {
+            self.op_reg(0x87, to, from); // xchg
+        }
         self.enter_walk_stack();
         self.call_walk(Scratch::SecondWalk);
-        self.exchange_rax(b);
-        self.exchange_r10(a);
+        for &[to, from] in exchanges.iter().rev() {
+            self.op_reg(0x87, to, from);
+        }
         let field = self.jmp_away();
-        debug_assert_eq!(self.here() - begin, AHEAD);
+        while self.here() - begin < ahead {
+            self.bytes(&[0xcc]);
+        }
         self.words(words);
         field
     }
@@ -170,7 +181,7 @@ const UNROLLED: u32 = 16;
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     c.store_gs(Scratch::WalkAddress.at(), RAX);
     if uses {
-        save(c, 0..USED.len());
+        save(c, ALL);
         return walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
     }
     let line = -(cache.line as i32);
@@ -192,7 +203,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     c.patch_here(two_lines);
     walk_two_lines(c, cache, frames);
     c.patch_here(contexts);
-    save(c, FEW.end..USED.len());
+    save(c, FEW.end..ALL.end);
     walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
 }
 
@@ -206,7 +217,7 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, RSI, RDI, &mut rare);
+    replace(c, cache, LINE, RSI, [R8, RDI], None, &mut rare);
     let used = |c: &mut Asm| {
         c.walk_return_address(R14);
         c.increment(CLOCK);
@@ -249,7 +260,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         let shown = look_up(c, cache, E);
         let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
         make_room(c, cache, LINE, &mut rare);
-        replace(c, cache, LINE, RSI, RDI, &mut rare);
+        replace(c, cache, LINE, RSI, [R8, RDI], None, &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
         show(c, LINE, CLOCK, true);
@@ -316,7 +327,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
-    let end = use_second(c, cache, WALK_DESCRIPTION, ALONE, frames);
+    let end = use_second(c, cache, WALK_DESCRIPTION, [ALONE, 0..0], frames);
     c.patch_here(shown);
     use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
@@ -333,8 +344,9 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
     save(c, FOR_SECOND);
+    save(c, AND_RAX);
     difference(c, SECOND);
-    use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
+    use_second(c, cache, SECOND_DESCRIPTION, [FOR_SECOND, AND_RAX], frames);
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
@@ -346,30 +358,39 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
 /// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
 /// describes the access, behind where the walk returns to.
-fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
+fn use_second(
+    c: &mut Asm,
+    cache: FirstLevel,
+    described: i32,
+    saved: [std::ops::Range<usize>; 2],
+    frames: bool,
+) -> usize {
     let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, SECOND, &mut rare);
-    replace(c, cache, SECOND, RSI, RDI, &mut rare);
-    let used = |c: &mut Asm| {
-        c.walk_return_address(R14);
-        show(c, SECOND, CLOCK, false);
-    };
-    used(c);
+    // All that needs the line comes first, so that its register is free while a way is looked for. (No way that is looked at
+    // has its time in this entry.)
+    show_tag(c, SECOND, SECOND.reg, CLOCK);
     if frames {
-        c.tell_frames([RDX, RSI, R8]);
+        c.tell_frames([RDX, RDI, R14]);
     }
+    c.walk_return_address(R14);
     // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they
     // are no more than a line of any.
     c.not(SECOND.reg);
-    record(c, [SECOND.reg, RSI, R8], R14, described);
+    record(c, [SECOND.reg, RDI, RDX], R14, described);
+    replace(c, cache, SECOND, RSI, [R8, RDI], Some([RAX, RCX]), &mut rare);
+    let placed = c.pos();
+    show_in_way(c, SECOND);
     let end = c.pos();
-    restore(c, saved);
+    for registers in saved {
+        restore(c, registers);
+    }
     c.walk_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
-    used(c);
-    c.jmp_back(end);
+    show_tag(c, SECOND, SECOND.reg, CLOCK);
+    c.jmp_back(placed);
     rarely(c, cache, rare);
     end
 }
@@ -423,7 +444,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     let (hidden, missed) = look_for_hidden(c, cache, LINE, R12);
     let mut rare = Vec::new();
     make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, R12, RSI, &mut rare);
+    replace(c, cache, LINE, R12, [R8, RSI], None, &mut rare);
     c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);
@@ -470,7 +491,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.lea_disp(RBX, RBX, MEMBER);
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
-    restore(c, 0..USED.len());
+    restore(c, if described == SECOND_DESCRIPTION { 0..USED.len() } else { ALL });
     c.walk_returns();
     c.patch_here(shown);
     if uses {

@@ -1,8 +1,9 @@
 //! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. In rdx
 //! is a way of the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`],
-//! [`replace`], [`show`]; what has been found hidden is only shown.
+//! [`replace`], [`show`]; what has been found hidden is only shown. (An entry may have its line, [`show_tag`], as soon as
+//! there is room: no way of the set has its time there then.)
 
-use super::{R8, R10, R14, RAX, RCX, RDX, UNROLLED};
+use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED};
 use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
@@ -16,19 +17,21 @@ pub(super) struct Line {
     pub(super) negated: bool,
     /// The offset of its entry in the table.
     pub(super) entry: Gpr,
+    /// A register that may be changed on the way, beside r14.
+    free: Gpr,
 }
 
 /// In most walks.
-pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX };
+pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8 };
 
 /// In the walk of a second line ([`Asm::walk_second`]).
-pub(super) const SECOND: Line = Line { reg: R10, negated: true, entry: RAX };
+pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI };
 
 /// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rare {
     /// The line that goes, from way rdx, is not one that its entry shows.
-    NotShown { field: usize, back: usize },
+    NotShown { field: usize, free: Gpr, back: usize },
     /// The entry of the line that comes shows another one.
     Displaced { field: usize, line: Line, back: usize },
 }
@@ -83,41 +86,48 @@ fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
         c.and_imm(first, cache.sets as i32 - 1);
         arena::DATA_WAY
     };
-    c.multiply(first, first, cache.ways as i32 * scale as i32);
+    let bytes = cache.ways * scale as u32;
+    if bytes.is_power_of_two() {
+        c.shift(SHL, first, bytes.trailing_zeros() as u8);
+    } else {
+        c.multiply(first, first, bytes as i32);
+    }
 }
 
 /// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at
-/// `missed`. It is as good as shown then. Changes `first`, r8 and r14.
+/// `missed`. It is as good as shown then. Changes `first`, r14 and what else is free.
 pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
+    let free = line.free;
     let negate = |c: &mut Asm| {
         if !line.negated {
             c.negate(line.reg);
         }
     };
     negate(c);
-    c.mov_reg(R8, first);
-    c.lea_disp(R14, R8, (cache.ways * arena::DATA_WAY as u32) as i32); // r14: the set's end
+    c.mov_reg(free, first);
+    c.lea_disp(R14, free, (cache.ways * arena::DATA_WAY as u32) as i32); // r14: the set's end
     let again = c.pos();
-    c.gs_index(0x3b, line.reg, R8, arena::DATA_WAYS as u32);
+    c.gs_index(0x3b, line.reg, free, arena::DATA_WAYS as u32);
     let other = c.jcc(NE);
     // What a way that is shown says of its line is not to be believed.
-    c.gs_index_by(7, R8, arena::DATA_WHERE as u32, 0); // cmp
+    c.gs_index_by(7, free, arena::DATA_WHERE as u32, 0); // cmp
     let found = c.jcc(NOT_SIGN);
     c.patch_here(other);
-    c.alu_imm(0, R8, arena::DATA_WAY as i32);
-    c.op_reg(0x39, R8, R14);
+    c.alu_imm(0, free, arena::DATA_WAY as i32);
+    c.op_reg(0x39, free, R14);
     c.jcc_back(NE, again);
     negate(c);
     c.jmp_back(missed);
     c.patch_here(found);
     negate(c);
-    c.mov_reg(first, R8);
+    c.mov_reg(first, free);
     make_room(c, cache, line, rare);
     c.mov_reg(RDX, first);
     c.gs_index32_by(5, line.entry, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
-/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r8 and r14.
+/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r14 and
+/// what else is free.
 pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
@@ -125,38 +135,95 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
     rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
 
-/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes `first`, `free`, r8
-/// and r14.
-pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: Gpr, rare: &mut Vec<Rare>) {
-    let step = arena::DATA_WAY as u32;
-    if cache.ways <= UNROLLED {
-        earliest(c, cache.ways, first, (arena::DATA_WHERE as u32, step), Some(TIME), [RDX, free, R8, R14]);
+/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes r14, the registers
+/// that are `free`, and those `more` that there may be; and `first`, if there are more ways than [`UNROLLED`].
+pub(super) fn replace(
+    c: &mut Asm,
+    cache: FirstLevel,
+    line: Line,
+    first: Gpr,
+    free: [Gpr; 2],
+    more: Option<[Gpr; 2]>,
+    rare: &mut Vec<Rare>,
+) {
+    let [time, least] = free;
+    let ways = (arena::DATA_WHERE as u32, arena::DATA_WAY as u32);
+    let mut known = false;
+    if cache.ways > UNROLLED {
+        oldest(c, cache, first, free);
+    } else {
+        if let Some([place, other]) = more {
+            earliest_place(c, cache.ways, first, [RDX, least, time, other, R14, place]);
+            known = true;
+        } else {
+            earliest(c, cache.ways, first, ways, Some(TIME), [RDX, least, time, R14]);
+        }
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
-    } else {
-        oldest(c, cache, line, first);
     }
-    c.gs_index(0x8b, R14, RDX, arena::DATA_WHERE as u32);
+    if !known {
+        c.gs_index(0x8b, R14, RDX, arena::DATA_WHERE as u32);
+    }
     c.op_reg(0x85, R14, R14);
     let field = c.jcc_away(NOT_SIGN);
     c.gs_store_imm(R14, TAG, arena::NOTHING as i32);
-    rare.push(Rare::NotShown { field, back: c.pos() });
+    rare.push(Rare::NotShown { field, free: line.free, back: c.pos() });
 }
 
-/// The line's entry shows it, in way rdx, and has its `time`. Changes r8; the line itself stays if it is to be `kept`, and is
-/// negated if not.
+/// [`earliest`] of ways of the data cache, and into `best`: what the way has to say of where its line's time is. So that need
+/// not be loaded once the way has been chosen, which is what a walk waits for.
+fn earliest_place(c: &mut Asm, ways: u32, first: Gpr, [number, least, time, other, best, place]: [Gpr; 6]) {
+    let load = |c: &mut Asm, to: Gpr, way: u32| {
+        c.gs_index(0x8b, to, first, arena::DATA_WHERE as u32 + way * arena::DATA_WAY as u32);
+    };
+    for way in (0..ways).step_by(2) {
+        let (place, time, chosen) = if way == 0 { (best, least, number) } else { (place, time, other) };
+        load(c, place, way);
+        c.gs_index(0x8b, time, place, TIME);
+        let pair = way + 1 < ways;
+        if pair {
+            load(c, other, way + 1);
+            c.gs_index(0x39, time, other, TIME); // cmp gs:[…], time
+            c.gs_cmov(BELOW, time, other, TIME);
+            c.cmov(BELOW, place, other);
+        }
+        c.mov_imm(chosen, way.into());
+        if pair {
+            c.add_carry(chosen);
+        }
+        if way > 0 {
+            c.op_reg(0x39, time, least);
+            c.cmov(BELOW, least, time);
+            c.cmov(BELOW, best, place);
+            c.cmov(BELOW, number, chosen);
+        }
+    }
+}
+
+/// The line's entry shows it, in way rdx, and has its `time`. Changes what is free; the line itself stays if it is to be
+/// `kept`, and is negated if not.
 pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
-    let tag = if kept { R8 } else { line.reg };
+    let tag = if kept { line.free } else { line.reg };
     if kept {
-        c.mov_reg(R8, line.reg);
+        c.mov_reg(tag, line.reg);
     }
     if !line.negated {
         c.negate(tag);
     }
+    show_tag(c, line, tag, time);
+    show_in_way(c, line);
+}
+
+/// The first half of that: an entry shows a line by its tag, and has its time.
+pub(super) fn show_tag(c: &mut Asm, line: Line, tag: Gpr, time: Gpr) {
     c.gs_index(0x89, tag, line.entry, arena::DATA_TAGS as u32);
     c.gs_index(0x89, time, line.entry, arena::DATA_TIMES as u32);
-    c.lea_disp(R8, line.entry, -(arena::NOWHERE as i32));
-    c.gs_index(0x89, R8, RDX, arena::DATA_WHERE as u32);
+}
+
+/// The other half: way rdx says so. Changes what is free.
+pub(super) fn show_in_way(c: &mut Asm, line: Line) {
+    c.lea_disp(line.free, line.entry, -(arena::NOWHERE as i32));
+    c.gs_index(0x89, line.free, RDX, arena::DATA_WHERE as u32);
 }
 
 /// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`.
@@ -165,17 +232,17 @@ pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
     c.jmp_back(back);
 }
 
-/// What has been left for later. Changes r8 and r14.
+/// What has been left for later. Changes r14 and what else is free.
 pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     for what in rare {
         match what {
-            Rare::NotShown { field, back } => {
+            Rare::NotShown { field, free, back } => {
                 c.patch_here(field);
                 // Nothing has been in this way yet: the test has said so.
                 c.jcc_back(E, back);
-                c.gs_index(0x8b, R8, RDX, arena::DATA_WAYS as u32);
-                c.negate(R8);
-                c.entry(R14, R8, cache.line.trailing_zeros());
+                c.gs_index(0x8b, free, RDX, arena::DATA_WAYS as u32);
+                c.negate(free);
+                c.entry(R14, free, cache.line.trailing_zeros());
                 c.gs_index32_by(5, R14, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
@@ -183,21 +250,22 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.patch_here(field);
                 // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another
                 // set.)
+                let way = line.free;
                 c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
-                first_way(c, cache, Line { reg: R14, negated: true, entry: line.entry }, R8);
+                first_way(c, cache, Line { reg: R14, negated: true, ..line }, way);
                 c.lea_disp(R14, line.entry, -(arena::NOWHERE as i32));
                 let begin = c.jmp();
                 let again = c.pos();
-                c.alu_imm(0, R8, arena::DATA_WAY as i32);
+                c.alu_imm(0, way, arena::DATA_WAY as i32);
                 c.patch_here(begin);
-                c.gs_index(0x3b, R14, R8, arena::DATA_WHERE as u32); // cmp
+                c.gs_index(0x3b, R14, way, arena::DATA_WHERE as u32); // cmp
                 c.jcc_back(NE, again);
                 c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
-                c.gs_index(0x89, R14, R8, arena::DATA_WAYS as u32);
+                c.gs_index(0x89, R14, way, arena::DATA_WAYS as u32);
                 c.gs_index(0x8b, R14, line.entry, arena::DATA_TIMES as u32);
-                c.gs_index(0x89, R14, R8, OWN);
-                c.lea_disp(R14, R8, (arena::DATA_OWN - arena::NOWHERE) as i32);
-                c.gs_index(0x89, R14, R8, arena::DATA_WHERE as u32);
+                c.gs_index(0x89, R14, way, OWN);
+                c.lea_disp(R14, way, (arena::DATA_OWN - arena::NOWHERE) as i32);
+                c.gs_index(0x89, R14, way, arena::DATA_WHERE as u32);
                 c.gs_index32_by(0, line.entry, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
@@ -205,26 +273,20 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     }
 }
 
-/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r8 and r14.
-fn oldest(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
-    let end = line.entry; // That can be told again.
+/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r14 and two registers more.
+fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr, [least, end]: [Gpr; 2]) {
     c.mov_reg(end, first);
     c.alu_imm(0, first, (cache.ways * arena::DATA_WAY as u32) as i32);
-    c.mov_all_ones(R8); // r8: the earliest time
+    c.mov_all_ones(least); // the earliest time
     let again = c.pos();
     c.alu_imm(5, first, arena::DATA_WAY as i32); // sub
     c.gs_index(0x8b, R14, first, arena::DATA_WHERE as u32);
     c.gs_index(0x8b, R14, R14, TIME);
-    c.op_reg(0x39, R14, R8);
-    c.cmov(BELOW, R8, R14);
+    c.op_reg(0x39, R14, least);
+    c.cmov(BELOW, least, R14);
     c.cmov(BELOW, RDX, first);
     c.op_reg(0x39, first, end);
     c.jcc_back(NE, again);
-    c.mov_reg(R8, line.reg);
-    if line.negated {
-        c.negate(R8);
-    }
-    c.entry(line.entry, R8, cache.line.trailing_zeros());
 }
 
 /// Into `number`: that of the way with the earliest time, of so many from `first` on. The word at `offset` of a way, from one
