@@ -282,18 +282,12 @@ impl Asm {
         // As a rule nothing else can be in the frame's place; but the guest may have written to its stack.
         self.zero_if(returns_to);
         self.is_odd_unless_zero(b);
+        self.zero_if_there();
+        self.is_odd_unless_zero(b);
         let keep = b.live_after & STATUS != 0;
         let rax_dead = b.dead_after & 1 << Gpr::RAX.0 != 0;
         if keep {
-            self.zero_if_there();
-            self.is_odd_unless_zero(b);
             self.put_flags_away(b.takes, rax_dead);
-        } else {
-            // Whatever the frame's place is, the flags are dead now.
-            self.lea_disp(Gpr::RCX, Gpr::RSP, -8);
-            self.cmp_frame(Gpr::R10, 0, Gpr::RCX);
-            let elsewhere = self.jcc(NOT_EQUAL);
-            self.patch_rel32(elsewhere, b.odd_return);
         }
         self.close(b);
         if keep {
