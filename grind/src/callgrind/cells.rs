@@ -17,12 +17,15 @@ enum Cell {
     At(u64, Arc<[u64]>),
 }
 
+/// Whether an instruction counts as one, and what it does.
+type Kind = (bool, StaticEvents);
+
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     all: Vec<Cell>,
     /// What executing an instruction costs, by what it does.
-    kinds: Vec<((bool, StaticEvents), Box<[u64]>)>,
+    kinds: Vec<(Kind, Box<[u64]>)>,
 }
 
 impl Cells {
@@ -62,7 +65,7 @@ impl Cells {
     }
 }
 
-fn kind_of(i: &Instruction) -> (bool, StaticEvents) {
+fn kind_of(i: &Instruction) -> Kind {
     (i.counted, i.events)
 }
 
