@@ -438,7 +438,7 @@ impl Sink for Twin {
             dumped: Found::default(),
             collecting: true,
         };
-        process.catalogue.add_cell(Vec::new());
+        process.catalogue.cells.add_at(0, []);
         process.thread(pid, &self.config(), self.shapes);
         self.processes.insert(pid, process);
     }
