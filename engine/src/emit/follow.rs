@@ -288,10 +288,10 @@ impl Asm {
 
     /// Keeps the status flags in rax, which goes to r8, if that is free, or its scratch word; if rax is `dead`, nowhere.
     pub(super) fn put_flags_away(&mut self, takes: Takes, dead: bool) {
-        match dead {
-            true => {}
-            false if takes.has(Gpr::R8) => self.mov_reg(Gpr::R8, Gpr::RAX),
-            false => self.spill(Scratch::T3, Gpr::RAX),
+        if !dead && takes.has(Gpr::R8) {
+            self.mov_reg(Gpr::R8, Gpr::RAX);
+        } else if !dead {
+            self.spill(Scratch::T3, Gpr::RAX);
         }
         self.flags_to_ax();
     }
@@ -299,10 +299,10 @@ impl Asm {
     /// Takes the flags back from rax, and that from where it is.
     pub(super) fn take_flags_back(&mut self, takes: Takes, dead: bool) {
         self.flags_from_ax();
-        match dead {
-            true => {}
-            false if takes.has(Gpr::R8) => self.mov_reg(Gpr::RAX, Gpr::R8),
-            false => self.reload(Gpr::RAX, Scratch::T3),
+        if !dead && takes.has(Gpr::R8) {
+            self.mov_reg(Gpr::RAX, Gpr::R8);
+        } else if !dead {
+            self.reload(Gpr::RAX, Scratch::T3);
         }
     }
 }

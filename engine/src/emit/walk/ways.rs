@@ -147,21 +147,21 @@ pub(super) fn replace(
     rare: &mut Vec<Rare>,
 ) {
     let [time, least] = free;
-    let ways = (arena::DATA_WHERE as u32, arena::DATA_WAY as u32);
-    let mut known = false;
-    if cache.ways > UNROLLED {
-        oldest(c, cache, first, free);
+    let few = cache.ways <= UNROLLED;
+    let kept = more.filter(|_| few);
+    if let Some([place, other]) = kept {
+        earliest_place(c, cache.ways, first, [RDX, least, time, other, R14, place]);
+    } else if few {
+        let ways = (arena::DATA_WHERE as u32, arena::DATA_WAY as u32);
+        earliest(c, cache.ways, first, ways, Some(TIME), [RDX, least, time, R14]);
     } else {
-        if let Some([place, other]) = more {
-            earliest_place(c, cache.ways, first, [RDX, least, time, other, R14, place]);
-            known = true;
-        } else {
-            earliest(c, cache.ways, first, ways, Some(TIME), [RDX, least, time, R14]);
-        }
+        oldest(c, cache, first, free);
+    }
+    if few {
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
     }
-    if !known {
+    if kept.is_none() {
         c.gs_index(0x8b, R14, RDX, arena::DATA_WHERE as u32);
     }
     c.op_reg(0x85, R14, R14);
