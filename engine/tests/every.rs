@@ -200,7 +200,7 @@ fn main() {
             let found = traced(&program, geometry);
             let addresses: Vec<u64> = found.costs.keys().copied().collect();
             let lines = twin::lines_of(&program, &addresses).unwrap_or_else(|e| panic!("{e:#}"));
-            let mut got = Costs { events: EVENTS.map(str::to_owned).to_vec(), lines: BTreeMap::new() };
+            let mut got = Costs { events: EVENTS.map(str::to_owned).to_vec(), ..Costs::default() };
             for (address, counts) in &found.costs {
                 got.add(lines[address].clone(), counts);
             }

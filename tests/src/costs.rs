@@ -1,5 +1,5 @@
-//! All events of a `cachegrind.out` file, line by line of the source: what the oracles of the simulations compare. Functions
-//! are left out, since tools name what has no symbol differently.
+//! All events of a `cachegrind.out` file, by line of the source and by function: what the oracles of the simulations compare.
+//! Lines are of files alone, not of functions, since tools name what has no symbol differently.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub struct Costs {
     pub events: Vec<String>,
     /// Counts by line, one for each event; lines with zeros only are left out.
     pub lines: BTreeMap<Line, Vec<u64>>,
+    /// Counts by path of the file and name of the function, likewise.
+    pub functions: BTreeMap<(String, String), Vec<u64>>,
 }
 
 impl Costs {
@@ -25,7 +27,7 @@ impl Costs {
     pub fn parse(bytes: &[u8]) -> Result<Costs> {
         let text = String::from_utf8_lossy(bytes);
         let mut costs = Costs::default();
-        let mut file = String::new();
+        let (mut path, mut function) = (String::new(), String::new());
         let mut summary = None;
         for (i, line) in text.lines().enumerate() {
             let at = || format!("line {}: {line:?}", i + 1);
@@ -33,15 +35,19 @@ impl Costs {
             if let Some(names) = line.strip_prefix("events: ") {
                 costs.events = names.split_whitespace().map(str::to_owned).collect();
             } else if let Some(name) = line.strip_prefix("fl=").or_else(|| line.strip_prefix("fi=")) {
-                file = base_name(name);
+                path = name.to_owned();
+                function.clear();
+            } else if let Some(name) = line.strip_prefix("fn=") {
+                function = name.to_owned();
             } else if let Some(n) = line.strip_prefix("summary:") {
                 summary = Some(numbers(n).with_context(at)?);
             } else if line.starts_with(|c: char| c.is_ascii_digit()) {
                 let mut n = numbers(line).with_context(at)?;
                 ensure!((2..=costs.events.len() + 1).contains(&n.len()), "{}: wrong number of counts", at());
                 n.resize(costs.events.len() + 1, 0);
-                costs.add((file.clone(), n[0]), &n[1..]);
-            } else if !["fn=", "desc:", "cmd:", "#"].iter().any(|p| line.starts_with(p)) && !line.is_empty() {
+                add(&mut costs.functions, (path.clone(), function.clone()), &n[1..]);
+                costs.add((base_name(&path), n[0]), &n[1..]);
+            } else if !["desc:", "cmd:", "#"].iter().any(|p| line.starts_with(p)) && !line.is_empty() {
                 bail!("{}: not a line of this format", at());
             }
         }
@@ -57,13 +63,7 @@ impl Costs {
         if line.1 == 0 {
             line.0 = "???".to_owned();
         }
-        if counts.iter().all(|&n| n == 0) {
-            return;
-        }
-        let sums = self.lines.entry(line).or_insert_with(|| vec![0; counts.len()]);
-        for (sum, n) in sums.iter_mut().zip(counts) {
-            *sum += n;
-        }
+        add(&mut self.lines, line, counts);
     }
 
     /// Sums over all lines.
@@ -105,6 +105,16 @@ impl Costs {
     }
 }
 
+fn add<K: Ord>(all: &mut BTreeMap<K, Vec<u64>>, key: K, counts: &[u64]) {
+    if counts.iter().all(|&n| n == 0) {
+        return;
+    }
+    let sums = all.entry(key).or_insert_with(|| vec![0; counts.len()]);
+    for (sum, n) in sums.iter_mut().zip(counts) {
+        *sum += n;
+    }
+}
+
 fn numbers(text: &str) -> Result<Vec<u64>> {
     // A dot stands for an event that a line does not have.
     text.split_whitespace()
@@ -127,6 +137,7 @@ mod tests {
     fn sums_a_line() {
         let c = Costs::parse(GOOD.as_bytes()).unwrap();
         assert_eq!(c.lines[&("a.c".to_owned(), 3)], [11, 2]);
+        assert_eq!(c.functions[&("/s/a.c".to_owned(), "f".to_owned())], [11, 2]);
     }
 
     #[test]

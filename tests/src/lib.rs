@@ -13,6 +13,7 @@ pub mod build;
 pub mod compare;
 pub mod costs;
 pub mod disturb;
+pub mod dynamic;
 pub mod json;
 pub mod profile;
 pub mod random;

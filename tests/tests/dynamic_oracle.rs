@@ -7,18 +7,10 @@
 //! differences is bounded, and a difference of one goes unseen.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
 
-use grind_tests::build::Source;
 use grind_tests::compare::{assert_none, assert_same};
+use grind_tests::dynamic::{Program, in_loader};
 use grind_tests::profile::Profile;
-use grind_tests::run::Job;
-use grind_tests::tools;
-
-/// Code of the dynamic loader, by parts of its files' names: it loads one object more under the reference.
-const LOADER: &[&str] =
-    &["/elf/", "dl-", "rtld", "ldsodefs", "get-dynamic-info", "/csu/", "do-rel.h", "scratch_buffer"];
 
 /// Functions that may differ: names (a `*` ends a prefix or starts a suffix), at most how much, why.
 const MAY_DIFFER: &[(&str, u64, &str)] = &[
@@ -65,7 +57,7 @@ fn reason(name: &str, difference: u64) -> Option<&'static str> {
 fn functions(profile: &Profile) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for ((file, function, _), n) in &profile.ir {
-        if !LOADER.iter().any(|part| file.contains(part)) {
+        if !in_loader(file) {
             *sums.entry(function.clone()).or_default() += n;
         }
     }
@@ -73,11 +65,12 @@ fn functions(profile: &Profile) -> BTreeMap<String, u64> {
 }
 
 /// Compares all functions; those of `by_address` programs may differ by this many thousandths of all instructions in all.
-fn check(name: &str, words: &[&str], dir: &Path, by_address: u64) {
-    if !tools::have(&["valgrind", words[0]]) {
+fn check(name: &str, by_address: u64) {
+    let program = Program::new(name);
+    if !program.can_be_compared() {
         return;
     }
-    let job = Job { limit: Duration::from_secs(120), ..Job::new(words.to_vec(), dir) };
+    let job = program.job();
     let (native, tested, reference) = (job.native(), job.grind(), job.valgrind());
     assert_same(name, &native, &tested.outcome, &tested.log);
     assert_same("the reference", &native, &reference.outcome, &reference.log);
@@ -109,46 +102,17 @@ fn check(name: &str, words: &[&str], dir: &Path, by_address: u64) {
     );
 }
 
-fn built(name: &str) {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let source = Source::open("dynamic", name);
-    let program = source.build(dir.path(), false).display().to_string();
-    check(name, &[&program], dir.path(), 0);
+macro_rules! programs {
+    ($($name:ident by_address $thousandths:literal)*) => {
+        $(#[test] fn $name() { check(stringify!($name), $thousandths); })*
+    };
 }
 
-#[test]
-fn c_program() {
-    built("c_program");
-}
-
-#[test]
-fn cpp_program() {
-    built("cpp_program");
-}
-
-#[test]
-fn rust_program() {
-    built("rust_program");
-}
-
-#[test]
-fn sqlite3() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let script = format!(".read {}", tools::fixtures("dynamic/script.sql").display());
-    check("sqlite3", &["sqlite3", ":memory:", &script], dir.path(), 0);
-}
-
-#[test]
-fn xz() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let text: String = (0..3000).map(|i| format!("{} some text {i}\n", i * 7919 % 1009)).collect();
-    std::fs::write(dir.path().join("text"), text).expect("a writable folder");
-    check("xz", &["xz", "-6", "-k", "-c", "text"], dir.path(), 0);
-}
-
-#[test]
-fn python3() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let script = tools::fixtures("dynamic/script.py").display().to_string();
-    check("python3", &["/usr/bin/python3", "-B", &script], dir.path(), 5);
+programs! {
+    c_program by_address 0
+    cpp_program by_address 0
+    rust_program by_address 0
+    sqlite3 by_address 0
+    xz by_address 0
+    python3 by_address 5
 }

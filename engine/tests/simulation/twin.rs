@@ -42,7 +42,7 @@ struct Run {
 
 impl Run {
     fn by_line(&self, lines: &BTreeMap<u64, (String, u64)>) -> Costs {
-        let mut costs = Costs { events: EVENTS.map(str::to_owned).to_vec(), lines: BTreeMap::new() };
+        let mut costs = Costs { events: EVENTS.map(str::to_owned).to_vec(), ..Costs::default() };
         for (address, counts) in &self.costs {
             costs.add(lines[address].clone(), counts);
         }
