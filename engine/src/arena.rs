@@ -192,7 +192,8 @@ pub(crate) enum Scratch {
     SecondWalk = 136,
     /// Offset from gs of the innermost frame of the calls that are followed.
     TopFrame = 144,
-    /// Instructions that the thread has executed, as far as calls are concerned.
+    /// Instructions that the thread has executed, as far as calls are concerned. Where nothing is simulated they are in r9 while
+    /// translated code runs.
     Total = 152,
     /// Its reads, the same way; but for what special instructions do, only their blocks'.
     Reads = 160,

@@ -15,7 +15,7 @@ impl Gpr {
     pub(crate) const RBP: Self = Self(5);
     /// In translated code that simulates: free, as r10 is.
     pub(crate) const R8: Self = Self(8);
-    /// In translated code that simulates caches: the clock.
+    /// In translated code that simulates caches: the clock. Where it just follows calls: what the thread has executed.
     pub(crate) const R9: Self = Self(9);
     /// In translated code that does more than counting: free for whatever is done between the program's instructions.
     pub(crate) const R10: Self = Self(10);
@@ -56,6 +56,8 @@ pub(crate) enum Takes {
     R10AndR8,
     /// And r9, the clock of the caches.
     Clock,
+    /// r10, too, which is free, and r9, the instructions that the thread has executed.
+    Total,
 }
 
 impl Takes {
@@ -63,7 +65,7 @@ impl Takes {
     pub(crate) const fn free(self) -> &'static [(Gpr, Scratch)] {
         match self {
             Self::R11 => &[],
-            Self::R10 => &[(Gpr::R10, Scratch::R10)],
+            Self::R10 | Self::Total => &[(Gpr::R10, Scratch::R10)],
             Self::R10AndR8 | Self::Clock => &[(Gpr::R10, Scratch::R10), (Gpr::R8, Scratch::R8)],
         }
     }
@@ -71,7 +73,7 @@ impl Takes {
     /// Those that are bound, and where what the program has in them is.
     pub(crate) const fn bound(self) -> &'static [(Gpr, Scratch)] {
         match self {
-            Self::Clock => &[(Gpr::R11, Scratch::R11), (Gpr::R9, Scratch::R9)],
+            Self::Clock | Self::Total => &[(Gpr::R11, Scratch::R11), (Gpr::R9, Scratch::R9)],
             _ => &[(Gpr::R11, Scratch::R11)],
         }
     }
@@ -95,6 +97,20 @@ impl Takes {
     pub(crate) fn clock(self) -> bool {
         self == Self::Clock
     }
+
+    /// Whether r9 is the instructions that the thread has executed ([`Scratch::Total`]).
+    pub(crate) fn total(self) -> bool {
+        self == Self::Total
+    }
+
+    /// The word that r9 holds in translated code, if it holds one.
+    pub(crate) fn in_r9(self) -> Option<Scratch> {
+        match self {
+            Self::Clock => Some(Scratch::Clock),
+            Self::Total => Some(Scratch::Total),
+            _ => None,
+        }
+    }
 }
 
 /// How an operand's displacement from `base` is told: the bits for that of a ModRM byte, and how many bytes it has. (rbp and
@@ -111,7 +127,7 @@ pub(crate) fn displacement(base: Gpr, displacement: i32) -> (u8, usize) {
 pub(crate) const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
 
 /// `mov r9, gs:[…]`, behind that: what nothing else begins with.
-pub(crate) const CLOCK_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
+pub(crate) const R9_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
 
 /// `syscall`
 pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
@@ -188,10 +204,10 @@ impl Asm {
         self.imm32(Scratch::R11.at());
     }
 
-    /// Behind that: the clock from its scratch word.
-    pub(crate) fn take_clock_back(&mut self) {
-        self.bytes(&CLOCK_BACK);
-        self.imm32(Scratch::Clock.at());
+    /// Behind that: the word that r9 holds.
+    pub(crate) fn take_r9_back(&mut self, word: Scratch) {
+        self.bytes(&R9_BACK);
+        self.imm32(word.at());
     }
 
     /// `rdgsbase r11`

@@ -423,7 +423,7 @@ impl Space {
         if !self.trace.settings.may_ask() {
             return;
         }
-        let (code, requests) = request::emit_requests(c.guest + c.used, &mut self.trans);
+        let (code, requests) = request::emit_requests(c.guest + c.used, &mut self.trans, self.trace.settings.takes());
         c.host.write(c.used as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(64);
         c.requests = Some(requests);
@@ -469,9 +469,7 @@ impl Space {
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.home.take(settings.takes());
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
-        if !settings.may_ask() {
-            self.ask_by_stops();
-        }
+        self.ask_as_settings_say();
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
         for (at, emit) in self.trace.walks.iter_mut().zip(walk::all(&settings, frames)) {

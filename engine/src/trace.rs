@@ -55,6 +55,7 @@ impl TraceSettings {
     pub(crate) fn takes(&self) -> Takes {
         match (self.any(), self.checks()) {
             (false, _) => Takes::R11,
+            (true, false) if self.followed() => Takes::Total,
             (true, false) => Takes::R10,
             _ if self.accesses.is_some() || self.fetches.is_some() => Takes::Clock,
             _ => Takes::R10AndR8,

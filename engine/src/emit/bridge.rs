@@ -4,9 +4,9 @@
 //! A bridge first makes sure that everything is as it was when it was built: the target (of an indirect branch), the stack
 //! pointer below the innermost frame, the callee's level of recursion. If not, it changes nothing and leads on, in the end
 //! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; r10 is free, as
-//! between all instructions where anything is traced, and r8 where caches or predictors are simulated; a frame is there whole
-//! or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new frame is the one that may fault, before
-//! anything else has changed; flags that may be read where it leads are kept.
+//! between all instructions where anything is traced, and r8 where caches or predictors are simulated; where nothing is, r9 is
+//! the thread's total; a frame is there whole or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new
+//! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
 use super::special::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};
@@ -227,8 +227,8 @@ impl Asm {
         let at = |offset: u64| (FRAME + offset) as i8;
         self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
         for &total in b.totals {
-            self.load_gs(value, arena::TOTALS[total].at());
-            self.store_frame(frame, at(arena::frame_entered(total)), value);
+            let now = self.total(b.takes, total, value);
+            self.store_frame(frame, at(arena::frame_entered(total)), now);
         }
         if b.totals.len() > 1 {
             self.memory_imm(frame, at(arena::FRAME_ROUTE), b.route);
@@ -246,10 +246,22 @@ impl Asm {
         returns
     }
 
+    /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
+    fn total(&mut self, takes: Takes, total: usize, into: Gpr) -> Gpr {
+        if total == 0 && takes.total() {
+            return Gpr::R9;
+        }
+        self.load_gs(into, arena::TOTALS[total].at());
+        into
+    }
+
     /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
         for &total in b.totals {
-            self.load_gs(Gpr::RCX, arena::TOTALS[total].at());
+            let now = self.total(b.takes, total, Gpr::RCX);
+            if now != Gpr::RCX {
+                self.mov_reg(Gpr::RCX, now);
+            }
             self.gs_frame(0x2b, Gpr::RCX, Gpr::R10, arena::frame_entered(total) as i8); // sub rcx, gs:[r10 + …]
             self.gs_op(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
         }

@@ -176,8 +176,8 @@ impl Emitter<'_> {
             self.point(Point::Before);
         }
         let takes = self.takes();
-        if takes.clock() {
-            self.out.code.spill(Scratch::Clock, Gpr::R9);
+        if let Some(word) = takes.in_r9() {
+            self.out.code.spill(word, Gpr::R9);
             self.point(Point::Before);
         }
         // The fourth argument, and the fifth.
@@ -198,13 +198,13 @@ impl Emitter<'_> {
         self.point(Point::Before);
         let pos = self.out.code.pos();
         // (The engine sees to r9 if it lets the call be made.)
-        let ahead = if takes.clock() { 5 + 4 } else { 5 };
+        let ahead = if takes.in_r9().is_some() { 5 + 4 } else { 5 };
         let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + ahead });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
         self.point(Point::Before);
-        if takes.clock() {
+        if takes.in_r9().is_some() {
             // The sixth.
             self.out.code.reload(Gpr::R9, Scratch::R9);
             self.point(Point::Before);
@@ -213,9 +213,9 @@ impl Emitter<'_> {
         self.out.code.bytes(&SYSCALL);
         self.point(Point::After);
         self.out.code.put_r11_away();
-        if takes.clock() {
+        if let Some(word) = takes.in_r9() {
             self.point(Point::After);
-            self.out.code.take_clock_back();
+            self.out.code.take_r9_back(word);
         }
         self.point(Point::After);
         self.out.code.slot_base_to_r11();

@@ -108,7 +108,12 @@ impl Emitter<'_> {
         debug_assert!(self.takes().has(Gpr::R10));
         let cell = arena::cell_offset(cell);
         let totals = self.tracer.settings.totals();
-        let totals = totals.iter().map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
+        let in_r9 = self.takes().total();
+        if in_r9 && executed[0] != 0 {
+            self.out.code.lea_disp(Gpr::R9, Gpr::R9, executed[0] as i32);
+        }
+        let totals = totals.iter().filter(|&&n| !(in_r9 && n == 0));
+        let totals = totals.map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
         // From so many words on it is shorter to keep flags than not to change them.
         const MANY: usize = 3;
         let keep = live & STATUS != 0;
@@ -193,6 +198,7 @@ impl Emitter<'_> {
     /// A repeated instruction has ended: adds its executions to the thread's total. Its cell held what is in the scratch word
     /// [`Scratch::RepeatCell`] before.
     pub(super) fn total_executions(&mut self, cell: u32) {
+        let takes = self.takes();
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.spill(Scratch::T3, Gpr::RDX);
@@ -200,10 +206,13 @@ impl Emitter<'_> {
         c.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
         c.load_gs(Gpr::RDX, arena::cell_offset(cell));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
-        c.load_gs(Gpr::RDX, Scratch::Total.at());
-        c.lea_sum(Gpr::RCX, Gpr::RDX);
-        c.lea_disp(Gpr::RCX, Gpr::RCX, 1);
-        c.store_gs(Scratch::Total.at(), Gpr::RCX);
+        if takes.total() {
+            c.lea_sum_disp(Gpr::R9, Gpr::RCX, 1);
+        } else {
+            c.load_gs(Gpr::RDX, Scratch::Total.at());
+            c.lea_sum_disp(Gpr::RCX, Gpr::RDX, 1);
+            c.store_gs(Scratch::Total.at(), Gpr::RCX);
+        }
         c.reload(Gpr::RDX, Scratch::T3);
         c.reload(Gpr::RCX, Scratch::T2);
     }

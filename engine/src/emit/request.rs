@@ -10,7 +10,7 @@
 //! it gone. What has been taken is always answered, if by the address of the stop.
 
 use crate::arena::{self, Scratch};
-use crate::asm::{Asm, Gpr};
+use crate::asm::{Asm, Gpr, Takes};
 use crate::transtab::{StubKind, TransTab, Way};
 
 /// What `Posted` is while the engine deals with a request.
@@ -50,7 +50,7 @@ impl Requests {
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) {
+pub(crate) fn emit_requests(base: u64, trans: &mut TransTab, takes: Takes) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });
@@ -77,6 +77,10 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.patch_short(from_paired);
     c.patch_short(from_call);
     c.patch_short(from_jump);
+    // The engine may have to know, and to change it.
+    if takes.total() {
+        c.spill(Scratch::Total, Gpr::R9);
+    }
     c.store_gs32_imm(Scratch::Posted.at(), 1);
     let again = c.pos();
     c.reload(Gpr::RCX, Scratch::Answer);
@@ -84,6 +88,9 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab) -> (Asm, Requests) 
     c.spill(Scratch::T1, Gpr::RCX);
     c.zero_gs(Scratch::Answer.at());
     c.reload(Gpr::RCX, Scratch::Rcx);
+    if takes.total() {
+        c.reload(Gpr::R9, Scratch::Total);
+    }
     c.jmp_gs(Scratch::T1.at());
     c.patch_short(none);
     c.reload(Gpr::RCX, Scratch::Listening);

@@ -383,7 +383,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     dead_after: 0,
     through: false,
     odd_return: CACHE + 40,
-    takes: crate::asm::Takes::R10,
+    takes: crate::asm::Takes::Total,
 };
 
 #[test]

@@ -93,12 +93,13 @@ impl Space {
         }
     }
 
-    /// From now on calls are told. There are no translations.
+    /// From now on calls are told. There are no translations, and all threads are elsewhere.
     pub(crate) fn tell_calls(&mut self) {
         if let Some(calls) = &mut self.trace.settings.calls {
             calls.followed = false;
         }
-        self.ask_by_stops();
+        self.home.take(self.trace.settings.takes());
+        self.ask_as_settings_say();
         // Threads know where the walks are: those that tell no frames are shorter, and take their places.
         let Some(chunk) = self.chunks.first_mut() else { return };
         for (at, emit) in self.trace.walks.into_iter().zip(walk::all(&self.trace.settings, false)) {
@@ -109,9 +110,9 @@ impl Space {
         }
     }
 
-    /// From now on nobody asks for code but by a stop.
-    pub(super) fn ask_by_stops(&mut self) {
-        self.chunks.iter_mut().for_each(|c| c.requests = None);
+    /// Code is asked for as the settings say now. There are no translations.
+    pub(super) fn ask_as_settings_say(&mut self) {
+        (0..self.chunks.len()).for_each(|i| self.place_requests(i));
         self.empty_tables();
     }
 

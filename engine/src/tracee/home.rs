@@ -1,12 +1,14 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
 //! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
-//! program's instructions, and r9 the clock that caches are kept by; some of those words are what the program has in them.
+//! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
+//! what the program has in them.
 //! Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in translated code has it put
 //! away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
-//! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock but around system calls, which is in its scratch word then
-//! ([`AT_SYSTEM_CALLS`]), as it is elsewhere and while the engine knows registers; elsewhere they are the program's. Where one
+//! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock, or the total, but around system calls, when that is in its
+//! scratch word ([`AT_SYSTEM_CALLS`]), as it is elsewhere; the clock also while the engine knows registers, the total from when a
+//! thread stops until it goes on, so that the engine may read and change it there. Elsewhere they are the program's. Where one
 //! of the others is in use, for what an instruction of the program's says or for our own ends, it stays as it is as long as
 //! nobody changes the program's; so nothing that the engine has to set may be in it.
 //!
@@ -23,7 +25,7 @@ use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone};
 use crate::arena::{self, Scratch};
-use crate::asm::{CLOCK_BACK, Gpr, PUT_AWAY, SYSCALL, Takes};
+use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, Takes};
 use crate::recreate;
 
 /// Where translated code lies in an address space.
@@ -125,7 +127,7 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
 pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     let takes = takes(t.tid);
     let comes = is_translated(t.tid, regs.rip);
-    if !comes && !takes.clock() {
+    if !comes && takes.in_r9().is_none() {
         return Ok(());
     }
     let mut now = t.raw_regs()?;
@@ -150,22 +152,50 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
             *recreate::register(regs, r.0) = *recreate::register(&mut now, r.0);
         }
     }
-    if takes.clock() {
+    if let Some(word) = takes.in_r9() {
         keep(t, regs, Scratch::R9, regs.r9)?;
         if !calls {
-            regs.r9 = kept(t, regs, Scratch::Clock)?.max(1);
+            regs.r9 = kept(t, regs, word)?.max(takes.clock().into());
         }
     }
     Ok(())
 }
 
-/// Where all registers but r11 are the program's, and the clock is in its scratch word: an instruction that makes a system
-/// call, and the two behind it.
-const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &CLOCK_BACK];
+/// Where all registers but r11 are the program's, and what else is in r9 is in its scratch word: an instruction that makes a
+/// system call, and the two behind it.
+const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &R9_BACK];
 
-/// Whether the clock is in r9 at one of these places in translated code, and not at the other.
+/// Whether r9 is ours at one of these places in translated code, and not at the other.
 pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
-    takes(t.tid).clock() && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
+    takes(t.tid).in_r9().is_some() && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
+}
+
+/// `t` has stopped: what it has executed, if that is in r9, is in its scratch word until it goes on.
+pub(super) fn stopped(t: &Stopped) -> Result<()> {
+    if let Some(regs) = with_total(t)? {
+        keep(t, &regs, Scratch::Total, regs.r9)?;
+    }
+    Ok(())
+}
+
+/// `t` goes on: that is in r9 again, as it is by now.
+pub(super) fn goes_on(t: &Stopped) -> Result<()> {
+    if let Some(regs) = with_total(t)? {
+        let total = kept(t, &regs, Scratch::Total)?;
+        if total != regs.r9 {
+            t.set_raw_regs(Regs { r9: total, ..regs })?;
+        }
+    }
+    Ok(())
+}
+
+/// The registers of `t`, if what it has executed is in r9 where it is.
+fn with_total(t: &Stopped) -> Result<Option<Regs>> {
+    if !takes(t.tid).total() {
+        return Ok(None);
+    }
+    let regs = t.raw_regs()?;
+    Ok((is_translated(t.tid, regs.rip) && !is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS)).then_some(regs))
 }
 
 /// The clock, which is in r9, to its scratch word. (Where it has been moved on in that word, that is the later time.)

@@ -199,6 +199,9 @@ impl Stopped {
             How::Syscall => libc::PTRACE_SYSCALL,
             How::Listen => libc::PTRACE_LISTEN,
         };
+        if how != How::Listen {
+            home::goes_on(self)?;
+        }
         // SAFETY: these requests take no pointers.
         let r = unsafe { libc::ptrace(request, self.tid, 0usize, signal as usize) };
         if r < 0 { Err(Gone) } else { Ok(()) }
@@ -381,7 +384,10 @@ fn classify(tid: i32, status: i32) -> Wait {
         } else {
             Stop::Signal(signal)
         };
-        Wait::Stopped(Stopped { tid }, stop)
+        let t = Stopped { tid };
+        // (Who is gone by now has nothing that could be lost.)
+        let _ = home::stopped(&t);
+        Wait::Stopped(t, stop)
     }
 }
 
