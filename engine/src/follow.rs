@@ -151,6 +151,20 @@ pub struct Outcome {
     pub always: Option<Always>,
 }
 
+impl Outcome {
+    /// Whether it is a call from one function to another, and not out of a stub that is skipped.
+    fn is_of_another_function(&self) -> bool {
+        self.from.function != self.to.function && self.from.skip.is_none() && self.to.skip.is_none()
+    }
+}
+
+/// What a call came to.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    to: Standing,
+    levels: u32,
+}
+
 /// What a thread has executed in some standing since that was asked for last.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -210,6 +224,8 @@ pub struct Book {
     pub(crate) chains: Map<u64, crate::space::Chain>,
     /// By page: the fields of `chains` that lead there.
     pub(crate) led: Map<u64, Vec<u64>>,
+    /// What calls from other functions have come to lately, by their targets, where that was as it always is.
+    met: Map<u64, Met>,
     /// Tables of targets in use.
     pub(crate) tables: u32,
     /// Stops that were of no use for the future, since when.
@@ -239,6 +255,7 @@ impl Default for Book {
             carried: Vec::new(),
             chains: Map::default(),
             led: Map::default(),
+            met: Map::default(),
             tables: 0,
             vain: None,
             given_up: false,
@@ -255,6 +272,11 @@ impl Book {
             self.names.standings.push(standing);
         }
         id
+    }
+
+    /// The number of a standing that has one.
+    pub(crate) fn known_standing(&self, standing: Standing) -> Option<StandingId> {
+        self.standing_ids.get(&standing).copied()
     }
 
     /// Whom a call from `from` returns to: of one through a stub, whoever called that.
@@ -276,7 +298,30 @@ impl Book {
 
     /// Whether a bridge leads from the site that is left by `root` to `target`.
     pub(crate) fn leads(&self, root: u64, target: u64) -> bool {
-        self.chains.get(&root).is_some_and(|c| c.leads(target))
+        self.bridge(root, target).is_some()
+    }
+
+    /// Where the newest one begins.
+    pub(crate) fn bridge(&self, root: u64, target: u64) -> Option<u64> {
+        self.chains.get(&root)?.bridge(target)
+    }
+
+    /// Takes note of what a call to `target` comes to, if it comes to the same from other sites, too, as long as that is the
+    /// same code: a plain call of another function is up to that function alone.
+    pub(crate) fn meet(&mut self, target: u64, outcome: &Outcome) {
+        if let Some(Always::Push { kind: RouteKind::Call, levels, .. }) = outcome.always
+            && outcome.is_of_another_function()
+        {
+            self.met.insert(target, Met { to: outcome.to, levels });
+        }
+    }
+
+    /// What a call from a site in standing `from` to `target` comes to, which returns to `returns_to`, as far as others tell.
+    pub(crate) fn has_met(&self, from: StandingId, target: u64, returns_to: u64) -> Option<Outcome> {
+        let Met { to, levels } = *self.met.get(&target)?;
+        let always = Some(Always::Push { kind: RouteKind::Call, levels, returns_to });
+        let outcome = Outcome { from: self.names.standings[from.0 as usize], to, always };
+        outcome.is_of_another_function().then_some(outcome)
     }
 
     /// A stop that began then was in vain; says whether calls should rather be told from now on: if such stops take more than

@@ -197,6 +197,9 @@ impl Hub<'_> {
         if !self.can_translate(tid, target) {
             return None;
         }
+        if let Some(bridge) = self.has_met(tid, kind, target) {
+            return Some(bridge);
+        }
         let followed = self.decide(tid, kind, (told, target), self.scratch(tid, Scratch::T2));
         let Some(id) = self.translation_asked(tid, target, followed.standing) else {
             // There is nothing to be read, and the sink has been told.
@@ -217,6 +220,35 @@ impl Hub<'_> {
         }
         let entry = space.borrow().trans.block(id).entry;
         Some(entry)
+    }
+
+    /// Where a bridge to `target` begins that is built without asking the sink, if it is a call that the sink has met from elsewhere.
+    /// The thread goes through that, so nothing has to be told.
+    fn has_met(&self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
+        let StubKind::Transfer { told, standing, root } = kind else { return None };
+        let p = self.process_of(tid)?;
+        let (id, outcome) = {
+            let space = p.space.borrow();
+            let book = &space.trans.follow;
+            if book.leads(root, target) {
+                // It is not as it was met.
+                return None;
+            }
+            let outcome = book.has_met(standing, target, space.call_returns_to(told)?)?;
+            // As long as that is there, it is the same function.
+            (space.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
+        };
+        if let Some((pc, caller)) = returns_to(&p.space, standing, &outcome)
+            && self.can_translate(tid, pc)
+        {
+            self.translation_asked(tid, pc, caller);
+        }
+        let mut space = p.space.borrow_mut();
+        if space.trans.block(id).dead {
+            return None;
+        }
+        space.build_bridge((told, standing, root), target, id, outcome)?;
+        space.trans.follow.bridge(root, target)
     }
 
     /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
@@ -257,6 +289,7 @@ impl Hub<'_> {
             return;
         }
         let made = space.borrow_mut().build_bridge(site, target, id, outcome);
+        space.borrow_mut().trans.follow.meet(target, &outcome);
         if made.is_some() {
             self.hand_back(tid, made);
         }

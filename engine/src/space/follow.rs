@@ -32,9 +32,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Whether it has a bridge to `target`.
-    pub(crate) fn leads(&self, target: u64) -> bool {
-        self.bridges.iter().any(|(to, _)| *to == target)
+    /// Where its newest bridge to `target` begins.
+    pub(crate) fn bridge(&self, target: u64) -> Option<u64> {
+        self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
     }
 }
 
@@ -53,6 +53,17 @@ impl Space {
     pub(crate) fn told_transfer(&self, told: u32) -> Option<Transfer> {
         match self.trans.trace_sites.get(told as usize)?.kind {
             SiteKind::Transfer { how, .. } => Some(how),
+            _ => None,
+        }
+    }
+
+    /// Where the call of a told site returns to, if it is one.
+    pub(crate) fn call_returns_to(&self, told: u32) -> Option<u64> {
+        let site = self.trans.trace_sites.get(told as usize)?;
+        match site.kind {
+            SiteKind::Transfer { how: Transfer::Call(_) | Transfer::CallIndirect, .. } => {
+                Some(site.addr.0 + u64::from(site.len))
+            }
             _ => None,
         }
     }

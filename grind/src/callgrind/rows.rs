@@ -69,7 +69,8 @@ pub fn part(
 ) -> Result<Part, TooLarge> {
     let width = header.events.len();
     let executed = (!profile.jumps.is_empty()).then(HashMap::new);
-    let mut maker = Maker { part: Part::new(header), names, program, executed, last_file: None };
+    let by_line = !header.positions.instr && executed.is_none();
+    let mut maker = Maker { part: Part::new(header), names, program, executed, by_line, last_file: None };
     let nodes: Vec<format::FunctionId> = profile
         .nodes
         .iter()
@@ -81,34 +82,7 @@ pub fn part(
         .collect();
     let node = |index: NodeIndex| nodes[index.0 as usize];
 
-    // An instruction lies in several cells, as a rule: its costs are added up first. (By node and address: where they are.)
-    let mut rows: Vec<(u32, u64, u32)> = Vec::new();
-    let mut costs: Vec<u64> = Vec::new();
-    for cell in &profile.cells {
-        for (i, (addr, each)) in program.cell(cell.cell).enumerate() {
-            let start = costs.len();
-            rows.push((cell.node.0, addr, u32::try_from(start / width.max(1)).map_err(|_| TooLarge)?));
-            costs.resize(start + width, 0);
-            let sums = &mut costs[start..];
-            for (sum, cost) in sums.iter_mut().zip(each) {
-                *sum = cost.checked_mul(cell.executions).ok_or(TooLarge)?;
-            }
-            for (sum, cost) in sums.iter_mut().zip(cell.costs.iter().filter(|_| i == 0)) {
-                *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
-            }
-        }
-    }
-    rows.sort_unstable();
-    let mut sum = vec![0u64; width];
-    for same in rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        sum.fill(0);
-        for (_, _, at) in same {
-            for (sum, cost) in sum.iter_mut().zip(&costs[*at as usize * width..]) {
-                *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
-            }
-        }
-        maker.row(node(NodeIndex(same[0].0)), same[0].1, &sum)?;
-    }
+    maker.cells(profile, &nodes)?;
     let mut skipped = vec![0u64; width];
     for row in &profile.skipped {
         for (sum, cost) in skipped.iter_mut().zip(&row.costs) {
@@ -196,6 +170,8 @@ struct Maker<'a, P> {
     program: &'a P,
     /// The first cost (Ir) of instructions by function, if there are jumps.
     executed: Option<HashMap<(format::FunctionId, u64), u64>>,
+    /// Nobody asks for single instructions, so that those of one line in a row are told as the first of them.
+    by_line: bool,
     /// The file of the last position: most are those of their neighbours.
     last_file: Option<(&'a [u8], format::FileId)>,
 }
@@ -204,6 +180,45 @@ impl<P: Program> Maker<'_, P> {
     fn function(&mut self, about: &Described<'_>, name: &[u8]) -> format::FunctionId {
         let (file, object) = (self.names.file(about.file), self.names.object(about.object));
         self.names.function(name, file, object)
+    }
+
+    /// What has been booked by context. An instruction lies in several cells, as a rule: its costs are added up first.
+    fn cells(&mut self, profile: &Profile, nodes: &[format::FunctionId]) -> Result<(), TooLarge> {
+        let (width, program) = (self.part.header.events.len(), self.program);
+        // By node and address: where their costs are.
+        let mut rows: Vec<(u32, u64, u32)> = Vec::new();
+        let mut costs: Vec<u64> = Vec::new();
+        for cell in &profile.cells {
+            let mut line = None;
+            for (i, (addr, each)) in program.cell(cell.cell).enumerate() {
+                let source = self.by_line.then(|| program.source(addr)).map(|s| (s.file.as_ptr(), s.line));
+                if source.is_none() || source != line {
+                    line = source;
+                    rows.push((cell.node.0, addr, u32::try_from(costs.len() / width.max(1)).map_err(|_| TooLarge)?));
+                    costs.resize(costs.len() + width, 0);
+                }
+                let start = costs.len() - width;
+                for (sum, cost) in costs[start..].iter_mut().zip(each) {
+                    let all = cost.checked_mul(cell.executions).ok_or(TooLarge)?;
+                    *sum = sum.checked_add(all).ok_or(TooLarge)?;
+                }
+                for (sum, cost) in costs[start..].iter_mut().zip(cell.costs.iter().filter(|_| i == 0)) {
+                    *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
+                }
+            }
+        }
+        rows.sort_unstable();
+        let mut sum = vec![0u64; width];
+        for same in rows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            sum.fill(0);
+            for (_, _, at) in same {
+                for (sum, cost) in sum.iter_mut().zip(&costs[*at as usize * width..]) {
+                    *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
+                }
+            }
+            self.row(nodes[same[0].0 as usize], same[0].1, &sum)?;
+        }
+        Ok(())
     }
 
     fn position(&mut self, addr: u64) -> Position {
