@@ -13,7 +13,8 @@
 use std::time::{Duration, Instant};
 
 use crate::arena;
-use crate::hash::Map;
+use crate::hash::{Map, Set};
+use crate::trace::Transfer;
 
 /// Number of a [`Standing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -226,6 +227,8 @@ pub struct Book {
     pub(crate) led: Map<u64, Vec<u64>>,
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.
     met: Map<u64, Met>,
+    /// What indirect jumps within a function have led to.
+    within: Set<(u64, StandingId)>,
     /// Tables of targets in use.
     pub(crate) tables: u32,
     /// Stops that were of no use for the future, since when.
@@ -256,6 +259,7 @@ impl Default for Book {
             chains: Map::default(),
             led: Map::default(),
             met: Map::default(),
+            within: Set::default(),
             tables: 0,
             vain: None,
             given_up: false,
@@ -306,22 +310,37 @@ impl Book {
         self.chains.get(&root)?.bridge(target)
     }
 
-    /// Takes note of what a call to `target` comes to, if it comes to the same from other sites, too, as long as that is the
-    /// same code: a plain call of another function is up to that function alone.
-    pub(crate) fn meet(&mut self, target: u64, outcome: &Outcome) {
-        if let Some(Always::Push { kind: RouteKind::Call, levels, .. }) = outcome.always
-            && outcome.is_of_another_function()
-        {
-            self.met.insert(target, Met { to: outcome.to, levels });
+    /// Takes note of what a transfer to `target` comes to, if it comes to the same from other sites, too, as long as that is the
+    /// same code: a plain call of another function is up to that function alone, and so is an indirect jump within one.
+    pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
+        match (how, outcome.always) {
+            (Some(Transfer::JumpIndirect), Some(Always::Nothing)) if outcome.from == outcome.to => {
+                let standing = self.standing(outcome.to);
+                self.within.insert((target, standing));
+            }
+            (_, Some(Always::Push { kind: RouteKind::Call, levels, .. })) if outcome.is_of_another_function() => {
+                self.met.insert(target, Met { to: outcome.to, levels });
+            }
+            _ => {}
         }
     }
 
-    /// What a call from a site in standing `from` to `target` comes to, which returns to `returns_to`, as far as others tell.
-    pub(crate) fn has_met(&self, from: StandingId, target: u64, returns_to: u64) -> Option<Outcome> {
-        let Met { to, levels } = *self.met.get(&target)?;
-        let always = Some(Always::Push { kind: RouteKind::Call, levels, returns_to });
-        let outcome = Outcome { from: self.names.standings[from.0 as usize], to, always };
-        outcome.is_of_another_function().then_some(outcome)
+    /// What a transfer to `target` from a site in standing `from` comes to, as far as others tell. A call returns to `returns_to`.
+    pub(crate) fn has_met(&self, how: Transfer, from: StandingId, target: u64, returns_to: u64) -> Option<Outcome> {
+        let standing = self.names.standings[from.0 as usize];
+        match how {
+            Transfer::JumpIndirect => {
+                let nothing = Outcome { from: standing, to: standing, always: Some(Always::Nothing) };
+                self.within.contains(&(target, from)).then_some(nothing)
+            }
+            Transfer::Call(_) | Transfer::CallIndirect => {
+                let Met { to, levels } = *self.met.get(&target)?;
+                let always = Some(Always::Push { kind: RouteKind::Call, levels, returns_to });
+                let outcome = Outcome { from: standing, to, always };
+                outcome.is_of_another_function().then_some(outcome)
+            }
+            _ => None,
+        }
     }
 
     /// A stop that began then was in vain; says whether calls should rather be told from now on: if such stops take more than

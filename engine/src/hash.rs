@@ -1,12 +1,12 @@
 //! A hash map for keys that are small numbers or addresses: one multiplication instead of SipHash. Keys come from the guest,
 //! so a hostile guest could slow its own run down, nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Multiplies by an odd constant and folds (the golden ratio, as in Fibonacci hashing).
 #[derive(Default, Clone, Copy, Debug)]
-pub(crate) struct AddressHasher(u64);
+pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
@@ -34,4 +34,7 @@ impl Hasher for AddressHasher {
 }
 
 /// A map from addresses or small numbers.
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+pub type Map<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+
+/// A set of those.
+pub type Set<K> = HashSet<K, BuildHasherDefault<AddressHasher>>;

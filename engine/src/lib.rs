@@ -12,7 +12,6 @@ mod distances;
 mod emit;
 mod events;
 mod feed;
-mod hash;
 mod heat;
 mod hub;
 mod image;
@@ -33,6 +32,7 @@ pub mod api;
 pub mod cpuid;
 pub mod error;
 pub mod follow;
+pub mod hash;
 pub mod own_memory;
 pub mod trace;
 

@@ -151,6 +151,15 @@ impl Hub<'_> {
     pub(super) fn follow_transfer(&mut self, t: Stopped, kind: StubKind) {
         let tid = t.tid();
         let began = Instant::now();
+        if let StubKind::Transfer { told, .. } = kind
+            && !self.decided.contains_key(&tid)
+            && let Some(bridge) = self.has_met(tid, kind, self.target_of(tid, self.transfer(tid, told)))
+        {
+            if t.set_rip(bridge).is_ok() {
+                let _ = t.resume(How::Continue, 0);
+            }
+            return;
+        }
         let Ok(mut regs) = t.regs() else { return };
         let followed = self.follow_on(tid, kind, &mut regs);
         let Followed { target, standing, outcome } = followed;
@@ -222,8 +231,8 @@ impl Hub<'_> {
         Some(entry)
     }
 
-    /// Where a bridge to `target` begins that is built without asking the sink, if it is a call that the sink has met from elsewhere.
-    /// The thread goes through that, so nothing has to be told.
+    /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
+    /// thread goes through that, so nothing has to be told.
     fn has_met(&self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
         let StubKind::Transfer { told, standing, root } = kind else { return None };
         let p = self.process_of(tid)?;
@@ -234,7 +243,7 @@ impl Hub<'_> {
                 // It is not as it was met.
                 return None;
             }
-            let outcome = book.has_met(standing, target, space.call_returns_to(told)?)?;
+            let outcome = space.has_met(told, standing, target)?;
             // As long as that is there, it is the same function.
             (space.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
         };
@@ -247,7 +256,7 @@ impl Hub<'_> {
         if space.trans.block(id).dead {
             return None;
         }
-        space.build_bridge((told, standing, root), target, id, outcome)?;
+        space.build_bridge((told, standing, root), target, id, outcome);
         space.trans.follow.bridge(root, target)
     }
 
@@ -289,7 +298,8 @@ impl Hub<'_> {
             return;
         }
         let made = space.borrow_mut().build_bridge(site, target, id, outcome);
-        space.borrow_mut().trans.follow.meet(target, &outcome);
+        let how = space.borrow().told_transfer(site.0);
+        space.borrow_mut().trans.follow.meet(how, target, &outcome);
         if made.is_some() {
             self.hand_back(tid, made);
         }

@@ -57,15 +57,11 @@ impl Space {
         }
     }
 
-    /// Where the call of a told site returns to, if it is one.
-    pub(crate) fn call_returns_to(&self, told: u32) -> Option<u64> {
+    /// What the transfer of a told site to `target` comes to, as far as others tell.
+    pub(crate) fn has_met(&self, told: u32, from: StandingId, target: u64) -> Option<Outcome> {
         let site = self.trans.trace_sites.get(told as usize)?;
-        match site.kind {
-            SiteKind::Transfer { how: Transfer::Call(_) | Transfer::CallIndirect, .. } => {
-                Some(site.addr.0 + u64::from(site.len))
-            }
-            _ => None,
-        }
+        let SiteKind::Transfer { how, .. } = site.kind else { return None };
+        self.trans.follow.has_met(how, from, target, site.addr.0.wrapping_add(site.len.into()))
     }
 
     /// From now on emitted code does what `outcome` says where the site `told` leads from `from` to `target`, whose translation is

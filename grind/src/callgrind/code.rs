@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use super::cells::Cells;
 use super::rows::{self, OwnCosts, Program, Source};
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
+use grind_engine::hash::Map;
 
 /// Where an object's code comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +55,16 @@ struct KnownFunction {
     linkage: bool,
 }
 
+/// A function that has a symbol, all of it in one section.
+#[derive(Clone, Debug)]
+struct Whole {
+    object: u32,
+    /// As symbols of the object have it.
+    range: Range<u64>,
+    function: FunctionId,
+    section: Section,
+}
+
 /// Everything that is known of a process's code.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
@@ -63,9 +75,11 @@ pub struct Catalogue {
     /// Sorted and disjoint.
     mappings: Vec<Mapping>,
     functions: Vec<KnownFunction>,
-    by_start: HashMap<(u32, u64), FunctionId>,
+    by_start: Map<(u32, u64), FunctionId>,
+    /// The function that was looked up last: what is asked next lies mostly in the same one.
+    last: Option<Whole>,
     sites: Vec<Site>,
-    by_next: HashMap<u64, SiteId>,
+    by_next: Map<u64, SiteId>,
     /// What is executed as one.
     pub cells: Cells,
 }
@@ -83,9 +97,10 @@ impl Catalogue {
             by_origin: HashMap::new(),
             mappings: Vec::new(),
             functions: Vec::new(),
-            by_start: HashMap::new(),
+            by_start: Map::default(),
+            last: None,
             sites: Vec::new(),
-            by_next: HashMap::new(),
+            by_next: Map::default(),
             cells: Cells::default(),
         }
     }
@@ -181,12 +196,13 @@ impl Catalogue {
         }
     }
 
-    fn function_of(&mut self, object: u32, at: u64) -> (FunctionId, bool) {
+    /// The function at an address of an object, and its range, if it has a symbol.
+    fn function_of(&mut self, object: u32, at: u64) -> (FunctionId, Option<Range<u64>>) {
         let known = self.objects[object as usize].object.as_ref();
-        let range = known.and_then(|o| o.function_range(Svma(at)));
-        let start = range.map_or(at, |(start, _)| start.0);
+        let range = known.and_then(|o| o.function_range(Svma(at))).map(|(start, end)| start.0..end.0);
+        let start = range.as_ref().map_or(at, |range| range.start);
         if let Some(id) = self.by_start.get(&(object, start)) {
-            return (*id, range.is_some() && start == at);
+            return (*id, range);
         }
         let linkage = known.is_some_and(|o| o.section_at(Svma(at)) == SectionKind::Linkage);
         let name = known
@@ -195,7 +211,18 @@ impl Catalogue {
         let id = FunctionId(u32::try_from(self.functions.len()).expect("fewer than 2^32 functions"));
         self.functions.push(KnownFunction { object, start, name, linkage });
         self.by_start.insert((object, start), id);
-        (id, range.is_some() && start == at)
+        (id, range)
+    }
+
+    fn section_at(&self, object: u32, at: u64) -> Section {
+        match &self.objects[object as usize].object {
+            None => Section::Other(0),
+            Some(known) => match known.section_at(Svma(at)) {
+                SectionKind::Text => Section::Text,
+                SectionKind::Linkage => Section::Plt,
+                SectionKind::Other => Section::Other(0),
+            },
+        }
     }
 
     /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
@@ -286,15 +313,18 @@ fn find<T>(sorted: &[T], guess: usize, key_of: impl Fn(&T) -> u64, key: u64) -> 
 impl Code for Catalogue {
     fn place(&mut self, addr: u64) -> Place {
         let (object, at) = self.locate(addr);
-        let (function, is_entry) = self.function_of(object, at);
-        let section = match &self.objects[object as usize].object {
-            None => Section::Other(0),
-            Some(known) => match known.section_at(Svma(at)) {
-                SectionKind::Text => Section::Text,
-                SectionKind::Linkage => Section::Plt,
-                SectionKind::Other => Section::Other(0),
-            },
-        };
+        if let Some(Whole { function, section, range, .. }) =
+            self.last.as_ref().filter(|last| last.object == object && last.range.contains(&at))
+        {
+            let is_entry = range.start == at;
+            return Place { function: *function, object: ObjectId(object), section: *section, is_entry };
+        }
+        let (function, range) = self.function_of(object, at);
+        let section = self.section_at(object, at);
+        let is_entry = range.as_ref().is_some_and(|range| range.start == at);
+        let whole = range
+            .filter(|r| [r.start, r.end.saturating_sub(1)].iter().all(|&at| self.section_at(object, at) == section));
+        self.last = whole.map(|range| Whole { object, range, function, section }).or(self.last.take());
         Place { function, object: ObjectId(object), section, is_entry }
     }
 

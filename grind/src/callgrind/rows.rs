@@ -12,6 +12,7 @@ use std::sync::Arc;
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
 use cg_format::count::TooLarge;
+use grind_engine::hash::Map;
 
 /// What there is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ fn joined<'a, T: Clone + 'a, K: Eq + Hash>(
     add: impl Fn(&mut T, &T) -> Result<(), TooLarge>,
 ) -> Result<Vec<T>, TooLarge> {
     let mut sums: Vec<T> = Vec::new();
-    let mut places = HashMap::new();
+    let mut places = Map::default();
     for each in all {
         let next = sums.len();
         match *places.entry(key(each)).or_insert(next) {

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
 use grind_engine::follow::{self, Always, Book, Names, Outcome, RouteKind, Standing, WINDOW};
+use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
 use super::process::{Kind, NOTHING, Process, Thread, lock};
@@ -30,7 +31,7 @@ pub(super) struct Followed {
     /// The other way round.
     functions: Vec<Option<FunctionId>>,
     /// Where sites are told, by their number in the catalogue.
-    pub(super) told: HashMap<SiteId, u32>,
+    pub(super) told: Map<SiteId, u32>,
 }
 
 impl Followed {
