@@ -59,6 +59,14 @@ impl Cells {
         instructions.iter().map(|i| (i.addr.0, self.costs(i))).chain(at)
     }
 
+    /// The first of those addresses; 0 if there is none.
+    pub fn start(&self, cell: u32) -> u64 {
+        match &self.all[cell as usize] {
+            Cell::Instructions(instructions) => instructions.iter().next().map_or(0, |i| i.addr.0),
+            Cell::At(addr, _) => *addr,
+        }
+    }
+
     fn costs(&self, i: &Instruction) -> &[u64] {
         let kind = kind_of(i);
         self.kinds.iter().find(|(known, _)| *known == kind).map_or(&[], |(_, costs)| costs)

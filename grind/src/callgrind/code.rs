@@ -6,6 +6,7 @@
 //! stand for does not change either when memory is mapped anew.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -233,12 +234,13 @@ impl Catalogue {
         addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), arc.target]));
         addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), jump.target]));
         addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
-        // Cells count for several nodes.
-        let mut numbers: Vec<u32> = profile.cells.iter().map(|row| row.cell).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        addrs.extend(numbers.into_iter().flat_map(|cell| self.cells.of(cell)).map(|(addr, _)| addr));
-        addrs.sort_unstable();
+        // Cells count for several nodes. In the order of their addresses, most of what follows is sorted already.
+        let cells = profile.cells.iter().map(|row| (self.cells.start(row.cell), row.cell));
+        let mut cells: Vec<(u64, u32)> = cells.collect();
+        cells.sort_unstable();
+        cells.dedup();
+        addrs.extend(cells.into_iter().flat_map(|(_, cell)| self.cells.of(cell)).map(|(addr, _)| addr));
+        addrs.sort();
         addrs.dedup();
 
         let mut functions_at = HashMap::new();
@@ -302,10 +304,15 @@ impl Answers {
     }
 }
 
-/// Which of the `sorted` has this key; `guess` is looked at first.
+/// Which of the `sorted` has this key, which is likely to be that of `guess`, or of one behind it.
 fn find<T>(sorted: &[T], guess: usize, key_of: impl Fn(&T) -> u64, key: u64) -> Option<usize> {
-    if sorted.get(guess).is_some_and(|item| key_of(item) == key) {
-        return Some(guess);
+    const NEAR: usize = 16;
+    for (i, item) in sorted.iter().enumerate().skip(guess).take(NEAR) {
+        match key_of(item).cmp(&key) {
+            Ordering::Less => {}
+            Ordering::Equal => return Some(i),
+            Ordering::Greater => break,
+        }
     }
     sorted.binary_search_by_key(&key, key_of).ok()
 }
@@ -404,6 +411,10 @@ impl Program for Resolved<'_> {
 
     fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
         self.catalogue.cells.of(cell)
+    }
+
+    fn start(&self, cell: u32) -> u64 {
+        self.catalogue.cells.start(cell)
     }
 }
 

@@ -54,6 +54,8 @@ pub trait Program {
     /// The instructions of a cell, with what one execution of each costs. What the model was told of as costs of the cell
     /// belongs to the first of them.
     fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])>;
+    /// The address of the first of them.
+    fn start(&self, cell: u32) -> u64;
 }
 
 /// Makes the part that `header` begins. `own` are costs of instructions that were counted apart from the model, in any
@@ -189,7 +191,11 @@ impl<P: Program> Maker<'_, P> {
         // By node and address: where their costs are.
         let mut rows: Vec<(u32, u64, u32)> = Vec::new();
         let mut costs: Vec<u64> = Vec::new();
-        for cell in &profile.cells {
+        // Neighbours together: what is known of them is in one place.
+        let mut order: Vec<(u64, usize)> =
+            profile.cells.iter().enumerate().map(|(i, cell)| (program.start(cell.cell), i)).collect();
+        order.sort_unstable();
+        for cell in order.into_iter().map(|(_, i)| &profile.cells[i]) {
             let mut line = None;
             for (i, (addr, each)) in program.cell(cell.cell).enumerate() {
                 let source = self.by_line.then(|| program.source(addr)).map(|s| (s.file.as_ptr(), s.line));
@@ -293,6 +299,9 @@ mod tests {
         }
         fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
             std::iter::once((cell.into(), &[1][..]))
+        }
+        fn start(&self, cell: u32) -> u64 {
+            cell.into()
         }
     }
 
