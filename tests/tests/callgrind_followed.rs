@@ -181,6 +181,51 @@ fn interpreters() {
     }
 }
 
+const REMAPPED: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+extern char __executable_start[];
+#define PAGE __attribute__((noinline, noclone, aligned(4096)))
+PAGE long first(long n) { return 3 * n + 1; }
+PAGE long second(long n) { long s = 0; while (n-- > 0) s += n ^ s; return s; }
+#define SITE(name) __attribute__((noinline, noclone)) long name(long (*f)(long), long n) { return f(n) + 1; }
+SITE(one) SITE(two) SITE(three) SITE(four)
+int main(void)
+{
+    void *at = (void *)0x10000000;
+    int fd = open("/proc/self/exe", O_RDONLY);
+    long (*const functions[])(long) = { first, second };
+    long sum = 0;
+    for (int i = 0; i < 9; i++) {
+        long from = (char *)functions[i % 2] - __executable_start;
+        if (mmap(at, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, from) != at) return 1;
+        long (*f)(long) = (long (*)(long))at;
+        if (i < 2) sum += one(f, i) + two(f, i);
+        else if (i < 5) sum += three(f, i) + one(f, i);
+        else sum += four(f, i) + two(f, i) + three(f, i);
+        if (i % 3 == 0 && munmap(at, 4096)) return 2;
+    }
+    return sum == 0;
+}
+"#;
+
+/// What a call of some address has come to says nothing once other code is there.
+#[test]
+fn calls_of_addresses_where_one_function_comes_after_another() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (dir.path().join("remapped.c"), dir.path().join("remapped"));
+    std::fs::write(&source, REMAPPED).expect("a source file");
+    let words = ["gcc", "-O1", "-g", "-fcf-protection=none", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    for beside in ["--beside=always", "--beside=never"] {
+        both("remapped", &[&program.display().to_string()], &[beside], dir.path());
+    }
+}
+
 const FORK: &str = r#"
 #include <pthread.h>
 #include <sys/wait.h>

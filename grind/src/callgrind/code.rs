@@ -434,6 +434,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_looked_for_is_found_from_wherever_one_begins() {
+        let sorted: Vec<u64> = (0..100).map(|i| i * i / 3 + i).collect();
+        for guess in 0..=sorted.len() {
+            for key in 0..3500 {
+                assert_eq!(
+                    find(&sorted, guess, |k| *k, key),
+                    sorted.iter().position(|k| *k == key),
+                    "{key} from {guess}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn mappings_cover_what_was_there() {
         let mut c = catalogue();
         let anonymous = |c: &mut Catalogue, start, end| c.map(start, end, start, &Origin::Anonymous);
