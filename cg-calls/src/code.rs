@@ -96,7 +96,8 @@ impl Function {
 }
 
 /// Describes code to the model. Everything is asked once by each thread and remembered, except
-/// [`place`](Code::place), which is asked again when a small cache has forgotten it.
+/// [`place`](Code::place), which is asked again when a small cache has forgotten it. Answers may be others once that has been
+/// said ([`Calls::code_replaced`](crate::Calls::code_replaced)), but for sites.
 pub trait Code {
     /// What there is at `addr`.
     fn place(&mut self, addr: u64) -> Place;

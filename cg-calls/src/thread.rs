@@ -207,6 +207,14 @@ impl Calls {
         calls
     }
 
+    /// Other code has come to lie at addresses where there was some before. Sites are as they were, since they have numbers.
+    pub fn code_replaced(&mut self) {
+        self.ways = Ways::default();
+        self.places = Places::new();
+        self.quiet = Quiet::new();
+        self.routes = Routes::default();
+    }
+
     // ---- Events ----------------------------------------------------------------------------------------------------
 
     /// The thread begins to run at `addr`, or instrumentation is switched on there.

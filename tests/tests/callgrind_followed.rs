@@ -210,9 +210,10 @@ int main(void)
 }
 "#;
 
-/// What a call of some address has come to says nothing once other code is there.
+/// Code belongs to what lay there when it was executed, and what a call of some address has come to says nothing once other
+/// code is there.
 #[test]
-fn calls_of_addresses_where_one_function_comes_after_another() {
+fn addresses_where_one_function_comes_after_another() {
     if !tools::have(&["gcc"]) {
         return;
     }
@@ -221,8 +222,29 @@ fn calls_of_addresses_where_one_function_comes_after_another() {
     std::fs::write(&source, REMAPPED).expect("a source file");
     let words = ["gcc", "-O1", "-g", "-fcf-protection=none", "-o"].map(str::to_owned).into_iter();
     build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let program = program.display().to_string();
+    for options in [&["--beside=always"][..], &["--beside=never"], &["--tell-calls=yes"], &["--cache-sim=yes"]] {
+        let done = plain(&Job::new([program.clone()], dir.path()), options);
+        assert_eq!(done.outcome.status.code(), Some(0), "{}", done.log);
+        let told = parse(&done.raw[0].1).counts;
+        let sum = |of: &dyn Fn(&str) -> bool| -> u64 { told.iter().filter(|(k, _)| of(k)).map(|(_, n)| n).sum() };
+        for (site, callee, calls) in
+            [("one", "first", 3), ("one", "second", 2), ("four", "first", 2), ("four", "second", 2)]
+        {
+            let of = |k: &str| k.contains(&format!(" {site} ")) && k.contains(&format!("-> {callee}: calls"));
+            assert_eq!(sum(&of), calls, "{options:?}: calls of {callee} by {site}: {told:?}");
+        }
+        // Two instructions in each of 12 calls; of the other one, ten and more in each of ten.
+        let own = |name: &str| {
+            sum(&|k: &str| {
+                k.contains(&format!(" {name} ")) && !k.contains("->") && k.ends_with(|c: char| c.is_ascii_digit())
+            })
+        };
+        assert_eq!(own("first"), 2 * 12, "{options:?}: {told:?}");
+        assert!(own("second") > 10 * 10, "{options:?}: {told:?}");
+    }
     for beside in ["--beside=always", "--beside=never"] {
-        both("remapped", &[&program.display().to_string()], &[beside], dir.path());
+        both("remapped", &[&program], &[beside], dir.path());
     }
 }
 

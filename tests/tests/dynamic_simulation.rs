@@ -3,7 +3,8 @@
 //!
 //! Outside the loader, a function has the same reads and writes if it has the same instructions, but where Valgrind's code
 //! accesses memory that the program does not. If it has some more or fewer (`dynamic_oracle` says why), it may have as many more or
-//! fewer reads and writes.
+//! fewer reads and writes. Python hashes objects by address, so that functions take other paths, which may be as long: there just
+//! the sum of all differences is bounded.
 //!
 //! Misses hang on addresses, and the reference has libraries and stack elsewhere: one object more is loaded, and the
 //! environment is another. How much that is can be seen without it: with 1, 3 and 20 kB more of environment, which just moves the
@@ -52,7 +53,8 @@ fn functions(costs: &Costs) -> Functions {
     sums
 }
 
-fn check(name: &str) {
+/// Compares all functions; those of `by_address` programs may differ by this many thousandths of all reads and writes in all.
+fn check(name: &str, by_address: u64) {
     let program = Program::new(name);
     if !program.can_be_compared() {
         return;
@@ -65,7 +67,7 @@ fn check(name: &str) {
     assert_same("the reference", &native, &outcome, "");
     let (expected, got) = (functions(&expected), functions(&got));
     let none = vec![0; EVENTS.len()];
-    let (mut wrong, mut exact) = (Vec::new(), 0);
+    let (mut wrong, mut exact, mut moved) = (Vec::new(), 0, 0);
     let mut sums = vec![(0, 0); EVENTS.len()];
     for function in expected.keys().chain(got.keys().filter(|f| !expected.contains_key(*f))) {
         let [e, g] = [&expected, &got].map(|m| m.get(function).unwrap_or(&none));
@@ -79,7 +81,12 @@ fn check(name: &str) {
             let most = e[IR].abs_diff(g[IR]);
             let line = format!("{function}: {} {} expected, {} got", EVENTS[event], e[event], g[event]);
             if more > most || less > most + if has_bits { MORE_IN_BITS } else { 0 } {
-                wrong.push(line);
+                if by_address > 0 {
+                    moved += more + less;
+                    println!("{name}: {line} (objects are hashed and compared by address)");
+                } else {
+                    wrong.push(line);
+                }
             } else if less > most {
                 println!("{name}: {line} (bits of registers are tested)");
             }
@@ -96,12 +103,21 @@ fn check(name: &str) {
         }
     }
     assert_none(&format!("{name}: functions, against Valgrind"), &wrong);
+    let accesses = sums[DR].0 + sums[DW].0;
+    assert!(moved * 1000 <= accesses * by_address, "{name}: {moved} of {accesses} differ, more than addresses explain");
 }
 
 macro_rules! programs {
-    ($($name:ident)*) => {
-        $(#[test] fn $name() { check(stringify!($name)); })*
+    ($($name:ident by_address $thousandths:literal)*) => {
+        $(#[test] fn $name() { check(stringify!($name), $thousandths); })*
     };
 }
 
-programs! { c_program cpp_program rust_program sqlite3 xz python3 }
+programs! {
+    c_program by_address 0
+    cpp_program by_address 0
+    rust_program by_address 0
+    sqlite3 by_address 0
+    xz by_address 0
+    python3 by_address 1
+}

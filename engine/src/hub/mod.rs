@@ -474,6 +474,10 @@ impl Hub<'_> {
         let Ok(regions) = maps::read(pid) else { return };
         let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
+        if let Some(feed) = &self.feed {
+            // What has been translated is of what was there before.
+            trace::announce(feed, &mut space.borrow_mut());
+        }
         let known = space.borrow().modules.len();
         space.borrow_mut().learn_map(&regions, |start, end| {
             let mut image = vec![0; (end - start) as usize];

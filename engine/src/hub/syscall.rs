@@ -216,11 +216,8 @@ impl Hub<'_> {
     fn vacate(&mut self, t: Stopped, start: u64, len: u64) -> Option<Stopped> {
         let end = start.saturating_add(len);
         let t = self.open_range(t, start, end)?;
-        if self.settings.trace.calls.is_some() {
-            // What it has told is about code that is there now.
-            self.drain_thread(t.tid());
-        }
         if let Some((space, _)) = self.space_and_state(t.tid()) {
+            self.tell_code(t.tid(), &space);
             space.borrow_mut().kill_range(start, end);
             space.borrow_mut().forget_map();
         }
@@ -258,6 +255,7 @@ impl Hub<'_> {
         };
         if let (Some((start, len)), Some((space, _))) = (changed, self.space_and_state(t.tid())) {
             let end = start.saturating_add(len);
+            self.tell_code(t.tid(), &space);
             let mut space = space.borrow_mut();
             space.kill_range(start, end);
             space.unprotect_range(start, end);

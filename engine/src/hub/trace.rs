@@ -453,6 +453,20 @@ pub(super) fn announce(feed: &Feed, space: &mut Space) {
     space.trace.announced_blocks = blocks;
 }
 
+impl Hub<'_> {
+    /// What is mapped is changing by a call of `tid`: tells the sink what has been translated of what was there, and what that
+    /// thread has told of it.
+    pub(super) fn tell_code(&mut self, tid: i32, space: &RefCell<Space>) {
+        if self.settings.trace.calls.is_none() {
+            return;
+        }
+        self.drain_thread(tid);
+        if let Some(feed) = &self.feed {
+            announce(feed, &mut space.borrow_mut());
+        }
+    }
+}
+
 /// The constants of the branch predictor: twice a counter, and 1 if the branch is taken, to the next counter; then to 4, the
 /// bytes of a record, if that was predicted wrongly.
 const OUTCOMES: [u8; 16] = [0, 1, 0, 2, 1, 3, 2, 3, 0, 4, 0, 4, 4, 0, 4, 0];

@@ -24,6 +24,11 @@ type Kind = (bool, StaticEvents);
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     all: Vec<Cell>,
+    /// What [`Cells::age`] was when each was added.
+    ages: Vec<u32>,
+    /// How often other code has come to lie where there was some: addresses of cells are those of what was there when they were
+    /// added.
+    pub age: u32,
     /// What executing an instruction costs, by what it does.
     kinds: Vec<(Kind, Box<[u64]>)>,
 }
@@ -47,6 +52,7 @@ impl Cells {
 
     fn push(&mut self, cell: Cell) -> u32 {
         self.all.push(cell);
+        self.ages.push(self.age);
         u32::try_from(self.all.len() - 1).expect("fewer than 2^32 cells")
     }
 
@@ -57,6 +63,11 @@ impl Cells {
             Cell::At(addr, costs) => (&[][..], Some((*addr, &costs[..]))),
         };
         instructions.iter().map(|i| (i.addr.0, self.costs(i))).chain(at)
+    }
+
+    /// See [`Cells::age`].
+    pub fn age_of(&self, cell: u32) -> u32 {
+        self.ages[cell as usize]
     }
 
     /// The first of those addresses; 0 if there is none.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Profile, Section, Site, SiteId};
+use cg_calls::{Code, Function, FunctionId, NodeIndex, ObjectId, Place, Profile, Section, Site, SiteId};
 
 use super::cells::Cells;
 use super::rows::{self, OwnCosts, Program, Source};
@@ -30,6 +30,12 @@ pub enum Origin {
     /// Memory that the program filled itself.
     Anonymous,
 }
+
+/// Bits of an address that a program has.
+const ADDRESS_BITS: u32 = 48;
+
+/// How often other code may come to lie where there was some; whatever comes after that is taken for what is there last.
+const MOST_REPLACED: usize = 4096;
 
 /// A piece of an object in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +81,16 @@ pub struct Catalogue {
     by_origin: HashMap<Origin, u32>,
     /// Sorted and disjoint.
     mappings: Vec<Mapping>,
+    /// What was there before something else came to lie in its place, the oldest first. Addresses of that are told apart from others by
+    /// [`Catalogue::told`].
+    replaced: Vec<Mapping>,
     functions: Vec<KnownFunction>,
     by_start: Map<(u32, u64), FunctionId>,
     /// The function that was looked up last: what is asked next lies mostly in the same one.
     last: Option<Whole>,
     sites: Vec<Site>,
+    /// How much had been replaced when each became known.
+    site_ages: Vec<u32>,
     by_next: Map<u64, SiteId>,
     /// What is executed as one.
     pub cells: Cells,
@@ -97,20 +108,32 @@ impl Catalogue {
             objects: vec![nowhere],
             by_origin: HashMap::new(),
             mappings: Vec::new(),
+            replaced: Vec::new(),
             functions: Vec::new(),
             by_start: Map::default(),
             last: None,
             sites: Vec::new(),
+            site_ages: Vec::new(),
             by_next: Map::default(),
             cells: Cells::default(),
         }
     }
 
-    /// Code of `origin` lies at `start .. end` from now on; `offset` is where its first byte is in the object.
-    pub fn map(&mut self, start: u64, end: u64, offset: u64, origin: &Origin) {
+    /// Code of `origin` lies at `start .. end` from now on; `offset` is where its first byte is in the object. Says whether it
+    /// takes the place of other code: what has been added by then, cells and sites, is of that.
+    pub fn map(&mut self, start: u64, end: u64, offset: u64, origin: &Origin) -> bool {
         let object = self.object(origin);
         let mut pieces = Vec::with_capacity(self.mappings.len() + 1);
+        let before = self.replaced.len();
         for old in self.mappings.drain(..) {
+            let (first, last) = (old.start.max(start), old.end.min(end));
+            let same = old.object == object
+                && (self.objects[object as usize].object.is_none()
+                    || old.offset.wrapping_sub(old.start) == offset.wrapping_sub(start));
+            if first < last && !same && self.replaced.len() < MOST_REPLACED {
+                let offset = old.offset.wrapping_add(first - old.start);
+                self.replaced.push(Mapping { start: first, end: last, offset, ..old });
+            }
             // What the new one covers is gone; what it leaves stays.
             if old.start < start.min(old.end) {
                 pieces.push(Mapping { end: start.min(old.end), ..old });
@@ -125,6 +148,29 @@ impl Catalogue {
         }
         pieces.sort_unstable_by_key(|piece| piece.start);
         self.mappings = pieces;
+        self.cells.age = self.replaced.len() as u32;
+        self.replaced.len() > before
+    }
+
+    /// How an address is told of what became known when so much had been replaced: as it is, or, if other code has come to lie
+    /// there since, with what that was in the bits that no address of a program has.
+    fn told(&self, addr: u64, age: u32) -> u64 {
+        let since = self.replaced.get(age as usize..).unwrap_or_default();
+        match since.iter().position(|m| (m.start..m.end).contains(&addr)) {
+            Some(i) => addr | (u64::from(age) + i as u64 + 1) << ADDRESS_BITS,
+            None => addr,
+        }
+    }
+
+    /// The same of the target of a call of `function`: what it was when that was there.
+    fn told_target(&mut self, addr: u64, function: FunctionId) -> u64 {
+        let ages = (0..self.cells.age).rev().map(|age| self.told(addr, age));
+        let all: Vec<u64> = std::iter::once(addr).chain(ages.filter(|told| *told != addr)).collect();
+        let is_there = |told: &u64| {
+            let (object, at) = self.locate(*told);
+            self.function_of(object, at).0 == function
+        };
+        all.into_iter().find(is_there).unwrap_or(addr)
     }
 
     fn object(&mut self, origin: &Origin) -> u32 {
@@ -159,6 +205,7 @@ impl Catalogue {
         let place = self.place(addr);
         let id = SiteId(u32::try_from(self.sites.len()).expect("fewer than 2^32 sites"));
         self.sites.push(Site { addr, next, block, place });
+        self.site_ages.push(self.cells.age);
         self.by_next.insert(next, id);
         id
     }
@@ -188,8 +235,18 @@ impl Catalogue {
 
     /// The object of an address, and the address within it.
     fn locate(&self, addr: u64) -> (u32, u64) {
+        let replaced = (addr >> ADDRESS_BITS).checked_sub(1).and_then(|i| self.replaced.get(i as usize));
+        if let Some(mapping) = replaced {
+            return self.locate_in(mapping, addr & ((1 << ADDRESS_BITS) - 1));
+        }
         let index = self.mappings.partition_point(|m| m.end <= addr);
-        let Some(mapping) = self.mappings.get(index).filter(|m| m.start <= addr) else { return (0, addr) };
+        match self.mappings.get(index).filter(|m| m.start <= addr) {
+            Some(mapping) => self.locate_in(mapping, addr),
+            None => (0, addr),
+        }
+    }
+
+    fn locate_in(&self, mapping: &Mapping, addr: u64) -> (u32, u64) {
         let offset = (addr - mapping.start).wrapping_add(mapping.offset);
         match &self.objects[mapping.object as usize].object {
             Some(object) => (mapping.object, object.svma_of_offset(offset).map_or(offset, |at| at.0)),
@@ -226,20 +283,52 @@ impl Catalogue {
         }
     }
 
+    /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.
+    fn replaced_targets(&mut self, profile: &Profile) -> HashMap<(u64, FunctionId), u64> {
+        if self.replaced.is_empty() {
+            return HashMap::new();
+        }
+        let arcs = profile.arcs.iter().map(|arc| (arc.target, arc.to));
+        let all = arcs.chain(profile.jumps.iter().map(|jump| (jump.target, jump.to)));
+        let all = all.map(|(target, to)| (target, profile.nodes[to.0 as usize].functions[0]));
+        all.map(|(target, function)| ((target, function), self.told_target(target, function))).collect()
+    }
+
+    /// The address of a site, as it is told.
+    fn site_addr(&self, id: SiteId) -> u64 {
+        self.told(self.sites[id.0 as usize].addr, self.site_ages[id.0 as usize])
+    }
+
+    /// The instructions of a cell, and what one execution of each costs.
+    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        let age = self.cells.age_of(cell);
+        self.cells.of(cell).map(move |(addr, costs)| (self.told(addr, age), costs))
+    }
+
+    /// The address of the first of them.
+    fn cell_start(&self, cell: u32) -> u64 {
+        self.told(self.cells.start(cell), self.cells.age_of(cell))
+    }
+
     /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
     #[must_use]
     pub fn resolve(&mut self, profile: &Profile, own: &[OwnCosts]) -> Resolved<'_> {
-        let site = |id: SiteId| self.sites[id.0 as usize].addr;
+        let targets = self.replaced_targets(profile);
+        let target = |target: u64, to: NodeIndex| {
+            let function = profile.nodes[to.0 as usize].functions[0];
+            *targets.get(&(target, function)).unwrap_or(&target)
+        };
+        let site = |id: SiteId| self.site_addr(id);
         let mut addrs: Vec<u64> = own.iter().map(|(addr, _)| *addr).collect();
-        addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), arc.target]));
-        addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), jump.target]));
+        addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), target(arc.target, arc.to)]));
+        addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), target(jump.target, jump.to)]));
         addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
         // Cells count for several nodes. In the order of their addresses, most of what follows is sorted already.
-        let cells = profile.cells.iter().map(|row| (self.cells.start(row.cell), row.cell));
+        let cells = profile.cells.iter().map(|row| (self.cell_start(row.cell), row.cell));
         let mut cells: Vec<(u64, u32)> = cells.collect();
         cells.sort_unstable();
         cells.dedup();
-        addrs.extend(cells.into_iter().flat_map(|(_, cell)| self.cells.of(cell)).map(|(addr, _)| addr));
+        addrs.extend(cells.into_iter().flat_map(|(_, cell)| self.cell(cell)).map(|(addr, _)| addr));
         addrs.sort();
         addrs.dedup();
 
@@ -278,7 +367,7 @@ impl Catalogue {
             Described { file, line, at }
         };
         let sources = located.into_iter().map(described).collect();
-        Resolved { catalogue: self, functions_at, files, function_files, addrs, sources, next: Cell::new(0) }
+        Resolved { catalogue: self, targets, functions_at, files, function_files, addrs, sources, next: Cell::new(0) }
     }
 }
 
@@ -366,6 +455,8 @@ struct Described {
 #[derive(Debug)]
 pub struct Resolved<'a> {
     catalogue: &'a Catalogue,
+    /// See [`Catalogue::replaced_targets`].
+    targets: HashMap<(u64, FunctionId), u64>,
     functions_at: HashMap<u64, FunctionId>,
     /// By number; the first is that of an unknown one.
     files: Vec<Name>,
@@ -406,15 +497,19 @@ impl Program for Resolved<'_> {
     }
 
     fn site(&self, id: SiteId) -> u64 {
-        self.catalogue.sites[id.0 as usize].addr
+        self.catalogue.site_addr(id)
+    }
+
+    fn target(&self, addr: u64, function: FunctionId) -> u64 {
+        *self.targets.get(&(addr, function)).unwrap_or(&addr)
     }
 
     fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        self.catalogue.cells.of(cell)
+        self.catalogue.cell(cell)
     }
 
     fn start(&self, cell: u32) -> u64 {
-        self.catalogue.cells.start(cell)
+        self.catalogue.cell_start(cell)
     }
 }
 

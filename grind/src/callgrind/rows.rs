@@ -51,6 +51,8 @@ pub trait Program {
     fn source(&self, addr: u64) -> Source<'_>;
     /// The address of a site.
     fn site(&self, id: SiteId) -> u64;
+    /// A call's or jump's target, as addresses are told here, in a function.
+    fn target(&self, addr: u64, function: FunctionId) -> u64;
     /// The instructions of a cell, with what one execution of each costs. What the model was told of as costs of the cell
     /// belongs to the first of them.
     fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])>;
@@ -123,7 +125,8 @@ pub fn part(
     )?;
     for arc in &arcs {
         let at = maker.position(program.site(arc.site));
-        let target = maker.position(arc.target).place;
+        let callee = profile.nodes[arc.to.0 as usize].functions[0];
+        let target = maker.position(program.target(arc.target, callee)).place;
         let call = Call { callee: node(arc.to), target, count: arc.calls };
         maker.part.add_call(node(arc.from), at, call, &arc.costs)?;
     }
@@ -142,7 +145,8 @@ pub fn part(
         } else {
             JumpKind::Always { count: jump.count }
         };
-        let (at, target) = (maker.position(from), maker.position(jump.target));
+        let to = profile.nodes[jump.to.0 as usize].functions[0];
+        let (at, target) = (maker.position(from), maker.position(program.target(jump.target, to)));
         maker.part.add_jump(node(jump.from), at, Jump { target, function, kind });
     }
     Ok(maker.part)
@@ -302,6 +306,9 @@ mod tests {
         }
         fn start(&self, cell: u32) -> u64 {
             cell.into()
+        }
+        fn target(&self, addr: u64, _: FunctionId) -> u64 {
+            addr
         }
     }
 

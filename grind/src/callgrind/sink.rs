@@ -12,7 +12,7 @@ mod simulated;
 mod through;
 mod used;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use cg_calls::Config;
@@ -38,11 +38,40 @@ struct Space {
     sites: Vec<Site>,
     specials: Vec<Special>,
     blocks: Vec<Block>,
-    modules: Arc<[Module]>,
+    /// What was mapped, and then was mapped next, and so on: the last of them, which not every process may have seen.
+    maps: VecDeque<Mapped>,
+    /// How many there have been before those.
+    forgotten: usize,
     /// If emitted code follows calls.
     functions: followed::Functions,
-    /// Counts changes of `modules`.
-    version: u64,
+}
+
+/// What is mapped.
+#[derive(Clone, Debug)]
+struct Mapped {
+    /// How many blocks and sites had been told of before: they are of what was mapped then.
+    known: (usize, usize),
+    modules: Arc<[Module]>,
+}
+
+impl Space {
+    /// How many times what is mapped has been told.
+    fn version(&self) -> usize {
+        self.forgotten + self.maps.len()
+    }
+
+    /// What has been told since it was the `version`th time.
+    fn since(&self, version: usize) -> impl Iterator<Item = &Mapped> {
+        self.maps.iter().skip(version.saturating_sub(self.forgotten))
+    }
+
+    /// Everybody has seen so many of them. (The last one stays: it says what is mapped.)
+    fn seen(&mut self, version: usize) {
+        while self.maps.len() > 1 && self.forgotten < version {
+            self.maps.pop_front();
+            self.forgotten += 1;
+        }
+    }
 }
 
 /// See the module's description.
@@ -94,9 +123,11 @@ impl Sink for Recorder {
     }
 
     fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
+        let seen = self.processes.values().filter(|p| p.space == space).map(|p| p.version).min();
         let space = self.spaces.entry(space).or_default();
-        space.modules = modules.into();
-        space.version += 1;
+        space.seen(seen.unwrap_or(usize::MAX));
+        let known = (space.blocks.len(), space.sites.len());
+        space.maps.push_back(Mapped { known, modules: modules.into() });
     }
 
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {

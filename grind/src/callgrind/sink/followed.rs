@@ -87,6 +87,14 @@ impl Thread {
         }
     }
 
+    /// Other code has come to lie where there was some.
+    pub(super) fn code_replaced(&mut self) {
+        self.calls.code_replaced();
+        if let Some(idle) = &mut self.idle {
+            idle.calls.code_replaced();
+        }
+    }
+
     /// What follows is recorded, or is not.
     pub(super) fn change_over(&mut self, on: bool, config: &Config) {
         if let Some(idle) = &mut self.idle {

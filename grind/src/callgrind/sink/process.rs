@@ -82,7 +82,8 @@ pub(super) struct Thread {
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) space: SpaceId,
-    pub(super) version: u64,
+    /// How many times it has heard what is mapped.
+    pub(super) version: usize,
     pub(super) known_sites: usize,
     pub(super) known_blocks: usize,
     pub(super) catalogue: Arc<Mutex<Catalogue>>,
@@ -175,32 +176,47 @@ impl Process {
 
     /// Learns what has been said of the space since the last time.
     pub(super) fn catch_up(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
-        if self.version != space.version {
-            self.version = space.version;
-            for m in space.modules.iter() {
+        for mapped in space.since(self.version) {
+            self.learn(space, mapped.known, catalogue, width);
+            let mut replaced = false;
+            for m in mapped.modules.iter() {
                 let origin = match (&m.image, &m.path) {
                     (Some(image), _) => Origin::Image(image.clone()),
                     (None, Some(path)) => Origin::File(path.clone()),
                     (None, None) => Origin::Anonymous,
                 };
-                catalogue.map(m.start.0, m.end.0, m.offset, &origin);
+                replaced |= catalogue.map(m.start.0, m.end.0, m.offset, &origin);
+            }
+            if replaced {
+                self.single.clear();
+                self.threads.values_mut().for_each(Thread::code_replaced);
             }
         }
-        for block in &space.blocks[self.known_blocks..] {
+        self.version = space.version();
+        self.learn(space, (space.blocks.len(), space.sites.len()), catalogue, width);
+    }
+
+    /// Learns of so many blocks and sites what it does not know yet.
+    fn learn(&mut self, space: &Space, (blocks, sites): (usize, usize), catalogue: &mut Catalogue, width: usize) {
+        let (blocks, sites) = (blocks.max(self.known_blocks), sites.max(self.known_sites));
+        let (new_blocks, new_sites) = (self.known_blocks..blocks, self.known_sites..sites);
+        if new_blocks.is_empty() && new_sites.is_empty() {
+            return;
+        }
+        for block in &space.blocks[new_blocks.clone()] {
             let cell = self.add_cell(catalogue, block.instructions.clone());
             self.cell_of_block.push(cell);
         }
-        let known_blocks = std::mem::replace(&mut self.known_blocks, space.blocks.len());
+        self.known_blocks = blocks;
         if let Some(simulated) = &mut self.simulated {
-            simulated.catch_up(&space.sites[self.known_sites..]);
+            simulated.catch_up(&space.sites[new_sites.clone()]);
         }
         if let Some(used) = &mut self.used {
             let width = self.columns.stride;
-            let new = known_blocks..;
-            used.learn_blocks(&space.blocks[new.clone()], &self.cell_of_block[new]);
-            used.catch_up(&space.sites[self.known_sites..], &self.cell_of_block, &self.costs, width);
+            used.learn_blocks(&space.blocks[new_blocks.clone()], &self.cell_of_block[new_blocks]);
+            used.catch_up(&space.sites[new_sites.clone()], &self.cell_of_block, &self.costs, width);
         }
-        for site in &space.sites[self.known_sites..] {
+        for site in &space.sites[new_sites] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
             let mut kind = match hot.kind {
@@ -223,7 +239,7 @@ impl Process {
             }
             self.steps.push(Step { kind, cell, cost, site, target });
         }
-        self.known_sites = space.sites.len();
+        self.known_sites = sites;
     }
 
     pub(super) fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
