@@ -1,24 +1,25 @@
 //! The program's code as the model sees it: which function an address belongs to, from symbol tables alone, while the program
-//! runs; and, for the file, names and source lines, all at once when a part is written.
+//! runs. For the file, names and source lines are looked up all at once when a part is written ([`resolved`]).
 //!
 //! A function is a symbol of an object. Code without a symbol is a function of its own at each address that is called, named
 //! by its address in the object. Numbers are given in the order in which things are first met and never change; what they
 //! stand for does not change either when memory is mapped anew.
 
-use std::cell::Cell;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cg_calls::{Code, Function, FunctionId, NodeIndex, ObjectId, Place, Profile, Section, Site, SiteId};
+use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
+use grind_engine::hash::Map;
 
 use super::cells::Cells;
-use super::rows::{self, OwnCosts, Program, Source};
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
-use grind_engine::hash::Map;
+
+mod resolved;
+
+pub use resolved::Resolved;
 
 /// Where an object's code comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -282,128 +283,6 @@ impl Catalogue {
             },
         }
     }
-
-    /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.
-    fn replaced_targets(&mut self, profile: &Profile) -> HashMap<(u64, FunctionId), u64> {
-        if self.replaced.is_empty() {
-            return HashMap::new();
-        }
-        let arcs = profile.arcs.iter().map(|arc| (arc.target, arc.to));
-        let all = arcs.chain(profile.jumps.iter().map(|jump| (jump.target, jump.to)));
-        let all = all.map(|(target, to)| (target, profile.nodes[to.0 as usize].functions[0]));
-        all.map(|(target, function)| ((target, function), self.told_target(target, function))).collect()
-    }
-
-    /// The address of a site, as it is told.
-    fn site_addr(&self, id: SiteId) -> u64 {
-        self.told(self.sites[id.0 as usize].addr, self.site_ages[id.0 as usize])
-    }
-
-    /// The instructions of a cell, and what one execution of each costs.
-    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        let age = self.cells.age_of(cell);
-        self.cells.of(cell).map(move |(addr, costs)| (self.told(addr, age), costs))
-    }
-
-    /// The address of the first of them.
-    fn cell_start(&self, cell: u32) -> u64 {
-        self.told(self.cells.start(cell), self.cells.age_of(cell))
-    }
-
-    /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
-    #[must_use]
-    pub fn resolve(&mut self, profile: &Profile, own: &[OwnCosts]) -> Resolved<'_> {
-        let targets = self.replaced_targets(profile);
-        let target = |target: u64, to: NodeIndex| {
-            let function = profile.nodes[to.0 as usize].functions[0];
-            *targets.get(&(target, function)).unwrap_or(&target)
-        };
-        let site = |id: SiteId| self.site_addr(id);
-        let mut addrs: Vec<u64> = own.iter().map(|(addr, _)| *addr).collect();
-        addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), target(arc.target, arc.to)]));
-        addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), target(jump.target, jump.to)]));
-        addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
-        // Cells count for several nodes. In the order of their addresses, most of what follows is sorted already.
-        let cells = profile.cells.iter().map(|row| (self.cell_start(row.cell), row.cell));
-        let mut cells: Vec<(u64, u32)> = cells.collect();
-        cells.sort_unstable();
-        cells.dedup();
-        addrs.extend(cells.into_iter().flat_map(|(_, cell)| self.cell(cell)).map(|(addr, _)| addr));
-        addrs.sort();
-        addrs.dedup();
-
-        let mut functions_at = HashMap::new();
-        for (addr, _) in own {
-            functions_at.entry(*addr).or_insert_with(|| {
-                let (object, at) = self.locate(*addr);
-                self.function_of(object, at).0
-            });
-        }
-        // For each object the addresses to ask for: of instructions, and of where functions begin.
-        let mut asked: HashMap<u32, Vec<Svma>> = HashMap::new();
-        let located: Vec<(u32, u64)> = addrs.iter().map(|addr| self.locate(*addr)).collect();
-        let starts = self.functions.iter().map(|f| (f.object, f.start));
-        for (object, at) in located.iter().copied().chain(starts) {
-            asked.entry(object).or_default().push(Svma(at));
-        }
-        let mut files: Vec<Name> = vec![Arc::from(&b"???"[..])];
-        let mut lines: HashMap<u32, Answers> = HashMap::new();
-        for (object, mut at) in asked {
-            let Some(known) = &self.objects[object as usize].object else { continue };
-            at.sort_unstable();
-            at.dedup();
-            let resolution = known.resolve(&at);
-            let first = files.len();
-            files.extend(resolution.files);
-            lines.insert(object, Answers { at, places: resolution.places, first, next: 0 });
-        }
-        let mut line_of = |object: u32, at: u64| -> (u32, u32) {
-            let found = lines.get_mut(&object).and_then(|answers| answers.of(at, files.len()));
-            found.unwrap_or_default()
-        };
-        let function_files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
-        let described = |(object, at): (u32, u64)| {
-            let (file, line) = line_of(object, at);
-            Described { file, line, at }
-        };
-        let sources = located.into_iter().map(described).collect();
-        Resolved { catalogue: self, targets, functions_at, files, function_files, addrs, sources, next: Cell::new(0) }
-    }
-}
-
-/// What is known of the addresses of an object.
-struct Answers {
-    /// Sorted.
-    at: Vec<Svma>,
-    places: Vec<debuginfo::Place>,
-    /// The number of its first file among those of all objects.
-    first: usize,
-    /// Which is likely to be asked for next.
-    next: usize,
-}
-
-impl Answers {
-    /// File and line of an address. There are `files` of all objects.
-    fn of(&mut self, at: u64, files: usize) -> Option<(u32, u32)> {
-        let index = find(&self.at, self.next, |svma| svma.0, at)?;
-        self.next = index + 1;
-        let place = self.places.get(index)?;
-        let file = self.first.checked_add(place.file.index()).filter(|file| *file < files);
-        Some((file.unwrap_or(0) as u32, place.line))
-    }
-}
-
-/// Which of the `sorted` has this key, which is likely to be that of `guess`, or of one behind it.
-fn find<T>(sorted: &[T], guess: usize, key_of: impl Fn(&T) -> u64, key: u64) -> Option<usize> {
-    const NEAR: usize = 16;
-    for (i, item) in sorted.iter().enumerate().skip(guess).take(NEAR) {
-        match key_of(item).cmp(&key) {
-            Ordering::Less => {}
-            Ordering::Equal => return Some(i),
-            Ordering::Greater => break,
-        }
-    }
-    sorted.binary_search_by_key(&key, key_of).ok()
 }
 
 impl Code for Catalogue {
@@ -441,82 +320,11 @@ impl Code for Catalogue {
     }
 }
 
-/// Where an instruction comes from.
-#[derive(Clone, Copy, Debug)]
-struct Described {
-    /// Its number.
-    file: u32,
-    line: u32,
-    /// The address in its object.
-    at: u64,
-}
-
-/// A catalogue with the names and lines that one part needs.
-#[derive(Debug)]
-pub struct Resolved<'a> {
-    catalogue: &'a Catalogue,
-    /// See [`Catalogue::replaced_targets`].
-    targets: HashMap<(u64, FunctionId), u64>,
-    functions_at: HashMap<u64, FunctionId>,
-    /// By number; the first is that of an unknown one.
-    files: Vec<Name>,
-    /// The files of the catalogue's functions.
-    function_files: Vec<u32>,
-    /// All addresses that may be asked for, sorted.
-    addrs: Vec<u64>,
-    /// The same of each of them.
-    sources: Vec<Described>,
-    /// The one that is likely to be asked for next.
-    next: Cell<usize>,
-}
-
-impl Program for Resolved<'_> {
-    fn function(&self, id: FunctionId) -> rows::Described<'_> {
-        let known = &self.catalogue.functions[id.0 as usize];
-        rows::Described {
-            name: &known.name,
-            file: &self.files[self.function_files[id.0 as usize] as usize],
-            object: &self.catalogue.objects[known.object as usize].name,
-            skipped: self.catalogue.settings.function(&known.name, known.linkage).skip,
-        }
-    }
-
-    fn function_at(&self, addr: u64) -> FunctionId {
-        self.functions_at[&addr]
-    }
-
-    fn source(&self, addr: u64) -> Source<'_> {
-        match find(&self.addrs, self.next.get(), |at| *at, addr) {
-            Some(index) => {
-                self.next.set(index + 1);
-                let Described { file, line, at } = self.sources[index];
-                Source { file: &self.files[file as usize], line, addr: at }
-            }
-            None => Source { file: b"???", line: 0, addr },
-        }
-    }
-
-    fn site(&self, id: SiteId) -> u64 {
-        self.catalogue.site_addr(id)
-    }
-
-    fn target(&self, addr: u64, function: FunctionId) -> u64 {
-        *self.targets.get(&(addr, function)).unwrap_or(&addr)
-    }
-
-    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        self.catalogue.cell(cell)
-    }
-
-    fn start(&self, cell: u32) -> u64 {
-        self.catalogue.cell_start(cell)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cg_calls::{Calls, Config};
+    use crate::callgrind::rows::{self, Program};
+    use cg_calls::{Calls, Config, Profile};
     use cg_format::callgrind::{Names, PartHeader, Site as Entry};
     use grind_engine::StaticEvents;
     use grind_engine::addr::GuestAddr;
@@ -526,20 +334,6 @@ mod tests {
 
     fn catalogue() -> Catalogue {
         Catalogue::new(Settings::default(), debuginfo::Options::default())
-    }
-
-    #[test]
-    fn what_is_looked_for_is_found_from_wherever_one_begins() {
-        let sorted: Vec<u64> = (0..100).map(|i| i * i / 3 + i).collect();
-        for guess in 0..=sorted.len() {
-            for key in 0..3500 {
-                assert_eq!(
-                    find(&sorted, guess, |k| *k, key),
-                    sorted.iter().position(|k| *k == key),
-                    "{key} from {guess}"
-                );
-            }
-        }
     }
 
     #[test]
