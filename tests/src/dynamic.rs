@@ -21,6 +21,11 @@ pub fn in_loader(file: &str) -> bool {
 /// A program that is ready to run, in a folder of its own.
 #[derive(Debug)]
 pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the paths that it takes hang on addresses: python3 hashes objects by them, so that its counts are not reproducible
+    /// even between two runs of the reference in other environments.
+    pub by_address: bool,
     words: Vec<String>,
     dir: TempDir,
 }
@@ -30,7 +35,7 @@ impl Program {
     ///
     /// # Panics
     /// If it cannot be built.
-    pub fn new(name: &str) -> Program {
+    pub fn new(name: &'static str) -> Program {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let script = |file: &str| tools::fixtures("dynamic").join(file).display().to_string();
         let words = match name {
@@ -43,7 +48,7 @@ impl Program {
             "python3" => vec!["/usr/bin/python3".to_owned(), "-B".to_owned(), script("script.py")],
             _ => vec![Source::open("dynamic", name).build(dir.path(), false).display().to_string()],
         };
-        Program { words, dir }
+        Program { name, by_address: name == "python3", words, dir }
     }
 
     /// Whether the program and the reference are here; in CI it is a failure if not.
@@ -55,4 +60,15 @@ impl Program {
     pub fn job(&self) -> Job<'_> {
         Job { limit: Duration::from_secs(120), ..Job::new(self.words.clone(), self.dir.path()) }
     }
+}
+
+/// A test of each program, by this function of it.
+#[macro_export]
+macro_rules! test_dynamic_programs {
+    ($check:ident) => {
+        $crate::test_dynamic_programs! { $check: c_program cpp_program rust_program sqlite3 xz python3 }
+    };
+    ($check:ident: $($name:ident)*) => {
+        $(#[test] fn $name() { $check(&$crate::dynamic::Program::new(stringify!($name))); })*
+    };
 }

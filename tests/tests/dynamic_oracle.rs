@@ -64,9 +64,12 @@ fn functions(profile: &Profile) -> BTreeMap<String, u64> {
     sums
 }
 
-/// Compares all functions; those of `by_address` programs may differ by this many thousandths of all instructions in all.
-fn check(name: &str, by_address: u64) {
-    let program = Program::new(name);
+/// By so many thousandths of all instructions functions may differ in all where paths hang on addresses.
+const BY_ADDRESS: u64 = 5;
+
+/// Compares all functions.
+fn check(program: &Program) {
+    let name = program.name;
     if !program.can_be_compared() {
         return;
     }
@@ -87,7 +90,7 @@ fn check(name: &str, by_address: u64) {
             exact += e;
         } else if let Some(why) = reason(function, e.abs_diff(g)) {
             println!("{name}: {line} ({why})");
-        } else if by_address > 0 {
+        } else if program.by_address {
             moved += e.abs_diff(g);
             println!("{name}: {line} (objects are hashed and compared by address)");
         } else {
@@ -97,22 +100,9 @@ fn check(name: &str, by_address: u64) {
     println!("{name}: {exact} of {total} instructions in functions with exactly equal counts; {moved} moved");
     assert_none(&format!("{name}: functions, against Valgrind"), &wrong);
     assert!(
-        moved * 1000 <= total * by_address,
+        moved * 1000 <= total * BY_ADDRESS,
         "{name}: {moved} of {total} instructions differ, more than addresses explain"
     );
 }
 
-macro_rules! programs {
-    ($($name:ident by_address $thousandths:literal)*) => {
-        $(#[test] fn $name() { check(stringify!($name), $thousandths); })*
-    };
-}
-
-programs! {
-    c_program by_address 0
-    cpp_program by_address 0
-    rust_program by_address 0
-    sqlite3 by_address 0
-    xz by_address 0
-    python3 by_address 5
-}
+grind_tests::test_dynamic_programs! { check }

@@ -53,9 +53,12 @@ fn functions(costs: &Costs) -> Functions {
     sums
 }
 
-/// Compares all functions; those of `by_address` programs may differ by this many thousandths of all reads and writes in all.
-fn check(name: &str, by_address: u64) {
-    let program = Program::new(name);
+/// By so many thousandths of all reads and writes functions may differ in all where paths hang on addresses.
+const BY_ADDRESS: u64 = 1;
+
+/// Compares all functions.
+fn check(program: &Program) {
+    let name = program.name;
     if !program.can_be_compared() {
         return;
     }
@@ -81,7 +84,7 @@ fn check(name: &str, by_address: u64) {
             let most = e[IR].abs_diff(g[IR]);
             let line = format!("{function}: {} {} expected, {} got", EVENTS[event], e[event], g[event]);
             if more > most || less > most + if has_bits { MORE_IN_BITS } else { 0 } {
-                if by_address > 0 {
+                if program.by_address {
                     moved += more + less;
                     println!("{name}: {line} (objects are hashed and compared by address)");
                 } else {
@@ -104,20 +107,7 @@ fn check(name: &str, by_address: u64) {
     }
     assert_none(&format!("{name}: functions, against Valgrind"), &wrong);
     let accesses = sums[DR].0 + sums[DW].0;
-    assert!(moved * 1000 <= accesses * by_address, "{name}: {moved} of {accesses} differ, more than addresses explain");
+    assert!(moved * 1000 <= accesses * BY_ADDRESS, "{name}: {moved} of {accesses} differ, more than addresses explain");
 }
 
-macro_rules! programs {
-    ($($name:ident by_address $thousandths:literal)*) => {
-        $(#[test] fn $name() { check(stringify!($name), $thousandths); })*
-    };
-}
-
-programs! {
-    c_program by_address 0
-    cpp_program by_address 0
-    rust_program by_address 0
-    sqlite3 by_address 0
-    xz by_address 0
-    python3 by_address 1
-}
+grind_tests::test_dynamic_programs! { check }
