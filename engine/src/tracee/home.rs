@@ -1,9 +1,8 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
 //! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
 //! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
-//! what the program has in them.
-//! Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in translated code has it put
-//! away.
+//! what the program has in them. Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in
+//! translated code has it put away.
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
 //! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock, or the total, but around system calls, when that is in its

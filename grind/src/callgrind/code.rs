@@ -156,17 +156,19 @@ impl Catalogue {
     /// How an address is told of what became known when so much had been replaced: as it is, or, if other code has come to lie
     /// there since, with what that was in the bits that no address of a program has.
     fn told(&self, addr: u64, age: u32) -> u64 {
-        let since = self.replaced.get(age as usize..).unwrap_or_default();
-        match since.iter().position(|m| (m.start..m.end).contains(&addr)) {
-            Some(i) => addr | (u64::from(age) + i as u64 + 1) << ADDRESS_BITS,
-            None => addr,
-        }
+        self.since(addr, age).next().unwrap_or(addr)
+    }
+
+    /// How it is told as one of each piece that has been replaced there since then, the oldest first.
+    fn since(&self, addr: u64, age: u32) -> impl DoubleEndedIterator<Item = u64> {
+        let pieces = self.replaced.iter().enumerate().skip(age as usize);
+        let there = pieces.filter(move |(_, m)| (m.start..m.end).contains(&addr));
+        there.map(move |(i, _)| addr | (i as u64 + 1) << ADDRESS_BITS)
     }
 
     /// The same of the target of a call of `function`: what it was when that was there.
     fn told_target(&mut self, addr: u64, function: FunctionId) -> u64 {
-        let ages = (0..self.cells.age).rev().map(|age| self.told(addr, age));
-        let all: Vec<u64> = std::iter::once(addr).chain(ages.filter(|told| *told != addr)).collect();
+        let all: Vec<u64> = std::iter::once(addr).chain(self.since(addr, 0).rev()).collect();
         let is_there = |told: &u64| {
             let (object, at) = self.locate(*told);
             self.function_of(object, at).0 == function
