@@ -58,8 +58,19 @@ pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
+/// The data cache, set by set: for each [`GROUP`] of ways a word, the index of one of them ([`GROUP_INDEX`]), and a time above that
+/// ([`GROUP_TIME`]), before which none of them has been used last.
+pub(crate) const DATA_GROUPS: u64 = OUTCOMES + 4096;
+/// Ways of a group, next to one another.
+pub(crate) const GROUP: u64 = 4;
+/// What a way's index is from that of the one before it.
+pub(crate) const GROUP_INDEX: u64 = 2;
+/// The bits of such a word below the time. (There is room for a thread's accesses of some months above them.)
+pub(crate) const GROUP_TIME: u32 = 11;
+/// Lines that a first-level data cache may have if it has such words.
+pub(crate) const MOST_GROUPED: u64 = (1 << GROUP_TIME) / GROUP_INDEX;
 /// The data cache, set by set: for each way the negated address of its line, if no entry shows that.
-pub(crate) const DATA_WAYS: u64 = OUTCOMES + 4096;
+pub(crate) const DATA_WAYS: u64 = DATA_GROUPS + (8 * MOST_GROUPED / GROUP).next_multiple_of(4096);
 /// Bytes of a way of the data cache.
 pub(crate) const DATA_WAY: u64 = 16;
 /// Beside that, where its time is, from [`NOWHERE`] on: at its entry, which is in front of that, if the entry shows the line;

@@ -11,6 +11,13 @@ use crate::trace::{FirstLevel, LineReplaced};
 pub(crate) trait Words {
     fn get(&self, at: u64) -> u64;
     fn set(&mut self, at: u64, value: u64);
+
+    /// Sets words from `at` on.
+    fn set_all(&mut self, at: u64, values: &[u64]) {
+        for (at, &value) in (at..).step_by(8).zip(values) {
+            self.set(at, value);
+        }
+    }
 }
 
 /// What has happened to a line, once there are contexts.
@@ -61,12 +68,14 @@ fn hide(words: &mut impl Words, entry: u64, more: i64) {
 
 /// Makes an empty cache of what is all zeros: line 0 is in each way of the first set, as the model has it, and one of them shows.
 /// A cache that is none of that is left alone: a forked process goes on with its creator's.
-pub(crate) fn prepare(words: &mut impl Words) {
+pub(crate) fn prepare(words: &mut impl Words, cache: FirstLevel) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
     if words.get(arena::DATA_PLACES) == 0 {
         words.set(arena::DATA_WHERE, from_nowhere(arena::DATA_TAGS));
         words.set(arena::DATA_PLACES, HIDDEN);
+        let first_ways: Vec<u64> = (0..cache.groups()).map(|group| group * arena::GROUP * arena::GROUP_INDEX).collect();
+        words.set_all(arena::DATA_GROUPS, &first_ways);
     }
 }
 
@@ -289,7 +298,7 @@ mod tests {
     impl Default for Memory {
         fn default() -> Self {
             let mut memory = Self(HashMap::new());
-            prepare(&mut memory);
+            prepare(&mut memory, FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
             memory
         }
     }

@@ -437,7 +437,12 @@ impl Words for SlotWords<'_> {
     }
 
     fn set(&mut self, at: u64, value: u64) {
-        let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
+        self.set_all(at, &[value]);
+    }
+
+    fn set_all(&mut self, at: u64, values: &[u64]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let _ = self.file.write_all_at(&bytes, self.at + at);
     }
 }
 

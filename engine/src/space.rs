@@ -507,6 +507,9 @@ impl Space {
             parts.push((u64::from(Scratch::ContextTime.at()), 8));
             let ways = arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
             parts.extend([(arena::DATA_WAYS, ways), (arena::DATA_OWN, ways)]);
+            if c.groups() > 0 {
+                parts.push((arena::DATA_GROUPS, c.groups() * 8));
+            }
             parts
                 .extend([arena::DATA_TAGS, arena::DATA_PLACES].map(|at| (at, arena::DATA_ENTRY * arena::DATA_ENTRIES)));
             if settings.keeps_uses() {

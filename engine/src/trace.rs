@@ -223,6 +223,12 @@ impl FirstLevel {
     /// The most lines that a cache can have.
     pub const MOST_LINES: u64 = arena::MAX_CACHE;
 
+    /// Groups of ways of which emitted code keeps which was used longest ago ([`arena::DATA_GROUPS`]), if it does.
+    pub(crate) fn groups(&self) -> u64 {
+        let lines = u64::from(self.sets) * u64::from(self.ways);
+        if matches!(self.ways, 8 | 12 | 16) && lines <= arena::MOST_GROUPED { lines / arena::GROUP } else { 0 }
+    }
+
     /// Whether emitted code can keep how the lines of such a cache are used: those of 32 or 64 bytes, on a processor that has
     /// BMI2.
     #[must_use]

@@ -15,6 +15,7 @@
 //! and else in its way's own words; the way says which.
 
 mod fetch;
+mod groups;
 mod repeat;
 mod uses;
 mod ways;
@@ -31,8 +32,8 @@ pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
-    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show,
-    show_in_way, show_tag, use_shown,
+    LINE, OWN, SECOND, difference, find_hidden, first_way, look_for_hidden, look_up, make_room, perhaps_hidden, rarely,
+    replace, show, show_in_way, show_tag, use_shown,
 };
 
 const RAX: Gpr = Gpr(0);
@@ -50,17 +51,18 @@ const R13: Gpr = Gpr(13);
 const R14: Gpr = Gpr(14);
 
 /// The registers that a walk uses, in the order in which they are saved.
-const USED: [Gpr; 11] = [RCX, RDX, RSI, R14, RDI, R8, R10, RBX, R12, R13, RAX];
+const USED: [Gpr; 11] = [RCX, RDX, RDI, RSI, R8, R14, R10, RBX, R12, R13, RAX];
 
-/// Those that the walk of accesses uses, which is told something in rax and may change that; and rax.
+/// Those that the walk of accesses uses, which is told something in rax and may change that.
 const ALL: std::ops::Range<usize> = 0..10;
-const AND_RAX: std::ops::Range<usize> = 10..11;
 
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
-/// Those for the second line of a single access, where that is known not to be shown; and where it is not known yet.
-const FOR_SECOND: std::ops::Range<usize> = 0..5;
+/// Those for the second line of a single access, where that is known not to be shown, for caches with groups of ways and for others;
+/// and where it is not known yet.
+const FOR_SECOND: std::ops::Range<usize> = 0..3;
+const WITHOUT_GROUPS: std::ops::Range<usize> = 0..4;
 const ALONE: std::ops::Range<usize> = 0..7;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its
@@ -217,7 +219,7 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, RSI, [R8, RDI], None, &mut rare);
+    replace(c, cache, LINE, RSI, [R8, RDI], &mut rare);
     let used = |c: &mut Asm| {
         c.walk_return_address(R14);
         c.increment(CLOCK);
@@ -260,7 +262,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
         let shown = look_up(c, cache, E);
         let (hidden, missed) = look_for_hidden(c, cache, LINE, RSI);
         make_room(c, cache, LINE, &mut rare);
-        replace(c, cache, LINE, RSI, [R8, RDI], None, &mut rare);
+        replace(c, cache, LINE, RSI, [R8, RDI], &mut rare);
         c.alu_imm(1, RBX, which as i32); // or
         let placed = c.pos();
         show(c, LINE, CLOCK, true);
@@ -327,7 +329,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
-    let end = use_second(c, cache, WALK_DESCRIPTION, [ALONE, 0..0], frames);
+    let end = use_second(c, cache, WALK_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
     use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
@@ -343,10 +345,10 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
-    save(c, FOR_SECOND);
-    save(c, AND_RAX);
+    let saved = if cache.groups() > 0 { FOR_SECOND } else { WITHOUT_GROUPS };
+    save(c, saved.clone());
     difference(c, SECOND);
-    use_second(c, cache, SECOND_DESCRIPTION, [FOR_SECOND, AND_RAX], frames);
+    use_second(c, cache, SECOND_DESCRIPTION, saved, frames);
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
@@ -358,40 +360,57 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
 /// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
 /// describes the access, behind where the walk returns to.
-fn use_second(
-    c: &mut Asm,
-    cache: FirstLevel,
-    described: i32,
-    saved: [std::ops::Range<usize>; 2],
-    frames: bool,
-) -> usize {
-    let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
+fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
+    let groups = cache.groups() > 0;
+    let (hidden, missed) = if groups { perhaps_hidden(c, SECOND) } else { look_for_hidden(c, cache, SECOND, RSI) };
     let mut rare = Vec::new();
     make_room(c, cache, SECOND, &mut rare);
     // All that needs the line comes first, so that its register is free while a way is looked for. (No way that is looked at
     // has its time in this entry.)
     show_tag(c, SECOND, SECOND.reg, CLOCK);
     if frames {
-        c.tell_frames([RDX, RDI, R14]);
+        c.tell_frames([RDX, RDI, RCX]);
     }
-    c.walk_return_address(R14);
+    c.walk_return_address(RCX);
     // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they
     // are no more than a line of any.
     c.not(SECOND.reg);
-    record(c, [SECOND.reg, RDI, RDX], R14, described);
-    replace(c, cache, SECOND, RSI, [R8, RDI], Some([RAX, RCX]), &mut rare);
-    let placed = c.pos();
-    show_in_way(c, SECOND);
-    let end = c.pos();
-    for registers in saved {
-        restore(c, registers);
+    record(c, [SECOND.reg, RDI, RDX], RCX, described);
+    let mut chosen = None;
+    if groups {
+        chosen = Some(groups::give_up(c, cache, SECOND.entry));
+        groups::take_place(c, SECOND);
+    } else {
+        replace(c, cache, SECOND, RSI, [R8, RDI], &mut rare);
+        show_in_way(c, SECOND);
     }
+    let end = c.pos();
+    restore(c, saved);
     c.walk_returns();
+    // The way is looked for from the first one of its set on.
+    const FIRST: std::ops::Range<usize> = 3..4;
+    let mut not_found = missed;
+    if groups {
+        not_found = c.pos();
+        restore(c, FIRST);
+        c.jmp_back(missed);
+    }
     c.patch_here(hidden);
-    find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
+    if groups {
+        save(c, FIRST);
+        first_way(c, cache, SECOND, RSI);
+    }
+    find_hidden(c, cache, SECOND, RSI, not_found, &mut rare);
     show_tag(c, SECOND, SECOND.reg, CLOCK);
-    c.jmp_back(placed);
+    show_in_way(c, SECOND);
+    if groups {
+        restore(c, FIRST);
+    }
+    c.jmp_back(end);
     rarely(c, cache, rare);
+    if let Some(chosen) = chosen {
+        chosen.rarely(c, cache);
+    }
     end
 }
 
@@ -444,7 +463,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     let (hidden, missed) = look_for_hidden(c, cache, LINE, R12);
     let mut rare = Vec::new();
     make_room(c, cache, LINE, &mut rare);
-    replace(c, cache, LINE, R12, [R8, RSI], None, &mut rare);
+    replace(c, cache, LINE, R12, [R8, RSI], &mut rare);
     c.mov_imm(RSI, 1);
     if uses {
         record_replaced(c, cache);

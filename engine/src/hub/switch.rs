@@ -138,8 +138,8 @@ impl Hub<'_> {
                 // It empties its caches, but does not forget how branches went.
                 let (pool, space) = (p.pool.borrow(), p.space.borrow());
                 let _ = pool.clear_ranges(to, &space.simulated_caches()).and_then(|()| pool.start_clock(to));
-                if space.trace.settings.accesses.is_some() {
-                    level1::prepare(&mut pool.words(to));
+                if let Some(cache) = space.trace.settings.accesses {
+                    level1::prepare(&mut pool.words(to), cache);
                 }
             }
         }

@@ -56,8 +56,8 @@ impl Hub<'_> {
         if written.is_err() {
             return Some(t);
         }
-        if settings.accesses.is_some() {
-            level1::prepare(&mut p.pool.borrow().words(slot));
+        if let Some(cache) = settings.accesses {
+            level1::prepare(&mut p.pool.borrow().words(slot), cache);
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         guard(&mut remote, gs);

@@ -17,28 +17,29 @@ pub(super) struct Line {
     pub(super) negated: bool,
     /// The offset of its entry in the table.
     pub(super) entry: Gpr,
-    /// A register that may be changed on the way, beside r14.
+    /// Registers that may be changed on the way.
     free: Gpr,
+    other: Gpr,
 }
 
 /// In most walks.
-pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8 };
+pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14 };
 
 /// In the walk of a second line ([`Asm::walk_second`]).
-pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI };
+pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX };
 
 /// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rare {
     /// The line that goes, from way rdx, is not one that its entry shows.
-    NotShown { field: usize, free: Gpr, back: usize },
+    NotShown { field: usize, free: [Gpr; 2], back: usize },
     /// The entry of the line that comes shows another one.
     Displaced { field: usize, line: Line, back: usize },
 }
 
 /// Where what a way has to say of its line's time leads to: a tag, and the time.
-const TAG: u32 = arena::NOWHERE as u32;
-const TIME: u32 = TAG + 8;
+pub(super) const LINE_TAG: u32 = arena::NOWHERE as u32;
+pub(super) const LINE_TIME: u32 = LINE_TAG + 8;
 
 /// When the ways' lines were used last, if their entries do not show them.
 pub(super) const OWN: u32 = arena::DATA_OWN as u32 + 8;
@@ -66,12 +67,17 @@ pub(super) fn difference(c: &mut Asm, line: Line) {
 /// and where it goes on if it is not.
 pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
     first_way(c, cache, line, first);
+    perhaps_hidden(c, line)
+}
+
+/// The same without the first way.
+pub(super) fn perhaps_hidden(c: &mut Asm, line: Line) -> (usize, usize) {
     c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
     (c.jcc_away(NE), c.pos())
 }
 
 /// Into `first`: the first way of the line's set.
-fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
+pub(super) fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     // The bits that choose the set are the lowest of those that choose the entry.
     let scale = if u64::from(cache.sets) <= arena::DATA_ENTRIES {
         c.mov_reg32(first, line.entry);
@@ -95,9 +101,9 @@ fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
 }
 
 /// Some line of the entry is hidden, perhaps this one in one of the ways from `first` on: goes on there, in rdx, or at
-/// `missed`. It is as good as shown then. Changes `first`, r14 and what else is free.
+/// `missed`. It is as good as shown then. Changes `first` and what is free.
 pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, missed: usize, rare: &mut Vec<Rare>) {
-    let free = line.free;
+    let Line { free, other: end, .. } = line;
     let negate = |c: &mut Asm| {
         if !line.negated {
             c.negate(line.reg);
@@ -105,7 +111,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     };
     negate(c);
     c.mov_reg(free, first);
-    c.lea_disp(R14, free, (cache.ways * arena::DATA_WAY as u32) as i32); // r14: the set's end
+    c.lea_disp(end, free, (cache.ways * arena::DATA_WAY as u32) as i32); // the set's end
     let again = c.pos();
     c.gs_index(0x3b, line.reg, free, arena::DATA_WAYS as u32);
     let other = c.jcc(NE);
@@ -114,7 +120,7 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     let found = c.jcc(NOT_SIGN);
     c.patch_here(other);
     c.alu_imm(0, free, arena::DATA_WAY as i32);
-    c.op_reg(0x39, free, R14);
+    c.op_reg(0x39, free, end);
     c.jcc_back(NE, again);
     negate(c);
     c.jmp_back(missed);
@@ -126,8 +132,8 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     c.gs_index32_by(5, line.entry, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
-/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes r14 and
-/// what else is free.
+/// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes what is
+/// free.
 pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
     c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
@@ -135,69 +141,24 @@ pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut V
     rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
 
-/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes r14, the registers
-/// that are `free`, and those `more` that there may be; and `first`, if there are more ways than [`UNROLLED`].
-pub(super) fn replace(
-    c: &mut Asm,
-    cache: FirstLevel,
-    line: Line,
-    first: Gpr,
-    free: [Gpr; 2],
-    more: Option<[Gpr; 2]>,
-    rare: &mut Vec<Rare>,
-) {
+/// The one used longest ago, of the ways from `first` on, is given up for the line: rdx is that. Changes what is free of the
+/// line's, the registers that are `free` otherwise, and `first`, if there are more ways than [`UNROLLED`].
+pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, free: [Gpr; 2], rare: &mut Vec<Rare>) {
     let [time, least] = free;
-    let few = cache.ways <= UNROLLED;
-    let kept = more.filter(|_| few);
-    if let Some([place, other]) = kept {
-        earliest_place(c, cache.ways, first, [RDX, least, time, other, R14, place]);
-    } else if few {
+    let place = line.other;
+    if cache.ways <= UNROLLED {
         let ways = (arena::DATA_WHERE as u32, arena::DATA_WAY as u32);
-        earliest(c, cache.ways, first, ways, Some(TIME), [RDX, least, time, R14]);
-    } else {
-        oldest(c, cache, first, free);
-    }
-    if few {
+        earliest(c, cache.ways, first, ways, Some(LINE_TIME), [RDX, least, time, place]);
         c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
+    } else {
+        oldest(c, cache, first, [least, time, place]);
     }
-    if kept.is_none() {
-        c.gs_index(0x8b, R14, RDX, arena::DATA_WHERE as u32);
-    }
-    c.op_reg(0x85, R14, R14);
+    c.gs_index(0x8b, place, RDX, arena::DATA_WHERE as u32);
+    c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
-    c.gs_store_imm(R14, TAG, arena::NOTHING as i32);
-    rare.push(Rare::NotShown { field, free: line.free, back: c.pos() });
-}
-
-/// [`earliest`] of ways of the data cache, and into `best`: what the way has to say of where its line's time is. So that need
-/// not be loaded once the way has been chosen, which is what a walk waits for.
-fn earliest_place(c: &mut Asm, ways: u32, first: Gpr, [number, least, time, other, best, place]: [Gpr; 6]) {
-    let load = |c: &mut Asm, to: Gpr, way: u32| {
-        c.gs_index(0x8b, to, first, arena::DATA_WHERE as u32 + way * arena::DATA_WAY as u32);
-    };
-    for way in (0..ways).step_by(2) {
-        let (place, time, chosen) = if way == 0 { (best, least, number) } else { (place, time, other) };
-        load(c, place, way);
-        c.gs_index(0x8b, time, place, TIME);
-        let pair = way + 1 < ways;
-        if pair {
-            load(c, other, way + 1);
-            c.gs_index(0x39, time, other, TIME); // cmp gs:[…], time
-            c.gs_cmov(BELOW, time, other, TIME);
-            c.cmov(BELOW, place, other);
-        }
-        c.mov_imm(chosen, way.into());
-        if pair {
-            c.add_carry(chosen);
-        }
-        if way > 0 {
-            c.op_reg(0x39, time, least);
-            c.cmov(BELOW, least, time);
-            c.cmov(BELOW, best, place);
-            c.cmov(BELOW, number, chosen);
-        }
-    }
+    c.gs_store_imm(place, LINE_TAG, arena::NOTHING as i32);
+    rare.push(Rare::NotShown { field, free: [line.free, place], back: c.pos() });
 }
 
 /// The line's entry shows it, in way rdx, and has its `time`. Changes what is free; the line itself stays if it is to be
@@ -232,40 +193,40 @@ pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
     c.jmp_back(back);
 }
 
-/// What has been left for later. Changes r14 and what else is free.
+/// What has been left for later. Changes what is free.
 pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     for what in rare {
         match what {
-            Rare::NotShown { field, free, back } => {
+            Rare::NotShown { field, free: [free, entry], back } => {
                 c.patch_here(field);
                 // Nothing has been in this way yet: the test has said so.
                 c.jcc_back(E, back);
                 c.gs_index(0x8b, free, RDX, arena::DATA_WAYS as u32);
                 c.negate(free);
-                c.entry(R14, free, cache.line.trailing_zeros());
-                c.gs_index32_by(5, R14, arena::DATA_HIDDEN as u32, 1); // sub
+                c.entry(entry, free, cache.line.trailing_zeros());
+                c.gs_index32_by(5, entry, arena::DATA_HIDDEN as u32, 1); // sub
                 c.jmp_back(back);
             }
             Rare::Displaced { field, line, back } => {
                 c.patch_here(field);
                 // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another
                 // set.)
-                let way = line.free;
-                c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
-                first_way(c, cache, Line { reg: R14, negated: true, ..line }, way);
-                c.lea_disp(R14, line.entry, -(arena::NOWHERE as i32));
+                let Line { free: way, other, .. } = line;
+                c.gs_index(0x8b, other, line.entry, arena::DATA_TAGS as u32);
+                first_way(c, cache, Line { reg: other, negated: true, ..line }, way);
+                c.lea_disp(other, line.entry, -(arena::NOWHERE as i32));
                 let begin = c.jmp();
                 let again = c.pos();
                 c.alu_imm(0, way, arena::DATA_WAY as i32);
                 c.patch_here(begin);
-                c.gs_index(0x3b, R14, way, arena::DATA_WHERE as u32); // cmp
+                c.gs_index(0x3b, other, way, arena::DATA_WHERE as u32); // cmp
                 c.jcc_back(NE, again);
-                c.gs_index(0x8b, R14, line.entry, arena::DATA_TAGS as u32);
-                c.gs_index(0x89, R14, way, arena::DATA_WAYS as u32);
-                c.gs_index(0x8b, R14, line.entry, arena::DATA_TIMES as u32);
-                c.gs_index(0x89, R14, way, OWN);
-                c.lea_disp(R14, way, (arena::DATA_OWN - arena::NOWHERE) as i32);
-                c.gs_index(0x89, R14, way, arena::DATA_WHERE as u32);
+                c.gs_index(0x8b, other, line.entry, arena::DATA_TAGS as u32);
+                c.gs_index(0x89, other, way, arena::DATA_WAYS as u32);
+                c.gs_index(0x8b, other, line.entry, arena::DATA_TIMES as u32);
+                c.gs_index(0x89, other, way, OWN);
+                c.lea_disp(other, way, (arena::DATA_OWN - arena::NOWHERE) as i32);
+                c.gs_index(0x89, other, way, arena::DATA_WHERE as u32);
                 c.gs_index32_by(0, line.entry, arena::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
@@ -273,17 +234,17 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
     }
 }
 
-/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first`, r14 and two registers more.
-fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr, [least, end]: [Gpr; 2]) {
+/// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first` and the others.
+fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr, [least, end, time]: [Gpr; 3]) {
     c.mov_reg(end, first);
     c.alu_imm(0, first, (cache.ways * arena::DATA_WAY as u32) as i32);
     c.mov_all_ones(least); // the earliest time
     let again = c.pos();
     c.alu_imm(5, first, arena::DATA_WAY as i32); // sub
-    c.gs_index(0x8b, R14, first, arena::DATA_WHERE as u32);
-    c.gs_index(0x8b, R14, R14, TIME);
-    c.op_reg(0x39, R14, least);
-    c.cmov(BELOW, least, R14);
+    c.gs_index(0x8b, time, first, arena::DATA_WHERE as u32);
+    c.gs_index(0x8b, time, time, LINE_TIME);
+    c.op_reg(0x39, time, least);
+    c.cmov(BELOW, least, time);
     c.cmov(BELOW, RDX, first);
     c.op_reg(0x39, first, end);
     c.jcc_back(NE, again);
