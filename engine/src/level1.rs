@@ -293,15 +293,8 @@ mod tests {
     use super::*;
     use crate::trace::Target;
 
+    #[derive(Default)]
     struct Memory(HashMap<u64, u64>);
-
-    impl Default for Memory {
-        fn default() -> Self {
-            let mut memory = Self(HashMap::new());
-            prepare(&mut memory, FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
-            memory
-        }
-    }
 
     impl Words for Memory {
         fn get(&self, at: u64) -> u64 {
@@ -329,7 +322,9 @@ mod tests {
         let geometry = Geometry::new(size as i32, ways as i32, line as i32).expect("a geometry");
         let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
         let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
-        (Walker::new(Memory::default(), cache, false), Level1::new(&all), LastLevel::new(&all))
+        let mut memory = Memory::default();
+        prepare(&mut memory, cache);
+        (Walker::new(memory, cache, false), Level1::new(&all), LastLevel::new(&all))
     }
 
     #[test]

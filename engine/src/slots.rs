@@ -238,7 +238,7 @@ impl SlotPool {
             memory.store_u64(*at, *word);
             return Ok(());
         }
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let bytes = bytes_of(words);
         if let Some((memory, at)) = mapped {
             memory.write(at, &bytes);
             return Ok(());
@@ -273,7 +273,7 @@ impl SlotPool {
     /// Writes it back.
     pub(crate) fn set_data_cache(&self, id: SlotId, state: &DataCache) {
         for (at, words) in &state.0 {
-            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let bytes = bytes_of(words);
             let _ = self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at);
         }
     }
@@ -380,7 +380,7 @@ impl SlotPool {
         let mut state = self.data_cache(id, cache, false);
         level1::forget_lines(&mut state, cache);
         state.0.iter().try_for_each(|(at, words)| {
-            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let bytes = bytes_of(words);
             self.write(id, *at, &bytes)
         })
     }
@@ -437,13 +437,16 @@ impl Words for SlotWords<'_> {
     }
 
     fn set(&mut self, at: u64, value: u64) {
-        self.set_all(at, &[value]);
+        let _ = self.file.write_all_at(&value.to_le_bytes(), self.at + at);
     }
 
     fn set_all(&mut self, at: u64, values: &[u64]) {
-        let bytes: Vec<u8> = values.iter().flat_map(|w| w.to_le_bytes()).collect();
-        let _ = self.file.write_all_at(&bytes, self.at + at);
+        let _ = self.file.write_all_at(&bytes_of(values), self.at + at);
     }
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
 /// See [`SlotPool::data_cache`]: parts of a slot, by their offsets.

@@ -41,7 +41,7 @@ pub struct Geometry {
 
 /// What programs are run with: usual sizes; small ones with odd lines; direct-mapped ones; the
 /// smallest lines that the reference takes on a processor with AVX.
-pub const GEOMETRIES: [Geometry; 7] = [
+pub const GEOMETRIES: [Geometry; 8] = [
     Geometry { i1: (32768, 8, 64), d1: (32768, 8, 64), ll: (262_144, 8, 64) },
     Geometry { i1: (1024, 2, 32), d1: (2048, 4, 32), ll: (16384, 4, 64) },
     Geometry { i1: (2048, 1, 64), d1: (1024, 1, 128), ll: (32768, 1, 256) },
@@ -49,6 +49,8 @@ pub const GEOMETRIES: [Geometry; 7] = [
     // Odd numbers of ways, and more than walks have code for each of.
     Geometry { i1: (768, 3, 64), d1: (1280, 5, 64), ll: (98304, 3, 64) },
     Geometry { i1: (2560, 20, 64), d1: (3072, 24, 64), ll: (40960, 20, 64) },
+    // Three groups of ways (the engine finds the way used longest ago by groups of four).
+    Geometry { i1: (3072, 12, 64), d1: (3072, 12, 64), ll: (49152, 12, 64) },
     // More sets than the engine's table has entries.
     Geometry { i1: (32768, 8, 64), d1: (2 << 20, 1, 64), ll: (4 << 20, 1, 64) },
 ];

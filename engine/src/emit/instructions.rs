@@ -358,11 +358,9 @@ impl Asm {
         self.bytes(&(offset as u32).to_le_bytes());
     }
 
-    /// `prefetcht0 gs:[index * 8 + offset]`
-    pub(super) fn gs_prefetch_scaled(&mut self, index: Gpr, offset: u64) {
-        debug_assert!(index.0 < 8 && index != Gpr::RSP);
-        self.bytes(&[0x65, 0x0f, 0x18, 0x0c, 0xc5 | index.0 << 3]);
-        self.bytes(&(offset as u32).to_le_bytes());
+    /// `prefetcht0 gs:[base + offset]`
+    pub(super) fn gs_prefetch(&mut self, base: Gpr, offset: u32) {
+        self.memory(true, 0, &[0x0f, 0x18], 1, base, offset as i32);
     }
 
     /// `op reg32, gs:[base + offset]`

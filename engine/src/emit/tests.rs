@@ -427,6 +427,12 @@ fn accesses_are_walked_by_their_lines_and_one_by_one_where_there_are_contexts() 
 }
 
 #[test]
+fn a_second_line_finds_its_way_by_groups_of_four() {
+    let cache = crate::trace::FirstLevel { ways: 12, ..SMALL };
+    check_routine("second_walk_by_groups", |c| super::walk::emit_second_walk(c, cache, false));
+}
+
+#[test]
 fn a_fetch_is_walked_by_what_is_on_its_stack() {
     check_routine("fetch_walk", |c| super::walk::emit_fetch_walk(c, SMALL, false, false));
 }

@@ -32,8 +32,8 @@ pub(crate) use repeat::Repeat;
 pub(super) use repeat::emit_repeat_walk;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
-    LINE, OWN, SECOND, difference, find_hidden, first_way, look_for_hidden, look_up, make_room, perhaps_hidden, rarely,
-    replace, show, show_in_way, show_tag, use_shown,
+    LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show,
+    show_in_way, show_tag, use_shown,
 };
 
 const RAX: Gpr = Gpr(0);
@@ -59,10 +59,8 @@ const ALL: std::ops::Range<usize> = 0..10;
 /// Those of them that each walk uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
-/// Those for the second line of a single access, where that is known not to be shown, for caches with groups of ways and for others;
-/// and where it is not known yet.
-const FOR_SECOND: std::ops::Range<usize> = 0..3;
-const WITHOUT_GROUPS: std::ops::Range<usize> = 0..4;
+/// Those for the second line of a single access, where that is known not to be shown; and where it is not known yet.
+const FOR_SECOND: std::ops::Range<usize> = 0..4;
 const ALONE: std::ops::Range<usize> = 0..7;
 
 /// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its
@@ -345,10 +343,9 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.cmp_gs_zero(Scratch::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
-    let saved = if cache.groups() > 0 { FOR_SECOND } else { WITHOUT_GROUPS };
-    save(c, saved.clone());
+    save(c, FOR_SECOND);
     difference(c, SECOND);
-    use_second(c, cache, SECOND_DESCRIPTION, saved, frames);
+    use_second(c, cache, SECOND_DESCRIPTION, FOR_SECOND, frames);
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
@@ -361,8 +358,7 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
 /// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
 /// describes the access, behind where the walk returns to.
 fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
-    let groups = cache.groups() > 0;
-    let (hidden, missed) = if groups { perhaps_hidden(c, SECOND) } else { look_for_hidden(c, cache, SECOND, RSI) };
+    let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
     let mut rare = Vec::new();
     make_room(c, cache, SECOND, &mut rare);
     // All that needs the line comes first, so that its register is free while a way is looked for. (No way that is looked at
@@ -376,36 +372,22 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     // are no more than a line of any.
     c.not(SECOND.reg);
     record(c, [SECOND.reg, RDI, RDX], RCX, described);
-    let mut chosen = None;
-    if groups {
-        chosen = Some(groups::give_up(c, cache, SECOND.entry));
+    let chosen = if cache.groups() > 0 {
+        let chosen = groups::give_up(c, cache, RSI);
         groups::take_place(c, SECOND);
+        Some(chosen)
     } else {
         replace(c, cache, SECOND, RSI, [R8, RDI], &mut rare);
         show_in_way(c, SECOND);
-    }
+        None
+    };
     let end = c.pos();
     restore(c, saved);
     c.walk_returns();
-    // The way is looked for from the first one of its set on.
-    const FIRST: std::ops::Range<usize> = 3..4;
-    let mut not_found = missed;
-    if groups {
-        not_found = c.pos();
-        restore(c, FIRST);
-        c.jmp_back(missed);
-    }
     c.patch_here(hidden);
-    if groups {
-        save(c, FIRST);
-        first_way(c, cache, SECOND, RSI);
-    }
-    find_hidden(c, cache, SECOND, RSI, not_found, &mut rare);
+    find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
     show_tag(c, SECOND, SECOND.reg, CLOCK);
     show_in_way(c, SECOND);
-    if groups {
-        restore(c, FIRST);
-    }
     c.jmp_back(end);
     rarely(c, cache, rare);
     if let Some(chosen) = chosen {

@@ -12,7 +12,7 @@
 //!
 //! In rdx is the index of a way here: [`arena::GROUP_INDEX`] for each way that comes before it, in all sets.
 
-use super::ways::{LINE_TAG, LINE_TIME, Line};
+use super::ways::{LINE_TAG, LINE_TIME, Line, hidden_goes};
 use super::{R8, RCX, RDI, RDX};
 use crate::arena;
 use crate::asm::{Asm, Gpr};
@@ -39,26 +39,17 @@ pub(super) struct Chosen {
     back: usize,
 }
 
-/// Gives the way up that was used longest ago of those in the set that the entry belongs to: rdx is that. Changes r8 and rdi.
-pub(super) fn give_up(c: &mut Asm, cache: FirstLevel, entry: Gpr) -> Chosen {
+/// Gives the way up that was used longest ago of those from `first` on: rdx is that. Changes r8 and rdi.
+pub(super) fn give_up(c: &mut Asm, cache: FirstLevel, first: Gpr) -> Chosen {
     let at = |group: u32| arena::DATA_GROUPS as u32 + 8 * group;
-    let again = c.pos();
-    c.mov_reg32(RDX, entry);
-    c.and_imm32(RDX, (cache.sets - 1) * arena::DATA_ENTRY as u32);
-    // From an entry's offset to that of the set's groups.
-    match cache.ways / arena::GROUP as u32 {
-        2 => {}
-        groups => {
-            c.multiply(RDX, RDX, groups as i32);
-            c.shift(SHR, RDX, 1);
-        }
-    }
-    const _: () = assert!(arena::DATA_ENTRY == 2 * 8);
     // The next line of a stream is in the next set, whose places are as a rule not in the nearest cache any more.
-    let next = PLACES + arena::DATA_WAY * u64::from(cache.ways);
-    for more in [0, 64] {
-        c.gs_prefetch_scaled(RDX, next + more);
+    let set = arena::DATA_WAY * u64::from(cache.ways);
+    for at in (set..2 * set).step_by(64) {
+        c.gs_prefetch(first, (PLACES + at) as u32);
     }
+    let again = c.pos();
+    c.mov_reg32(RDX, first);
+    c.shift(SHR, RDX, (arena::DATA_WAY * arena::GROUP / 8).trailing_zeros() as u8);
     c.gs_index(0x8b, R8, RDX, at(0));
     for group in 1..cache.ways / arena::GROUP as u32 {
         c.gs_index(0x39, R8, RDX, at(group)); // cmp gs:[…], r8
@@ -121,9 +112,7 @@ impl Chosen {
         // Nothing has been in this way yet: the test has said so.
         c.jcc_back(E, self.back);
         c.gs_scaled(0x8b, RDI, RDX, WAYS);
-        c.negate(RDI);
-        c.entry(RCX, RDI, cache.line.trailing_zeros());
-        c.gs_index32_by(5, RCX, arena::DATA_HIDDEN as u32, 1); // sub
+        hidden_goes(c, cache, [RDI, RCX]);
         c.jmp_back(self.back);
     }
 

@@ -67,17 +67,12 @@ pub(super) fn difference(c: &mut Asm, line: Line) {
 /// and where it goes on if it is not.
 pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
     first_way(c, cache, line, first);
-    perhaps_hidden(c, line)
-}
-
-/// The same without the first way.
-pub(super) fn perhaps_hidden(c: &mut Asm, line: Line) -> (usize, usize) {
     c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
     (c.jcc_away(NE), c.pos())
 }
 
 /// Into `first`: the first way of the line's set.
-pub(super) fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
+fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     // The bits that choose the set are the lowest of those that choose the entry.
     let scale = if u64::from(cache.sets) <= arena::DATA_ENTRIES {
         c.mov_reg32(first, line.entry);
@@ -202,9 +197,7 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 // Nothing has been in this way yet: the test has said so.
                 c.jcc_back(E, back);
                 c.gs_index(0x8b, free, RDX, arena::DATA_WAYS as u32);
-                c.negate(free);
-                c.entry(entry, free, cache.line.trailing_zeros());
-                c.gs_index32_by(5, entry, arena::DATA_HIDDEN as u32, 1); // sub
+                hidden_goes(c, cache, [free, entry]);
                 c.jmp_back(back);
             }
             Rare::Displaced { field, line, back } => {
@@ -232,6 +225,13 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
             }
         }
     }
+}
+
+/// A line goes that no entry shows: its tag is in the first register. Changes both.
+pub(super) fn hidden_goes(c: &mut Asm, cache: FirstLevel, [line, entry]: [Gpr; 2]) {
+    c.negate(line);
+    c.entry(entry, line, cache.line.trailing_zeros());
+    c.gs_index32_by(5, entry, arena::DATA_HIDDEN as u32, 1); // sub
 }
 
 /// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first` and the others.
