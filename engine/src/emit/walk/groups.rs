@@ -5,7 +5,7 @@
 //! to look for if its way was last used at just that time: nobody else was before it, since times of use only become later. If it
 //! has been used since (or is not what it was), its group is looked at ([`Chosen::looks_again`]), and all begins anew. Where a way
 //! is given up, the others of its group are looked at, while nothing waits for it: of four, one is mostly not used any more, so
-//! that what is kept holds. (Of two it is not: in a stencil one in four was used again, which no processor predicts.)
+//! that what is kept holds. (Of two it is not: in a stencil one in four was used again, which a Zen 4 seemed to predict badly.)
 //!
 //! Invariant: no time that is kept is later than the last use of any way of its group. So what is kept needs no care elsewhere: all
 //! other walks may leave it as it is.
