@@ -126,15 +126,19 @@ pub(crate) const FRAME: u64 = 64;
 pub(crate) const FRAME_RETURN: u64 = 16;
 /// Offset in a frame of its route's number.
 pub(crate) const FRAME_ROUTE: u64 = 56;
-/// Offset in a frame of a total at entry, by its index in [`TOTALS`].
+/// How many totals a thread may have.
+pub const TOTALS: usize = 5;
+/// The most frames of calls that emitted code knows.
+pub const WINDOW: usize = 1024;
+/// Offset in a frame of a total at entry, by its index in [`TOTAL_WORDS`].
 pub(crate) const fn frame_entered(total: usize) -> u64 {
     if total == 0 { 8 } else { 16 + 8 * total as u64 }
 }
 /// The words of a thread's totals, as far as calls are concerned.
-pub(crate) const TOTALS: [Scratch; crate::follow::TOTALS] =
+pub(crate) const TOTAL_WORDS: [Scratch; TOTALS] =
     [Scratch::Total, Scratch::Reads, Scratch::Writes, Scratch::Conditionals, Scratch::Indirects];
 /// Bytes of all frames: twice the window.
-pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * crate::follow::WINDOW as u64;
+pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * WINDOW as u64;
 /// Offset of the numbers of calls of each function that are going on.
 pub(crate) const ACTIVE: u64 = FRAMES + FRAMES_SIZE + 4096;
 /// Functions that there is room for.
@@ -344,8 +348,8 @@ const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_
 // The engine reads and writes these all at once.
 const _: () = {
     let mut n = 0;
-    while n < TOTALS.len() {
-        assert!(TOTALS[n].at() == Scratch::TopFrame.at() + 8 * (n as u32 + 1));
+    while n < TOTAL_WORDS.len() {
+        assert!(TOTAL_WORDS[n].at() == Scratch::TopFrame.at() + 8 * (n as u32 + 1));
         n += 1;
     }
 };

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use crate::api::InstructionCount;
 use crate::counts::{self, Corrections, Counts, block_counts};
 use crate::hash::Map;
 use crate::slots::SlotId;
 use crate::transtab::TransTab;
+use crate::types::InstructionCount;
 
 /// The first number of a context that has a name.
 pub(crate) const NAMED: u64 = 1 << 32;

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 
 use crate::addr::GuestAddr;
-use crate::api::{InstructionCount, StaticEvents};
 use crate::hash::Map;
 use crate::transtab::{Block, BlockId, InsnShape, NO_CELL, TransTab, Unless};
+use crate::types::{InstructionCount, StaticEvents};
 
 /// Instructions that were executed without their block being counted, or the other way round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

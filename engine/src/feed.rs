@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::api::{Ask, Module};
 use crate::arena;
 use crate::follow::{Book, Names};
 use crate::hash::Map;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
+use crate::types::{Ask, Module};
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 2;

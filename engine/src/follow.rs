@@ -13,8 +13,9 @@
 use std::time::{Duration, Instant};
 
 use crate::arena;
+pub use crate::arena::{TOTALS, WINDOW};
 use crate::hash::{Map, Set};
-use crate::trace::Transfer;
+use crate::transfer::Transfer;
 
 /// Number of a [`Standing`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,9 +70,6 @@ pub struct Route {
 /// No route: a frame that only the sink can pop.
 pub const NO_ROUTE: u32 = u32::MAX;
 
-/// How many totals a thread may have.
-pub const TOTALS: usize = 5;
-
 /// What a thread has executed: instructions; reads, and writes with modifications, if caches are simulated; conditional
 /// branches and indirect jumps, if branches are. What is not counted is 0.
 pub type Totals = [u64; TOTALS];
@@ -121,9 +119,6 @@ pub const fn depth_told(word: u32) -> Option<usize> {
         None
     }
 }
-
-/// The most frames that emitted code knows.
-pub const WINDOW: usize = 1024;
 
 /// What happens whenever a site leads there in that standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +199,25 @@ impl Names {
     }
 }
 
+/// What a site leads to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// Where bridges are, by their targets.
+    pub(crate) bridges: Vec<(u64, u64)>,
+    /// Where the first one is, or the table's code.
+    pub(crate) head: u64,
+    /// Where the stop is that asks the sink.
+    pub(crate) stop: u64,
+    pub(crate) table: Option<u32>,
+}
+
+impl Chain {
+    /// Where its newest bridge to `target` begins.
+    pub(crate) fn bridge(&self, target: u64) -> Option<u64> {
+        self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
+    }
+}
+
 /// The standings and routes of a space.
 #[derive(Clone, Debug)]
 pub struct Book {
@@ -222,7 +236,7 @@ pub struct Book {
     /// Counters that count for others of `exits`, too: cell, which one, and whether they are taken off there.
     pub(crate) carried: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
-    pub(crate) chains: Map<u64, crate::space::Chain>,
+    pub(crate) chains: Map<u64, Chain>,
     /// By page: the fields of `chains` that lead there.
     pub(crate) led: Map<u64, Vec<u64>>,
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.

@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 
 use crate::decode::Insn;
 use crate::hash::Map;
-use crate::transtab::TransTab;
 
 /// Where a conditional branch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +34,6 @@ pub(crate) struct Heat {
 }
 
 impl Heat {
-    /// Takes note of what has been executed: `counts` are those of the table's blocks.
-    pub(crate) fn learn(&mut self, trans: &TransTab, counts: &[u64]) {
-        for (b, &n) in trans.blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
-            self.note(b.pc, b.pc + u64::from(b.guest_len), n);
-        }
-    }
-
     /// A block has been executed `n` times.
     pub(crate) fn note(&mut self, begin: u64, end: u64, n: u64) {
         for sum in [self.begin.entry(begin).or_default(), self.end.entry(end).or_default()] {

@@ -25,7 +25,9 @@ mod slots;
 mod space;
 mod tick;
 mod tracee;
+mod transfer;
 mod transtab;
+mod types;
 
 pub mod addr;
 pub mod api;

@@ -32,6 +32,9 @@ pub fn prefetch(address: usize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
 }
 
+/// How many bytes of memory that will be needed soon are asked for beforehand.
+pub(crate) const AHEAD: usize = 64 << 10;
+
 /// Touches a page of what a list will need for its next `ahead` bytes, which may move it; `touched` is the element that this
 /// has come to (at first 0).
 pub(crate) fn touch_ahead<T>(list: &mut Vec<T>, touched: &mut usize, ahead: usize) {

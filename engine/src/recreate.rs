@@ -5,7 +5,7 @@
 use crate::arena::Scratch;
 use crate::emit::CALL;
 use crate::space::Space;
-use crate::tracee::Regs;
+use crate::tracee::{Regs, register};
 use crate::transtab::{BlockId, NO_REG, Point, StubKind, Way};
 
 /// Where a thread is that stopped in translated code.
@@ -137,26 +137,4 @@ fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 2]> {
     let b = space.trans.block(block);
     let at = rip - b.cache;
     (b.held != [NO_REG; 2] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
-}
-
-/// A general register by its hardware number.
-pub(crate) fn register(regs: &mut Regs, n: u8) -> &mut u64 {
-    match n {
-        0 => &mut regs.rax,
-        1 => &mut regs.rcx,
-        2 => &mut regs.rdx,
-        3 => &mut regs.rbx,
-        4 => &mut regs.rsp,
-        5 => &mut regs.rbp,
-        6 => &mut regs.rsi,
-        7 => &mut regs.rdi,
-        8 => &mut regs.r8,
-        9 => &mut regs.r9,
-        10 => &mut regs.r10,
-        11 => &mut regs.r11,
-        12 => &mut regs.r12,
-        13 => &mut regs.r13,
-        14 => &mut regs.r14,
-        _ => &mut regs.r15,
-    }
 }

@@ -15,13 +15,10 @@ use dead::DeadStops;
 use fixed::Fixed;
 use landings::Landings;
 
-pub(crate) use follow::Chain;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::api::Module;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Takes};
 use crate::batch::{Batch, Known};
@@ -32,10 +29,12 @@ use crate::emit::{self, Emitter, Work, stack, walk};
 use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::heat::Heat;
+use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Home, Memory};
 use crate::transtab::{BlockId, StubKind, TransTab, Way};
+use crate::types::Module;
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
 const BATCH_ROOM: u64 = 4 << 20;
@@ -48,9 +47,6 @@ const THROUGH: usize = 6;
 
 /// Offset in the first chunk of the name that our memory has in the guest's maps.
 const NAME_OFFSET: u64 = 32;
-
-/// How many bytes of memory that will be needed soon are asked for beforehand.
-pub(crate) const AHEAD: usize = 64 << 10;
 
 const PAGE: u64 = 4096;
 

@@ -10,13 +10,14 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
-use crate::api::{Ask, Module, StaticEvents};
 use crate::arena;
 use crate::asm::Takes;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
+pub use crate::transfer::Transfer;
+use crate::types::{Ask, Module, StaticEvents};
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,32 +178,6 @@ pub struct Block {
     pub module: u32,
     /// At least one; each begins where the last one ends.
     pub instructions: Instructions,
-}
-
-/// How control is transferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transfer {
-    /// A call of this address.
-    Call(GuestAddr),
-    /// An indirect call.
-    CallIndirect,
-    /// A return.
-    Return,
-    /// An indirect jump.
-    JumpIndirect,
-    /// A jump to this address.
-    Jump(GuestAddr),
-    /// A conditional jump to this address, taken.
-    Taken(GuestAddr),
-    /// No jump: what follows is on the other side of a boundary.
-    Onward(GuestAddr),
-}
-
-impl Transfer {
-    /// Whether only the program's state says where it leads.
-    pub(crate) fn is_indirect(self) -> bool {
-        matches!(self, Self::CallIndirect | Self::JumpIndirect)
-    }
 }
 
 /// A first-level cache, which every thread has of its own. It replaces the least recently used line of a set, allocates on

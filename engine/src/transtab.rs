@@ -8,16 +8,15 @@ mod way;
 
 use std::collections::HashMap;
 
-use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, StandingId, TOTALS};
 use crate::hash::Map;
 use crate::heat::Heat;
-use crate::own_memory;
-use crate::space::AHEAD;
+use crate::own_memory::{self, AHEAD};
 use crate::trace::{self, SiteKind};
+use crate::types::StaticEvents;
 use page::Page;
 pub(crate) use way::Way;
 

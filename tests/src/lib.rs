@@ -15,6 +15,7 @@ pub mod costs;
 pub mod disturb;
 pub mod dynamic;
 pub mod json;
+pub mod layers;
 pub mod profile;
 pub mod random;
 pub mod run;

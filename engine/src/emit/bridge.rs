@@ -251,7 +251,7 @@ impl Asm {
         if total == 0 && takes.total() {
             return Gpr::R9;
         }
-        self.load_gs(into, arena::TOTALS[total].at());
+        self.load_gs(into, arena::TOTAL_WORDS[total].at());
         into
     }
 

@@ -11,13 +11,14 @@
 use super::follow::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::addr::GuestAddr;
-use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
 use crate::decode::{Class, Insn, STATUS};
-use crate::trace::{self, CallTrace, Instruction, Site, SiteKind, Transfer};
+use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
+use crate::transfer::Transfer;
 use crate::transtab::InsnShape;
+use crate::types::StaticEvents;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.
 #[derive(Clone, Copy, Debug)]

@@ -14,10 +14,10 @@
 
 use super::follow::{Sums, add_execution};
 use super::{Emitter, Goal};
-use crate::api::StaticEvents;
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;
 use crate::transtab::{BlockId, Carried, NO_CELL};
+use crate::types::StaticEvents;
 
 /// The most ways one after the other.
 const MOST: usize = 6;

@@ -7,13 +7,13 @@
 use super::calls::Teller;
 use super::carry::Carrier;
 use super::{Emitter, Fixup, Goal};
-use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::{StandingId, TOTALS};
 use crate::trace::SiteKind;
 use crate::transtab::{Point, StubKind};
+use crate::types::StaticEvents;
 
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];
@@ -113,7 +113,7 @@ impl Emitter<'_> {
             self.out.code.lea_disp(Gpr::R9, Gpr::R9, executed[0] as i32);
         }
         let totals = totals.iter().filter(|&&n| !(in_r9 && n == 0));
-        let totals = totals.map(|&n| (arena::TOTALS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
+        let totals = totals.map(|&n| (arena::TOTAL_WORDS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
         // From so many words on it is shorter to keep flags than not to change them.
         const MANY: usize = 3;
         let keep = live & STATUS != 0;

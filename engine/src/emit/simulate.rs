@@ -23,7 +23,6 @@ use super::operand::register;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::walk::access_words;
-use crate::api::StaticEvents;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::batch::Registers;
@@ -31,6 +30,7 @@ use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 use crate::transtab::NO_REG;
+use crate::types::StaticEvents;
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]

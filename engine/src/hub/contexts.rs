@@ -17,7 +17,7 @@ use crate::arena::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
 use crate::process::{Process, State, Thread};
-use crate::recreate;
+
 use crate::slots::{SlotId, SlotPool};
 use crate::tracee::{self, How, Regs, Stopped};
 use crate::transtab::Point;
@@ -426,7 +426,7 @@ impl Hub<'_> {
         let space = space.borrow();
         let Some(Point::Request { stub }) = space.trans.point(regs.rip) else { return false };
         regs.rip = space.trans.stubs[stub as usize].addr;
-        *recreate::register(regs, 1) = self.scratch(tid, Scratch::T1);
+        *tracee::register(regs, 1) = self.scratch(tid, Scratch::T1);
         true
     }
 }

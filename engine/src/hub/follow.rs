@@ -15,11 +15,11 @@ use super::{How, Hub, Stopped};
 use crate::arena::{self, Scratch};
 use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
 use crate::image::Remote;
-use crate::recreate;
+
 use crate::slots::SlotId;
 use crate::space::Space;
-use crate::trace::Transfer;
-use crate::tracee::Regs;
+use crate::tracee::{Regs, register};
+use crate::transfer::Transfer;
 use crate::transtab::{BlockId, StubKind};
 
 /// What a transfer of control has led to.
@@ -463,7 +463,7 @@ impl Hub<'_> {
         }
         self.catch_up(tid);
         self.hand_back(tid, None);
-        *recreate::register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
+        *register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
         true
     }
 }

@@ -13,7 +13,7 @@ use super::trapflag::set_trap_flag;
 use crate::arena::Scratch;
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{How, Regs, Stop, Stopped};
+use crate::tracee::{How, Regs, Stop, Stopped, register};
 use crate::transtab::{NO_REG, Point, STUB_BYTES, StubKind};
 
 pub(super) const fn bit(signal: i32) -> u64 {
@@ -132,7 +132,7 @@ impl Hub<'_> {
         regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
         for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
             if r != NO_REG {
-                *recreate::register(regs, r) = self.scratch(tid, word);
+                *register(regs, r) = self.scratch(tid, word);
             }
         }
         if b.after_call {

@@ -13,11 +13,11 @@ use crate::emit::walk::Repeat;
 use crate::feed::Feed;
 use crate::image::Remote;
 use crate::level1::{self, Touched, Walker, Words};
-use crate::recreate::{self, Boundary};
+use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::space::{Space, SpaceTrace};
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
-use crate::tracee::{Regs, Stopped};
+use crate::tracee::{Regs, Stopped, register};
 
 impl Hub<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.
@@ -85,7 +85,7 @@ impl Hub<'_> {
         self.hand_over(tid, slot, true);
         // It has been running for a while.
         pool.borrow_mut().enlarge(slot);
-        *recreate::register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
+        *register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
         true
     }
 

@@ -6,8 +6,9 @@ use super::Space;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{Always, Outcome, Route, RouteKind, StandingId, TOTALS};
-use crate::trace::{SiteKind, Transfer};
+use crate::follow::{Always, Chain, Outcome, Route, RouteKind, StandingId, TOTALS};
+use crate::trace::SiteKind;
+use crate::transfer::Transfer;
 use crate::transtab::{BlockId, StubKind};
 
 /// Bytes that a bridge takes at most.
@@ -18,25 +19,6 @@ const MANY: usize = 4;
 
 /// Where a stop is for returns that emitted code cannot follow, in the first chunk.
 pub(super) const ODD_RETURN: u64 = 40;
-
-/// What a site leads to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
-    /// Where bridges are, by their targets.
-    bridges: Vec<(u64, u64)>,
-    /// Where the first one is, or the table's code.
-    head: u64,
-    /// Where the stop is that asks the sink.
-    stop: u64,
-    table: Option<u32>,
-}
-
-impl Chain {
-    /// Where its newest bridge to `target` begins.
-    pub(crate) fn bridge(&self, target: u64) -> Option<u64> {
-        self.bridges.iter().rev().find(|(to, _)| *to == target).map(|(_, at)| *at)
-    }
-}
 
 /// Bits of a target that choose its entry in a table.
 fn entry_of(target: u64) -> u64 {

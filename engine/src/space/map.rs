@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::{ExecRange, Protected, Space};
 use crate::addr::GuestAddr;
-use crate::api::Module;
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
 use crate::maps::Region;
 use crate::tracee::Memory;
+use crate::types::Module;
 
 /// Up to where memory can be executed from `pc` on without a gap; `pc` itself, if it cannot.
 pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {

@@ -12,7 +12,7 @@ use crate::asm::Asm;
 use crate::emit::walk;
 use crate::follow::StandingId;
 use crate::tracee::Memory;
-use crate::transtab::{StubKind, Way};
+use crate::transtab::{StubKind, TransTab, Way};
 
 /// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
@@ -66,11 +66,12 @@ impl Space {
         self.empty_tables();
     }
 
-    /// Takes note of how often blocks have been executed, before they are thrown away.
+    /// Takes note of how often blocks have been executed, before they are thrown away: `counts` are those of the blocks.
     pub(crate) fn learn_heat(&mut self, counts: &[u64]) {
-        let mut heat = std::mem::take(&mut self.trans.heat);
-        heat.learn(&self.trans, counts);
-        self.trans.heat = heat;
+        let TransTab { heat, blocks, .. } = &mut self.trans;
+        for (b, &n) in blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
+            heat.note(b.pc, b.pc + u64::from(b.guest_len), n);
+        }
     }
 
     /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory`

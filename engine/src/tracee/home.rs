@@ -22,10 +22,9 @@ use nix::libc;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
-use super::{Regs, Result, Stopped, gone};
+use super::{Regs, Result, Stopped, gone, register};
 use crate::arena::{self, Scratch};
 use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, Takes};
-use crate::recreate;
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +116,7 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
         put_clock(t, regs)?;
     }
     for &(r, word) in takes.bound().iter().filter(|(r, _)| *r != Gpr::R11).chain(takes.free()) {
-        *recreate::register(regs, r.0) = kept(t, regs, word)?;
+        *register(regs, r.0) = kept(t, regs, word)?;
     }
     Ok(())
 }
@@ -143,12 +142,12 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
         regs.r11 = arena::base_of(regs.gs_base);
     }
     for &(r, word) in takes.free() {
-        let value = *recreate::register(regs, r.0);
+        let value = *register(regs, r.0);
         // Where it is in use it stays as it is.
         let in_use = was && !calls && kept(t, &now, word)? == value;
         keep(t, regs, word, value)?;
         if in_use {
-            *recreate::register(regs, r.0) = *recreate::register(&mut now, r.0);
+            *register(regs, r.0) = *register(&mut now, r.0);
         }
     }
     if let Some(word) = takes.in_r9() {

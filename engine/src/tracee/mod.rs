@@ -26,6 +26,28 @@ use nix::unistd::Pid;
 /// A thread's general registers, as ptrace names them.
 pub(crate) type Regs = libc::user_regs_struct;
 
+/// A general register by its hardware number.
+pub(crate) fn register(regs: &mut Regs, n: u8) -> &mut u64 {
+    match n {
+        0 => &mut regs.rax,
+        1 => &mut regs.rcx,
+        2 => &mut regs.rdx,
+        3 => &mut regs.rbx,
+        4 => &mut regs.rsp,
+        5 => &mut regs.rbp,
+        6 => &mut regs.rsi,
+        7 => &mut regs.rdi,
+        8 => &mut regs.r8,
+        9 => &mut regs.r9,
+        10 => &mut regs.r10,
+        11 => &mut regs.r11,
+        12 => &mut regs.r12,
+        13 => &mut regs.r13,
+        14 => &mut regs.r14,
+        _ => &mut regs.r15,
+    }
+}
+
 /// The thread is gone (killed from outside): nothing more can be done with it, its end will be reported by `wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;

@@ -1,0 +1,69 @@
+//! What the engine's parts and its driver speak of: mapped code, what an instruction does and how often it was executed, and what
+//! may be asked about that. No logic, and nothing that depends on another module but addresses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::addr::GuestAddr;
+
+/// A mapped file, or anonymous memory, that code was executed from.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The path as the kernel shows it; `None` for anonymous memory.
+    pub path: Option<PathBuf>,
+    /// The image itself where no file has it (the vDSO), else `None`.
+    pub image: Option<Arc<[u8]>>,
+    /// First address of this mapping.
+    pub start: GuestAddr,
+    /// One past its last address.
+    pub end: GuestAddr,
+    /// File offset that `start` shows. `addr - start + offset` is the file offset of `addr`.
+    pub offset: u64,
+}
+
+/// How often one instruction was executed.
+#[derive(Clone, Copy, Debug)]
+pub struct InstructionCount {
+    /// Index into [`crate::ProcessReport::modules`].
+    pub module: usize,
+    /// Its address.
+    pub addr: GuestAddr,
+    /// Its length in bytes (19 for a client request).
+    pub len: u8,
+    /// Executions; one more for each iteration of a REP-prefixed one.
+    pub count: u64,
+    /// What each execution does; only known if something is traced.
+    pub events: StaticEvents,
+}
+
+/// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has
+/// them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StaticEvents {
+    /// Loads.
+    pub reads: u8,
+    /// Stores.
+    pub writes: u8,
+    /// Loads and stores of the same bytes.
+    pub modifies: u8,
+    /// It is a conditional branch.
+    pub conditional: bool,
+    /// It is an indirect jump or call.
+    pub indirect: bool,
+    /// It locks the bus.
+    pub bus: bool,
+}
+
+/// What is asked about the counts of a process that goes on afterwards: by the guest itself, through a client request, or
+/// from outside, through [`crate::Session::wish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// How far is it? Nothing changes.
+    Look,
+    /// What was counted so far is to be kept, and counting begins anew; with the words of whoever asks.
+    Dump(Option<Vec<u8>>),
+    /// What was counted so far is to be forgotten.
+    Zero,
+    /// Costs of this thread are to be collected no longer, or again. Its calls are followed all the same.
+    ToggleCollect,
+}
