@@ -8,7 +8,7 @@
 //! the thread's total; a frame is there whole or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
-use super::special::UNRECORDED;
+use super::taken::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::STATUS;

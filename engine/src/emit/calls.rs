@@ -8,7 +8,7 @@
 //! first, so that one that does not fit any more faults before anything of it is there; `bump_end` is where the block has
 //! been told.
 
-use super::follow::{Sums, add_execution};
+use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
@@ -68,6 +68,16 @@ impl Teller {
     /// Whether anything is told.
     pub(super) fn active(&self) -> bool {
         self.settings.is_some()
+    }
+
+    /// Whether all of the block at hand has been executed.
+    pub(super) fn at_end(&self) -> bool {
+        self.done == self.n
+    }
+
+    /// Emitted code follows calls.
+    pub(super) fn followed(&self) -> bool {
+        self.settings.is_some_and(|s| s.followed)
     }
 
     /// The number of the block at hand, if it is told.

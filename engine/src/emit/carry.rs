@@ -12,7 +12,7 @@
 //! [`TransTab::carried`]: crate::transtab::TransTab::carried
 //! [`TransTab::taken_off`]: crate::transtab::TransTab::taken_off
 
-use super::follow::{Sums, add_execution};
+use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;

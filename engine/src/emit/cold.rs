@@ -6,7 +6,6 @@
 
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
-use super::simulate::bytes;
 use super::walk::described_members;
 use crate::arena;
 use crate::asm::{Asm, Gpr};
@@ -15,6 +14,9 @@ use crate::trace::FirstLevel;
 
 /// Lines that an instruction is fetched from: [`arena::LINE`] times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];
+
+/// No lines, see [`Lines`].
+pub(super) const NO_LINES: Lines = [(0, 0); 2];
 
 /// Bytes of a line of the processor's own caches.
 const PROCESSOR_LINE: u64 = 64;
@@ -249,4 +251,9 @@ impl Asm {
         self.increment(Gpr::R9);
         self.gs_index(0x89, Gpr::R9, b, arena::DATA_TIMES as u32);
     }
+}
+
+/// So many bytes, a bit each, from bit 0 on.
+pub(super) fn bytes(size: u16) -> u64 {
+    u64::MAX >> (64 - size.clamp(1, 64))
 }

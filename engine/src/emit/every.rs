@@ -15,7 +15,7 @@ use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
-use super::special::UNRECORDED;
+use super::taken::UNRECORDED;
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::batch::Registers;

@@ -4,17 +4,14 @@
 //! Invariant: where checks of accesses follow before the same instruction, their registers are taken here, once for all.
 
 use super::Emitter;
-use super::cold::{Cold, Lines};
+use super::cold::{Cold, Lines, NO_LINES};
 use super::instructions::E;
 use super::lines::lines_of;
-use super::simulate::Taken;
+use super::taken::Taken;
 use crate::arena;
 use crate::asm::Gpr;
 use crate::decode::{Insn, STATUS};
 use crate::trace::SiteKind;
-
-/// No lines, see [`Lines`].
-pub(super) const NO_LINES: Lines = [(0, 0); 2];
 
 impl Emitter<'_> {
     /// The check of the line of `insn`, which begins a block and lies in one line, in front of that.

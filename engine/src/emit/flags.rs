@@ -7,7 +7,7 @@ use iced_x86::Register;
 
 use super::Emitter;
 use super::plan::Group;
-use super::simulate::Taken;
+use super::taken::Taken;
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::decode::Insn;

@@ -4,28 +4,16 @@
 //! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
 //! a cell and in the thread's total, before anything is asked of the sink.
 
-use super::calls::Teller;
+use super::calls::Taken;
 use super::carry::Carrier;
+use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
-use crate::follow::{StandingId, TOTALS};
+use crate::follow::StandingId;
 use crate::trace::SiteKind;
 use crate::transtab::{Point, StubKind};
-use crate::types::StaticEvents;
-
-/// What has been executed, as a thread's totals are.
-pub(super) type Sums = [u32; TOTALS];
-
-/// Adds one execution of an instruction.
-pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents) {
-    sums[0] += u32::from(insn.class != Class::RepCompare);
-    sums[1] += u32::from(facts.reads);
-    sums[2] += u32::from(facts.writes) + u32::from(facts.modifies);
-    sums[3] += u32::from(facts.conditional);
-    sums[4] += u32::from(facts.indirect);
-}
 
 impl Emitter<'_> {
     /// Executions count for this standing.
@@ -227,8 +215,8 @@ impl Emitter<'_> {
     }
 
     /// A conditional branch that is taken, behind the hot code.
-    pub(super) fn followed_taken(&mut self, taken: super::calls::Taken) {
-        let super::calls::Taken { from, target, site, transfer, executed, place, past_front } = taken;
+    pub(super) fn followed_taken(&mut self, taken: Taken) {
+        let Taken { from, target, site, transfer, executed, place, past_front } = taken;
         self.carries.here = place;
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
@@ -250,18 +238,6 @@ impl Emitter<'_> {
             self.work.past_front.push(pos);
         }
         self.out.fixups.push(Fixup { pos, target, to });
-    }
-}
-
-impl Teller {
-    /// Whether all of the block at hand has been executed.
-    pub(super) fn at_end(&self) -> bool {
-        self.done == self.n
-    }
-
-    /// Emitted code follows calls.
-    pub(super) fn followed(&self) -> bool {
-        self.settings.is_some_and(|s| s.followed)
     }
 }
 

@@ -30,6 +30,8 @@ mod resolve;
 mod simulate;
 mod special;
 pub(crate) mod stack;
+mod sums;
+mod taken;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;

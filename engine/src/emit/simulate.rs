@@ -14,14 +14,13 @@
 use iced_x86::Register;
 
 use super::Emitter;
-use super::cold::{Cold, Unsettled};
+use super::cold::{Cold, NO_LINES, Unsettled, bytes};
 use super::every::{self, Stretch};
-use super::fetches::NO_LINES;
 use super::instructions::{ABOVE, NE, NOT_SIGN};
 use super::lines::lines_of;
-use super::operand::register;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
+use super::taken::Taken;
 use super::walk::access_words;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
@@ -32,15 +31,7 @@ use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 use crate::transtab::NO_REG;
 use crate::types::StaticEvents;
 
-/// Registers for the checks before one instruction, and which of them have to be given back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    pub(super) regs: [Gpr; 3],
-    spilled: [bool; 3],
-}
-
-/// Where they are saved.
-const TAKEN: [Scratch; 3] = [Scratch::T1, Scratch::T2, Scratch::T3];
+/// Where registers that a block holds are saved.
 const HELD: [Scratch; 2] = [Scratch::Held1, Scratch::Held2];
 
 /// What tracing needs while a batch is emitted.
@@ -431,48 +422,4 @@ impl Emitter<'_> {
         c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T3);
     }
-
-    /// `n` registers for the checks before instruction `i`: those that the block holds, those that are dead, others that are
-    /// saved. If rax is among them it is the second, which is good for [`Self::save_flags`].
-    pub(super) fn take(&mut self, insn: &Insn, i: usize, n: usize) -> Taken {
-        let dead = self.tracer.plan.registers[i].dead;
-        self.take_among(insn, dead, n, &[])
-    }
-
-    pub(super) fn take_among(&mut self, insn: &Insn, dead: u16, n: usize, but: &[Gpr]) -> Taken {
-        let mut taken = Taken { regs: [Gpr::RAX; 3], spilled: [false; 3] };
-        let held: Vec<Gpr> = self.holding().collect();
-        let given = held.iter().copied().take(2);
-        let dead = (0..16).map(Gpr).filter(|r| dead >> r.0 & 1 != 0 && !held.contains(r));
-        let mut have = 0;
-        for r in given.chain(dead).filter(|r| !but.contains(r)).take(n) {
-            taken.regs[have] = r;
-            have += 1;
-        }
-        if n == 2 && have == 2 && taken.regs[0] == Gpr::RAX {
-            taken.regs.swap(0, 1);
-        }
-        let mut not: Vec<Register> = held.iter().chain(but).chain(&taken.regs[..have]).map(|&r| register(r)).collect();
-        for (k, word) in TAKEN.into_iter().enumerate().take(n).skip(have) {
-            let r = self.free_register(&insn.ins, &not);
-            not.push(r);
-            taken.regs[k] = Gpr(r.number() as u8);
-            taken.spilled[k] = true;
-            self.out.code.spill(word, taken.regs[k]);
-        }
-        taken
-    }
-
-    pub(super) fn give_back(&mut self, taken: Taken) {
-        for ((r, spilled), word) in taken.regs.into_iter().zip(taken.spilled).zip(TAKEN) {
-            if spilled {
-                self.out.code.reload(r, word);
-            }
-        }
-    }
-}
-
-/// So many bytes, a bit each, from bit 0 on.
-pub(super) fn bytes(size: u16) -> u64 {
-    u64::MAX >> (64 - size.clamp(1, 64))
 }

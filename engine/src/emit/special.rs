@@ -9,16 +9,14 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 use super::Emitter;
 use super::cold::Cold;
 use super::stack::{SAVED_RCX, frames_told};
+use super::taken::UNRECORDED;
 use super::walk::{Repeat, emit_repeat_walk};
 use crate::arena::{self, Scratch};
-use crate::asm::{Gpr, Takes};
+use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
 use crate::trace::{Done, SiteKind, Special, Target};
 use crate::transtab::{Point, StubKind};
-
-/// Nothing is recorded by way of these, for the engine says where the next record goes.
-pub(super) const UNRECORDED: [Gpr; 2] = [Takes::Clock.free()[0].0, Takes::Clock.free()[1].0];
 
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its

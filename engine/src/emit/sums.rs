@@ -1,0 +1,18 @@
+//! What a piece of code executes, known when it is emitted, in the kinds that a thread's totals have. It knows nothing of where
+//! that is counted.
+
+use crate::decode::{Class, Insn};
+use crate::follow::TOTALS;
+use crate::types::StaticEvents;
+
+/// What has been executed, as a thread's totals are.
+pub(super) type Sums = [u32; TOTALS];
+
+/// Adds one execution of an instruction.
+pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents) {
+    sums[0] += u32::from(insn.class != Class::RepCompare);
+    sums[1] += u32::from(facts.reads);
+    sums[2] += u32::from(facts.writes) + u32::from(facts.modifies);
+    sums[3] += u32::from(facts.conditional);
+    sums[4] += u32::from(facts.indirect);
+}
