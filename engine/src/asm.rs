@@ -1,6 +1,8 @@
 //! A few instructions, as bytes: all that emitted code adds to the guest's own. Nothing here touches the guest's flags or
 //! memory, except where a name says so. Every method appends to the buffer.
 
+use dynasmrt::{AssemblyOffset, DynasmApi};
+
 use crate::arena::{self, Scratch};
 
 /// General registers by their hardware numbers.
@@ -129,6 +131,12 @@ pub(crate) const PUT_AWAY: [u8; 5] = [0x65, 0x4c, 0x89, 0x1c, 0x25];
 /// `mov r9, gs:[…]`, behind that: what nothing else begins with.
 pub(crate) const R9_BACK: [u8; 5] = [0x65, 0x4c, 0x8b, 0x0c, 0x25];
 
+/// `call rel32`
+pub(crate) const CALL: u8 = 0xe8;
+
+/// `int3`
+pub(crate) const TRAP: u8 = 0xcc;
+
 /// `syscall`
 pub(crate) const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
@@ -139,6 +147,35 @@ pub(crate) struct Asm {
     pub(crate) buf: Vec<u8>,
     /// Where the first of them will be.
     pub(crate) base: u64,
+}
+
+/// Code whose registers are fixed is written as text, by [`dynasmrt::dynasm!`].
+impl DynasmApi for Asm {
+    fn offset(&self) -> AssemblyOffset {
+        AssemblyOffset(self.pos())
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.buf.push(byte);
+    }
+
+    fn align(&mut self, alignment: usize, with: u8) {
+        while !self.pos().is_multiple_of(alignment) {
+            self.buf.push(with);
+        }
+    }
+}
+
+impl Extend<u8> for Asm {
+    fn extend<T: IntoIterator<Item = u8>>(&mut self, bytes: T) {
+        self.buf.extend(bytes);
+    }
+}
+
+impl<'a> Extend<&'a u8> for Asm {
+    fn extend<T: IntoIterator<Item = &'a u8>>(&mut self, bytes: T) {
+        self.buf.extend(bytes);
+    }
 }
 
 impl Asm {
@@ -355,6 +392,103 @@ impl Asm {
             self.bytes(&[0x24]);
         }
         self.bytes(&[0]);
+    }
+
+    /// `op reg, gs:[base + offset]`, or the other way round, with 64 bits and an offset of one byte, whatever it is.
+    pub(crate) fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
+        self.bytes(&[0x65, 0x48 | reg.high() << 2 | base.high(), opcode]);
+        self.short_operand(reg, base, offset);
+    }
+
+    /// `mov gs:[base + offset], reg`
+    pub(crate) fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+        self.gs_frame(0x89, reg, base, offset);
+    }
+
+    /// `cmp gs:[base + offset], reg`
+    pub(crate) fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
+        self.gs_frame(0x39, reg, base, offset);
+    }
+
+    /// `mov dword gs:[base + offset], value`
+    pub(crate) fn store_frame_imm(&mut self, base: Gpr, offset: i8, value: u32) {
+        self.bytes(&[0x65, 0x40 | base.high(), 0xc7]);
+        self.short_operand(Gpr(0), base, offset);
+        self.imm32(value);
+    }
+
+    /// The operand `[base + offset]` with an offset of one byte, whatever it is.
+    fn short_operand(&mut self, reg: Gpr, base: Gpr, offset: i8) {
+        self.bytes(&[0x40 | reg.low() << 3 | base.low()]);
+        if base.low() == 4 {
+            self.bytes(&[0x24]);
+        }
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `cmp qword gs:[offset], value`
+    pub(crate) fn cmp_gs(&mut self, offset: u32, value: i8) {
+        self.gs_op(0x83, Gpr(7), offset);
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `mov qword gs:[offset], 0`
+    pub(crate) fn zero_gs(&mut self, offset: u32) {
+        self.gs_op(0xc7, Gpr(0), offset);
+        self.imm32(0);
+    }
+
+    /// `crc32 reg, qword gs:[offset]`, by r11
+    pub(crate) fn crc32_gs(&mut self, reg: Gpr, offset: u32) {
+        debug_assert!(reg.high() == 0);
+        self.bytes(&[0xf2, 0x49, 0x0f, 0x38, 0xf1]);
+        self.slot_operand(reg.0, offset);
+    }
+
+    /// `setcc reg8`, with a REX prefix; `condition` is the low nibble of the opcode.
+    pub(crate) fn set_condition(&mut self, condition: u8, reg: Gpr) {
+        self.bytes(&[0x40 | reg.high(), 0x0f, 0x90 | condition, 0xc0 | reg.low()]);
+    }
+
+    /// `movzx reg32, reg8`, with a REX prefix
+    pub(crate) fn zero_extend8(&mut self, reg: Gpr) {
+        self.bytes(&[0x40 | reg.high() << 2 | reg.high(), 0x0f, 0xb6, 0xc0 | reg.low() << 3 | reg.low()]);
+    }
+
+    /// `movzx reg, al`
+    pub(crate) fn zero_extend_al(&mut self, reg: Gpr) {
+        self.bytes(&[0x48 | reg.high() << 2, 0x0f, 0xb6, 0xc0 | reg.low() << 3]);
+    }
+
+    /// `push value`, of five bytes, sign-extended
+    pub(crate) fn push_imm32(&mut self, value: u32) {
+        self.bytes(&[0x68]);
+        self.imm32(value);
+    }
+
+    /// `push [rip + d]`, with a distance to be patched; returns the field's offset.
+    pub(crate) fn push_literal(&mut self) -> usize {
+        self.bytes(&[0xff, 0x35, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
+    /// `call rel32` with a field to be patched, which must have been aligned; returns the field's offset.
+    pub(crate) fn call(&mut self) -> usize {
+        self.bytes(&[CALL, 0, 0, 0, 0]);
+        self.pos() - 4
+    }
+
+    /// `jecxz` with an 8-bit distance to be patched by [`Asm::patch_short`]; returns the field's offset.
+    pub(crate) fn jecxz(&mut self) -> usize {
+        self.bytes(&[0x67]);
+        self.jrcxz()
+    }
+
+    /// Fills up with traps until `full` says that it is enough.
+    pub(crate) fn fill_with_traps(&mut self, full: impl Fn(&Self) -> bool) {
+        while !full(self) {
+            self.bytes(&[TRAP]);
+        }
     }
 
     /// Fills up with `n` bytes (at most 3) that do nothing.

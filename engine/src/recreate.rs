@@ -3,7 +3,7 @@
 //! what it is told.
 
 use crate::arena::Scratch;
-use crate::emit::CALL;
+use crate::asm::CALL;
 use crate::space::Space;
 use crate::tracee::{Regs, register};
 use crate::transtab::{BlockId, NO_REG, Point, StubKind, Way};

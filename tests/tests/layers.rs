@@ -35,3 +35,24 @@ fn no_module_uses_one_that_uses_it() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// Who reads `c.bytes(&[0x48, 0x8d, …])` has to decode it; the encoder's methods and `dynasm!` say what they emit.
+#[test]
+fn only_the_encoder_writes_instructions_as_bytes() {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").join("engine/src");
+    let encoder = [engine.join("asm.rs"), engine.join("emit/instructions.rs")];
+    let (mut open, mut wrong) = (vec![engine], Vec::new());
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if !encoder.contains(&path) {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let lines = text.lines().enumerate().filter(|(_, line)| line.contains("bytes(&["));
+                wrong.extend(lines.map(|(n, line)| format!("{}:{}: {}", path.display(), n + 1, line.trim())));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

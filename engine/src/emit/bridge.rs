@@ -8,6 +8,8 @@
 //! the thread's total; a frame is there whole or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use super::taken::UNRECORDED;
 use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr, Takes};
@@ -143,11 +145,11 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     }
     built.onward = c.jmp();
     // What comes next takes rcx, if that has been saved before, from where that is.
-    slow.into_iter().for_each(|field| c.lead_here(field));
+    slow.into_iter().for_each(|field| c.patch_here(field));
     leave(c);
     built.else_.push(c.jmp());
     if let (Always::Push { kind, returns_to, .. }, Some((field, _))) = (b.always, built.returns) {
-        c.lead_here(field);
+        c.patch_here(field);
         let pos = c.pos();
         let onward = match kind {
             RouteKind::Stub | RouteKind::JumpToStub => {
@@ -173,11 +175,10 @@ impl Asm {
         if super::landing::has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
             let lower = (pc as u32 as i32).wrapping_neg();
-            self.bytes(&[0x48, 0x8d, 0x89]); // lea rcx, [rcx + lower]
-            self.bytes(&lower.to_le_bytes());
+            dynasm!(self; lea rcx, [rcx + lower]);
             let upper = (pc.wrapping_add(lower as u64) >> 32) as i32;
             if upper != 0 {
-                self.bytes(&[0xc4, 0xe3, 0xfb, 0xf0, 0xc9, 32]); // rorx rcx, rcx, 32
+                dynasm!(self; rorx rcx, rcx, 32);
                 self.lea_disp(Gpr::RCX, Gpr::RCX, upper.wrapping_neg());
             }
             return;
@@ -186,18 +187,6 @@ impl Asm {
         self.mov_imm(Gpr::RAX, pc.wrapping_neg());
         self.lea_sum(Gpr::RCX, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::T3);
-    }
-
-    /// Lets the 32-bit field lead here.
-    fn lead_here(&mut self, field: usize) {
-        let here = self.here();
-        self.patch_rel32(field, here);
-    }
-
-    /// `lea reg, [rip + …]`; returns the field.
-    fn lea_rip(&mut self, reg: Gpr) -> usize {
-        self.bytes(&[0x48 | (reg.0 >> 3) << 2, 0x8d, 5 | (reg.0 & 7) << 3, 0, 0, 0, 0]);
-        self.pos() - 4
     }
 
     /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
@@ -215,7 +204,7 @@ impl Asm {
         }
         slow.push(self.jcc(BELOW));
         if !pushes {
-            self.cmp_minus_one(value);
+            self.cmp_imm(value, -1);
             slow.push(self.jcc(EQUAL));
         }
         let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
@@ -231,9 +220,9 @@ impl Asm {
             self.store_frame(frame, at(arena::frame_entered(total)), now);
         }
         if b.totals.len() > 1 {
-            self.memory_imm(frame, at(arena::FRAME_ROUTE), b.route);
+            self.store_frame_imm(frame, at(arena::FRAME_ROUTE), b.route);
         }
-        let returns = self.lea_rip(value);
+        let returns = self.lea_ahead(value);
         self.store_frame(frame, at(arena::FRAME_RETURN), value);
         if !stub {
             if b.is_counted() {
@@ -275,8 +264,7 @@ impl Asm {
     /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
     fn zero_if_there(&mut self) {
         self.gs_frame(0x8b, Gpr::RCX, Gpr::R10, 0); // mov rcx, gs:[r10]
-        self.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
-        self.bytes(&[0x48, 0x8d, 0x4c, 0x0c, 0xf9]); // lea rcx, [rsp + rcx - 7]
+        dynasm!(self; not rcx; lea rcx, [rsp + rcx - 7]);
     }
 
     /// Unless rcx is zero, it is a return that this cannot follow.
@@ -318,21 +306,8 @@ impl Asm {
         self.put_flags_away(b.takes, false);
         self.close(b);
         self.take_flags_back(b.takes, false);
-        self.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]); // mov rcx, [rsp-8]
+        dynasm!(self; mov rcx, [rsp - 8]);
         self.jmp_to_return();
-    }
-
-    /// `mov dword gs:[base + offset], value`
-    fn memory_imm(&mut self, base: Gpr, offset: i8, value: u32) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x65, 0x40 | base.0 >> 3, 0xc7, 0x40 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// `cmp reg, -1`
-    fn cmp_minus_one(&mut self, reg: Gpr) {
-        self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xf8 | reg.0 & 7, 0xff]);
     }
 }
 

@@ -231,8 +231,8 @@ impl Emitter<'_> {
             Some(Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect) => {
                 let c = &mut self.out.code;
                 let pos = c.begin_record(None);
-                c.record_word(Gpr::RCX, pos, 12);
-                c.record_word(Gpr::RSP, pos, 4);
+                c.store_frame(pos, 12, Gpr::RCX);
+                c.store_frame(pos, 4, Gpr::RSP);
                 c.end_record(pos, site, 20, None);
             }
             _ => {
@@ -335,7 +335,7 @@ impl Emitter<'_> {
         c.spill(Scratch::T2, Gpr::RCX);
         c.load_gs(Gpr::RCX, arena::cell_offset(cell));
         let pos = c.begin_record(None);
-        c.record_word(Gpr::RCX, pos, 4);
+        c.store_frame(pos, 4, Gpr::RCX);
         c.end_record(pos, site, 12, None);
         c.reload(Gpr::RCX, Scratch::T2);
     }
@@ -401,23 +401,9 @@ impl Asm {
         pos
     }
 
-    /// `mov gs:[pos + offset], reg`
-    fn record_word(&mut self, reg: Gpr, pos: Gpr, offset: i8) {
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | pos.0 >> 3, 0x89, 0x40 | (reg.0 & 7) << 3 | pos.0 & 7]);
-        if pos.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&offset.to_le_bytes());
-    }
-
     /// `mov dword gs:[pos], site`, and the record of so many bytes is there.
     fn end_record(&mut self, pos: Gpr, site: u32, bytes: i32, free: Option<Gpr>) {
-        self.bytes(&[0x65, 0x40 | pos.0 >> 3, 0xc7, 0x40 | pos.0 & 7]);
-        if pos.0 & 7 == 4 {
-            self.bytes(&[0x24]);
-        }
-        self.bytes(&[0]);
-        self.bytes(&site.to_le_bytes());
+        self.store_frame_imm(pos, 0, site);
         self.lea_disp(pos, pos, bytes);
         self.store_gs(Scratch::TracePos.at(), pos);
         if free.is_none() {
@@ -429,7 +415,7 @@ impl Asm {
     fn record(&mut self, site: u32, transfer: bool, free: Option<Gpr>) {
         let pos = self.begin_record(free);
         if transfer {
-            self.record_word(Gpr::RSP, pos, 4);
+            self.store_frame(pos, 4, Gpr::RSP);
         }
         self.end_record(pos, site, if transfer { 12 } else { 4 }, free);
     }

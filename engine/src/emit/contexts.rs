@@ -3,6 +3,8 @@
 //! thread's stack and its header are changed as a whole or, before a stop, not at all; what is recorded stands before what
 //! follows in the new context.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use grind_client_requests::Request;
 
 use super::Emitter;
@@ -40,7 +42,7 @@ impl Emitter<'_> {
         self.out.code.spill(Scratch::T1, Gpr::RCX);
         self.point(Point::Request { stub });
         let c = &mut self.out.code;
-        c.bytes(&[0x48, 0x8b, 0x08]); // mov rcx, [rax]
+        dynasm!(c; mov rcx, [rax]);
         c.lea_disp(Gpr::RCX, Gpr::RCX, -(Request::GrindPushContext.code() as i32));
         let push = c.jrcxz();
         c.lea_disp(Gpr::RCX, Gpr::RCX, -1);
@@ -53,16 +55,15 @@ impl Emitter<'_> {
         c.patch_short(push);
         self.point(Point::Request { stub });
         let c = &mut self.out.code;
-        c.bytes(&[0x48, 0x8b, 0x48, 0x08]); // mov rcx, [rax + 8]
+        dynasm!(c; mov rcx, [rax + 8]);
         c.save_for_context();
         slow.push(c.if_followed());
         c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
-        c.bytes(&[0x48, 0x81, 0xfa]); // cmp rdx, …
-        c.bytes(&(CONTEXT_DEPTH as u32).to_le_bytes());
+        dynasm!(c; cmp rdx, CONTEXT_DEPTH as i32);
         slow.push(c.jcc(ABOVE_OR_EQUAL));
         slow.extend(c.look_context_up());
         c.load_gs(RSI, Scratch::Context.at());
-        c.stack_entry(0x89, RSI);
+        dynasm!(c; gs mov [rdx * 8 + CONTEXT_STACK as i32], rsi);
         c.lea_disp(Gpr::RDX, Gpr::RDX, 1);
         let common = c.jmp();
 
@@ -71,9 +72,9 @@ impl Emitter<'_> {
         c.save_for_context();
         slow.push(c.if_followed());
         c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
-        c.bytes(&[0x48, 0x83, 0xea, 0x01]); // sub rdx, 1
+        dynasm!(c; sub rdx, BYTE 1);
         slow.push(c.jcc(BELOW));
-        c.stack_entry(0x8b, Gpr::RCX);
+        dynasm!(c; gs mov rcx, [rdx * 8 + CONTEXT_STACK as i32]);
         slow.extend(c.look_context_up());
 
         let here = c.here();
@@ -87,7 +88,7 @@ impl Emitter<'_> {
         c.patch_rel32(same, here);
         c.store_gs(Scratch::Context.at(), Gpr::RCX);
         c.store_gs(Scratch::ContextBase.at(), Gpr::RAX);
-        c.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xd8]); // wrgsbase rax
+        dynasm!(c; wrgsbase rax);
         c.base_to_r11(Gpr::RAX);
         c.restore_from_context();
         c.reload(Gpr::RCX, Scratch::T1);
@@ -115,9 +116,7 @@ impl Emitter<'_> {
         }
         let c = &mut self.out.code;
         c.load_gs(Gpr::RDX, Scratch::TracePos.at());
-        c.bytes(&[0x65, 0x48, 0x89, 0x4a, 0x04]); // mov gs:[rdx + 4], rcx
-        c.bytes(&[0x65, 0xc7, 0x02]); // mov dword gs:[rdx], …
-        c.bytes(&trace::CONTEXT_SITE.to_le_bytes());
+        dynasm!(c; gs mov [rdx + 4], rcx; gs mov DWORD [rdx], trace::CONTEXT_SITE as i32);
         c.lea_disp(Gpr::RDX, Gpr::RDX, trace::CONTEXT_WORDS as i32 * 4);
         c.store_gs(Scratch::TracePos.at(), Gpr::RDX);
         self.forget_lines();
@@ -150,20 +149,10 @@ impl Asm {
 
     /// What gs must be in context rcx, into rax; leaves if it is not known.
     fn look_context_up(&mut self) -> [usize; 2] {
-        self.bytes(&[0x0f, 0xb6, 0xc1]); // movzx eax, cl
-        self.bytes(&[0xc1, 0xe0, 0x04]); // shl eax, 4
-        self.bytes(&[0x65, 0x48, 0x39, 0x88]); // cmp gs:[rax + …], rcx
-        self.bytes(&(CONTEXT_TABLE as u32).to_le_bytes());
+        let table = CONTEXT_TABLE as i32;
+        dynasm!(self; movzx eax, cl; shl eax, 4; gs cmp [rax + table], rcx);
         let unlike = self.jcc(NOT_EQUAL);
-        self.bytes(&[0x65, 0x48, 0x8b, 0x80]); // mov rax, gs:[rax + …]
-        self.bytes(&(CONTEXT_TABLE as u32 + 8).to_le_bytes());
-        self.bytes(&[0x48, 0x85, 0xc0]); // test rax, rax
+        dynasm!(self; gs mov rax, [rax + table + 8]; test rax, rax);
         [unlike, self.jcc(EQUAL)]
-    }
-
-    /// Loads or stores entry rdx of the stack of contexts.
-    fn stack_entry(&mut self, opcode: u8, reg: Gpr) {
-        self.bytes(&[0x65, 0x48, opcode, 0x04 | reg.0 << 3, 0xd5]);
-        self.bytes(&(CONTEXT_STACK as u32).to_le_bytes());
     }
 }

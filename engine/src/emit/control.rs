@@ -1,6 +1,7 @@
 //! Transfers of control, system calls, and stops. A direct transfer becomes a jump that is linked sooner or later; an
 //! indirect one goes through a table of landings. No flag is changed anywhere here.
 
+use dynasmrt::{DynasmApi, dynasm};
 use iced_x86::{Code, OpKind, Register};
 
 use super::flow::Goal;
@@ -45,12 +46,9 @@ impl Emitter<'_> {
 
     pub(super) fn push_return(&mut self, pc: u64) {
         if i32::try_from(pc).is_ok() {
-            self.out.code.bytes(&[0x68]);
-            self.out.code.bytes(&(pc as u32).to_le_bytes());
+            self.out.code.push_imm32(pc as u32);
         } else {
-            self.out.code.bytes(&[0xff, 0x35]);
-            let pos = self.out.code.pos();
-            self.out.code.bytes(&[0; 4]);
+            let pos = self.out.code.push_literal();
             self.out.literal(pc, pos);
         }
     }
@@ -134,7 +132,7 @@ impl Emitter<'_> {
         if self.pairs && insn.ins.op_count() != 1 {
             return self.return_as_pair();
         }
-        self.out.code.bytes(&[0x59]); // pop rcx
+        dynasm!(self.out.code; pop rcx);
         if insn.ins.op_count() == 1 {
             // The return address is not where a landing for returns looks for it.
             self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
@@ -149,9 +147,8 @@ impl Emitter<'_> {
     /// Goes where rcx says, through the table. rcx has been saved. The landing finds the target again where [`Way`] says.
     pub(super) fn look_up(&mut self, way: Way) {
         self.find_entry(way);
-        self.out.code.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
-        let table = (self.tables + way.table()) as u32;
-        self.out.code.bytes(&table.to_le_bytes());
+        let table = (self.tables + way.table()) as i32;
+        dynasm!(self.out.code; jmp QWORD [rcx * 8 + table]);
     }
 
     /// Turns the target in rcx into the number of its entry.
@@ -188,11 +185,10 @@ impl Emitter<'_> {
         // If the call fails with EFAULT it may have to be made once more.
         self.out.code.spill(Scratch::T2, Gpr::RAX);
         self.point(Point::Before);
-        self.out.code.bytes(&[0x0f, 0xb7, 0xc8]); // movzx ecx, ax
+        dynasm!(self.out.code; movzx ecx, ax);
         self.point(Point::Before);
-        self.out.code.bytes(&[0x0f, 0xb6, 0x89]); // movzx ecx, byte [rcx + table]
-        let table = (self.tables + arena::SYSCALL_TABLE) as u32;
-        self.out.code.bytes(&table.to_le_bytes());
+        let table = (self.tables + arena::SYSCALL_TABLE) as i32;
+        dynasm!(self.out.code; movzx ecx, BYTE [rcx + table]);
         self.point(Point::Before);
         let runs = self.out.code.jrcxz();
         self.point(Point::Before);

@@ -4,6 +4,8 @@
 //! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
 //! a cell and in the thread's total, before anything is asked of the sink.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use super::calls::Taken;
 use super::carry::Carrier;
 use super::sums::{Sums, add_execution};
@@ -158,7 +160,7 @@ impl Emitter<'_> {
         self.block_told();
         self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
         let c = &mut self.out.code;
-        c.bytes(&[0x59]); // pop rcx
+        dynasm!(c; pop rcx);
         if insn.ins.op_count() == 1 {
             c.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
         }
@@ -191,7 +193,7 @@ impl Emitter<'_> {
         c.spill(Scratch::T2, Gpr::RCX);
         c.spill(Scratch::T3, Gpr::RDX);
         c.load_gs(Gpr::RCX, Scratch::RepeatCell.at());
-        c.bytes(&[0x48, 0xf7, 0xd1]); // not rcx
+        dynasm!(c; not rcx);
         c.load_gs(Gpr::RDX, arena::cell_offset(cell));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
         if takes.total() {
@@ -242,33 +244,10 @@ impl Emitter<'_> {
 }
 
 impl Asm {
-    /// `op reg, gs:[base + offset]`, or the other way round, with 64 bits.
-    pub(super) fn gs_frame(&mut self, opcode: u8, reg: Gpr, base: Gpr, offset: i8) {
-        debug_assert!(base.0 & 7 != 4);
-        self.bytes(&[0x65, 0x48 | (reg.0 >> 3) << 2 | base.0 >> 3, opcode, 0x40 | (reg.0 & 7) << 3 | base.0 & 7]);
-        self.bytes(&offset.to_le_bytes());
-    }
-
-    /// `mov gs:[base + offset], reg`
-    pub(super) fn store_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
-        self.gs_frame(0x89, reg, base, offset);
-    }
-
-    /// `cmp gs:[base + offset], reg`
-    pub(super) fn cmp_frame(&mut self, base: Gpr, offset: i8, reg: Gpr) {
-        self.gs_frame(0x39, reg, base, offset);
-    }
-
     /// Goes to what deals with the return of the innermost frame, which will be in r10. The return address is in rcx.
     pub(super) fn jmp_to_return(&mut self) {
         self.load_gs(Gpr::R10, Scratch::TopFrame.at());
-        self.bytes(&[0x65, 0x41, 0xff, 0x62, arena::FRAME_RETURN as u8]); // jmp gs:[r10 + …]
-    }
-
-    /// `cmp qword gs:[offset], value`
-    pub(super) fn cmp_gs(&mut self, offset: u32, value: i8) {
-        self.gs_op(0x83, Gpr(7), offset);
-        self.bytes(&value.to_le_bytes());
+        dynasm!(self; gs jmp QWORD [BYTE r10 + arena::FRAME_RETURN as i8]);
     }
 
     /// Keeps the status flags in rax, which goes to r8, if that is free, or its scratch word; if rax is `dead`, nowhere.

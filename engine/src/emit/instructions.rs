@@ -19,6 +19,7 @@ pub(super) const GREATER: u8 = 15;
 /// Shifts, as the digits of their opcodes.
 pub(super) const SHL: u8 = 4;
 pub(super) const SHR: u8 = 5;
+pub(super) const SAR: u8 = 7;
 
 /// 64-bit operands, as a bit of the REX prefix.
 const WIDE: u8 = 8;

@@ -3,6 +3,8 @@
 //! left the target where [`Way`] says, so that every landing of a chain finds the same state; no other register and no flag
 //! is changed on the way.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use super::Emitted;
 use super::request::Requests;
 use crate::arena::{self, Scratch};
@@ -32,21 +34,17 @@ impl Emitted {
         let c = &mut self.code;
         let pos = c.pos();
         if std::is_x86_feature_detected!("sse4.2") {
-            c.bytes(&[0xb9]); // mov ecx, remainder
-            c.bytes(&remainder_before(pc).to_le_bytes());
+            c.mov_imm(Gpr::RCX, remainder_before(pc).into());
             match way {
                 // crc32 rcx, [rsp-8]
-                Way::Return | Way::Paired => c.bytes(&[0xf2, 0x48, 0x0f, 0x38, 0xf1, 0x4c, 0x24, 0xf8]),
+                Way::Return | Way::Paired => dynasm!(c; crc32 rcx, QWORD [rsp - 8]),
                 // crc32 rcx, gs:[target]
-                Way::Jump | Way::Call => {
-                    c.bytes(&[0xf2, 0x49, 0x0f, 0x38, 0xf1]);
-                    c.slot_operand(Gpr::RCX.0, arena::TARGET.at());
-                }
+                Way::Jump | Way::Call => c.crc32_gs(Gpr::RCX, arena::TARGET.at()),
             }
         } else {
             match way {
                 // mov rcx, [rsp-8]
-                Way::Return | Way::Paired => c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]),
+                Way::Return | Way::Paired => dynasm!(c; mov rcx, [rsp - 8]),
                 Way::Jump | Way::Call => c.reload(Gpr::RCX, arena::TARGET),
             }
             c.zero_if_equal_slowly(pc);
@@ -113,16 +111,15 @@ impl Asm {
     /// Turns a target in rcx into the number of its entry.
     pub(super) fn entry_number(&mut self, way: Way) {
         if way == Way::Return && has_rorx() {
-            self.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, RETURN_SHIFT]); // rorx ecx, ecx, RETURN_SHIFT
+            dynasm!(self; rorx ecx, ecx, RETURN_SHIFT as i8);
         }
-        self.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
+        dynasm!(self; movzx ecx, cx);
     }
 
     /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
     fn zero_if_equal_slowly(&mut self, pc: u64) {
         self.spill(Scratch::T1, Gpr::RAX);
-        self.bytes(&[0x48, 0xb8]);
-        self.bytes(&pc.wrapping_neg().to_le_bytes());
+        dynasm!(self; mov rax, QWORD pc.wrapping_neg() as i64);
         self.lea_sum(Gpr::RCX, Gpr::RAX);
         self.reload(Gpr::RAX, Scratch::T1);
     }

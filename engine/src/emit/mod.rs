@@ -51,7 +51,7 @@ use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NOT_SPI
 
 pub(crate) use landing::PAIR_BITS;
 pub(crate) use landing::{Landing, emit_landing, entry_of};
-pub(crate) use pairs::{CALL, emit_called, extracts_fast};
+pub(crate) use pairs::{emit_called, extracts_fast};
 
 /// Where one emitted branch leads, when it is not known yet.
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +121,7 @@ impl Emitted {
         if self.literals.is_empty() {
             return;
         }
-        while !self.code.pos().is_multiple_of(8) {
-            self.code.bytes(&[0xcc]);
-        }
+        self.code.fill_with_traps(|c| c.pos().is_multiple_of(8));
         self.literal_pos = self.code.pos();
         for &(pos, i) in &self.literal_uses {
             self.code.patch_rel32(pos, self.code.base + (self.literal_pos + 8 * i) as u64);

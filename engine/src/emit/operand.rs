@@ -1,6 +1,7 @@
 //! Instructions that are copied, and what becomes of a memory operand that cannot be expressed at the copy's place: one that
 //! is too far from RIP, one through gs, and the save areas whose size the guest believes to know.
 
+use dynasmrt::dynasm;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Emitter;
@@ -305,7 +306,7 @@ impl Emitter<'_> {
         c.spill(Scratch::Rax, Gpr::RAX);
         c.spill(Scratch::T1, Gpr::RDX);
         c.mov_imm(Gpr::RDX, 7);
-        c.bytes(&[0xc4, 0xe2, 0x7a, 0xf5, 0xc2]); // pext eax, eax, edx
+        dynasm!(c; pext eax, eax, edx);
         c.mov_imm(Gpr::RDX, 0);
         let mut plain = ins;
         plain.set_memory_base(base);

@@ -9,6 +9,8 @@
 //! it goes on as if they had been (`recreate::own_push`). A guest address has one landing for returns that follows a call:
 //! another translation of the same call goes on with the first one's.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
 
@@ -42,17 +44,7 @@ impl Asm {
     pub(crate) fn called(&mut self) {
         self.lea_disp(Gpr::RSP, Gpr::RSP, PUSHED);
     }
-
-    /// `call rel32` with a field to be patched, within a line of the processor's cache; returns the field's offset. The
-    /// field must have been aligned.
-    fn call_field(&mut self) -> usize {
-        self.bytes(&[CALL, 0, 0, 0, 0]);
-        self.pos() - 4
-    }
 }
-
-/// The byte in front of the 32-bit field of a call: it leads to where a block is called, and not to its entry.
-pub(crate) const CALL: u8 = 0xe8;
 
 /// What a call of `b` leads to, where it has not been emitted with one.
 pub(crate) fn emit_called(base: u64, b: &Block) -> Asm {
@@ -83,7 +75,7 @@ impl Emitter<'_> {
             self.begin_call(insn);
             self.out.code.align_field(1);
             self.point(Point::Called { in_rcx: false });
-            let pos = self.out.code.call_field();
+            let pos = self.out.code.call();
             self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
         }
     }
@@ -93,9 +85,8 @@ impl Emitter<'_> {
         if !self.goes_on_with_call(insn) {
             self.begin_call(insn);
             self.point(Point::Called { in_rcx: true });
-            self.out.code.bytes(&[0xff, 0x14, 0xcd]); // call [rcx*8 + table]
-            let table = (self.tables + Way::Call.table()) as u32;
-            self.out.code.bytes(&table.to_le_bytes());
+            let table = (self.tables + Way::Call.table()) as i32;
+            dynasm!(self.out.code; call QWORD [rcx * 8 + table]);
         }
     }
 
@@ -129,13 +120,11 @@ impl Emitter<'_> {
     /// A return: rcx has been saved, the return address is on the stack.
     pub(super) fn return_as_pair(&mut self) {
         let c = &mut self.out.code;
-        c.bytes(&[0x8b, 0x0c, 0x24]); // mov ecx, [rsp]
-        c.bytes(&[0xc4, 0xe2, 0x72, 0xf5, 0x0c, 0x25]); // pext ecx, ecx, [bits]
-        c.bytes(&((self.tables + arena::PAIR_BITS) as u32).to_le_bytes());
+        let bits = (self.tables + arena::PAIR_BITS) as i32;
+        dynasm!(c; mov ecx, [rsp]; pext ecx, ecx, [bits]);
         self.work.points.push((c.pos(), Point::spilled(Gpr::RCX, Scratch::Rcx)));
-        c.bytes(&[0xff, 0x34, 0xcd]); // push [rcx*8 + table]
-        c.bytes(&((self.tables + Way::Paired.table()) as u32).to_le_bytes());
-        c.bytes(&[0xc2, PUSHED as u8, 0]); // ret 8
+        let table = (self.tables + Way::Paired.table()) as i32;
+        dynasm!(c; push QWORD [rcx * 8 + table]; ret PUSHED as i16);
     }
 
     /// Where a block of the table is called; it may have to be emitted. `None`: the block is too far away for that.

@@ -1,6 +1,7 @@
 //! Repeated string instructions: each iteration is an execution, and so is the test of the count that ends them. A cell of
 //! their own counts what the block's counter cannot know. The instruction itself is copied.
 
+use dynasmrt::dynasm;
 use iced_x86::{Instruction, OpKind};
 
 use super::Emitter;
@@ -61,10 +62,7 @@ impl Emitter<'_> {
             self.note_executions(cell);
         }
         let jrcxz = |c: &mut Asm| {
-            if address32 {
-                c.bytes(&[0x67]);
-            }
-            c.jrcxz()
+            if address32 { c.jecxz() } else { c.jrcxz() }
         };
         self.add_count(cell, address32);
         let none = jrcxz(&mut self.out.code);
@@ -93,12 +91,16 @@ impl Emitter<'_> {
         } else {
             c.mov_reg(Gpr::RAX, Gpr::RCX);
         }
-        c.bytes(&[0x48, 0xf7, 0xd0]); // not rax
+        dynasm!(c; not rax);
         c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
         c.load_gs(Gpr::RDX, offset);
         c.lea_sum(Gpr::RDX, Gpr::RAX);
-        c.bytes(&[0x0f, if go_on_if_equal { 0x94 } else { 0x95 }, 0xc0]); // sete / setne al
-        c.bytes(&[0x0f, 0xb6, 0xc0]); // movzx eax, al
+        if go_on_if_equal {
+            dynasm!(c; sete al);
+        } else {
+            dynasm!(c; setne al);
+        }
+        dynasm!(c; movzx eax, al);
         let out = jrcxz(c);
         c.mov_imm(Gpr::RAX, 0);
         c.patch_short(out);

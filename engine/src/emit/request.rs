@@ -9,6 +9,8 @@
 //! takes what is posted in one indivisible step, and the guest takes it back in one before it stops; whoever comes second finds
 //! it gone. What has been taken is always answered, if by the address of the stop.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::transtab::{StubKind, TransTab, Way};
@@ -55,8 +57,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab, takes: Takes) -> (A
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });
         let at = c.here();
-        // mov rcx, [rsp-8]
-        c.bytes(&[0x48, 0x8b, 0x4c, 0x24, 0xf8]);
+        dynasm!(c; mov rcx, [rsp - 8]);
         c.spill(arena::TARGET, Gpr::RCX);
         c.store_gs32_imm(Scratch::Request.at(), id);
         (at, c.jmp_short())
@@ -95,7 +96,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut TransTab, takes: Takes) -> (A
     c.patch_short(none);
     c.reload(Gpr::RCX, Scratch::Listening);
     let deaf = c.jrcxz();
-    c.bytes(&[0xf3, 0x90]); // pause
+    dynasm!(c; pause);
     c.jmp_back(again);
     c.patch_short(deaf);
     // rcx is 0: takes it back, if it is still there.
@@ -126,11 +127,5 @@ impl Asm {
         self.store_gs32_imm(Scratch::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, if saved { requests.saved } else { requests.exit });
-    }
-
-    /// `mov qword gs:[offset], 0`
-    fn zero_gs(&mut self, offset: u32) {
-        self.gs_op(0xc7, Gpr(0), offset);
-        self.bytes(&[0; 4]);
     }
 }

@@ -2,7 +2,8 @@
 //! own, which says which field is to be led elsewhere; a call leads to where a block is called, which takes back what it has
 //! pushed, and so does its stub.
 
-use super::{CALL, Emitter};
+use super::Emitter;
+use crate::asm::CALL;
 use crate::transtab::StubKind;
 
 impl Emitter<'_> {

@@ -16,7 +16,7 @@ use iced_x86::Register;
 use super::Emitter;
 use super::cold::{Cold, NO_LINES, Unsettled, bytes};
 use super::every::{self, Stretch};
-use super::instructions::{ABOVE, NE, NOT_SIGN};
+use super::instructions::{ABOVE, NE, NOT_SIGN, SAR};
 use super::lines::lines_of;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
@@ -267,12 +267,12 @@ impl Emitter<'_> {
         let both = c.lea_address(a, b, &address.plus(offset), takes);
         match *place {
             Place::PlusAl(_) => {
-                c.bytes(&[0x48 | (b.0 >> 3) << 2, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3]); // movzx b, al
+                c.zero_extend_al(b);
                 c.lea_sum(a, b);
             }
             Place::Bit(_, bit) => {
                 c.sign_extended(b, bit, takes);
-                c.bytes(&[0x48 | b.0 >> 3, 0xc1, 0xf8 | b.0 & 7, 3]); // sar b, 3
+                c.shift(SAR, b, 3);
                 c.lea_sum(a, b);
             }
             Place::At(_) | Place::Element { .. } | Place::Compacted { .. } => {}

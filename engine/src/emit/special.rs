@@ -228,8 +228,8 @@ impl Emitter<'_> {
         }
         let [a, b, d] = regs;
         let c = &mut self.out.code;
-        c.bytes(&[0x40 | b.0 >> 3, 0x0f, 0x90 | condition, 0xc0 | b.0 & 7]); // setcc
-        c.bytes(&[0x40 | (b.0 >> 3) << 2 | b.0 >> 3, 0x0f, 0xb6, 0xc0 | (b.0 & 7) << 3 | b.0 & 7]); // movzx
+        c.set_condition(condition, b);
+        c.zero_extend8(b);
         if !frames_told(&self.tracer.settings) {
             c.predict(insn.pc(), site, [a, b, d]);
         } else {

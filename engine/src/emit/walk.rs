@@ -129,9 +129,7 @@ impl Asm {
             self.op_reg(0x87, to, from);
         }
         let field = self.jmp_away();
-        while self.here() - begin < ahead {
-            self.bytes(&[0xcc]);
-        }
+        self.fill_with_traps(|c| c.here() - begin >= ahead);
         self.words(words);
         field
     }
@@ -197,9 +195,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     let two_lines = c.jcc_away(NE);
     walk_one_line(c, cache, frames);
     // (In the middle of a line of the processor's cache: nearer to its beginning, it takes up to a sixth longer.)
-    while c.here() % 64 != 40 {
-        c.bytes(&[0xcc]);
-    }
+    c.fill_with_traps(|c| c.here() % 64 == 40);
     c.patch_here(two_lines);
     walk_two_lines(c, cache, frames);
     c.patch_here(contexts);

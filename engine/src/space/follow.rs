@@ -2,6 +2,8 @@
 //! place where a block is left. The newest stands first; an indirect branch with many targets gets a table of its own, by
 //! some bits of the target, in front of the chain.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use super::Space;
 use crate::arena;
 use crate::asm::Asm;
@@ -224,11 +226,9 @@ impl Space {
         let c = &mut self.chunks[chunk];
         let base = c.guest + c.used;
         let mut code = Asm { buf: Vec::new(), base };
-        // rorx ecx, ecx, 3; movzx ecx, cl; jmp [rcx * 8 + table]
-        code.bytes(&[0xc4, 0xe3, 0x7b, 0xf0, 0xc9, 3, 0x0f, 0xb6, 0xc9]);
-        code.bytes(&[0xff, 0x24, 0xcd]);
         let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;
-        code.bytes(&((self.tables_at + at) as u32).to_le_bytes());
+        let table = (self.tables_at + at) as i32;
+        dynasm!(code; rorx ecx, ecx, 3; movzx ecx, cl; jmp QWORD [rcx * 8 + table]);
         c.host.write((base - c.guest) as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(16);
         let entry = chain.head.to_le_bytes();

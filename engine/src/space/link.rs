@@ -6,7 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, Space, Tail};
 use crate::arena;
-use crate::asm::Asm;
+use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
 use crate::follow::StandingId;
 use crate::transtab::{BlockId, StubKind, Way};
@@ -114,7 +114,7 @@ impl Space {
 
     /// Whether the branch whose field is at `site` is a call.
     fn is_call(&self, site: u64) -> bool {
-        self.cache_byte(site - 1) == Some(emit::CALL)
+        self.cache_byte(site - 1) == Some(CALL)
     }
 
     /// Where a block is called. `None`: there is no room for that.
