@@ -47,7 +47,7 @@ mod found;
 
 use found::Run;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 const SECTIONS: [SectionId; 10] = [
     SectionId::DebugAbbrev,
@@ -68,14 +68,16 @@ pub(super) struct DwarfSections {
     contents: [OnceLock<Vec<u8>>; SECTIONS.len()],
     /// `.debug_str` of the file that several debug files share.
     alternate_strings: OnceLock<Vec<u8>>,
+    /// Its `.debug_info` and `.debug_abbrev`.
+    alternate_entries: OnceLock<[Vec<u8>; 2]>,
 }
 
 /// Where an object's line information is.
 pub(super) struct Home<'a> {
-    image: &'a Image,
+    pub(super) image: &'a Image,
     /// Added to the addresses in its sections to get addresses of the main file.
-    shift: u64,
-    folder: Option<&'a Path>,
+    pub(super) shift: u64,
+    pub(super) folder: Option<&'a Path>,
     roots: &'a [PathBuf],
 }
 
@@ -103,9 +105,9 @@ impl Home<'_> {
 }
 
 /// The sections of an object's home, read when they are asked for.
-struct Reader<'a> {
-    sections: &'a DwarfSections,
-    home: &'a Home<'a>,
+pub(super) struct Reader<'a> {
+    pub(super) sections: &'a DwarfSections,
+    pub(super) home: &'a Home<'a>,
 }
 
 impl<'a> Reader<'a> {
@@ -136,6 +138,28 @@ impl<'a> Reader<'a> {
                 None => Vec::new(),
             }
         })
+    }
+
+    /// All sections, and those of the shared file that say what functions are called.
+    pub(super) fn dwarf_with_alternate(&self, problems: &mut Vec<String>) -> Dwarf<Slice<'a>> {
+        let mut dwarf = self.dwarf(problems);
+        let [info, abbreviations] = self.sections.alternate_entries.get_or_init(|| {
+            if !self.home.image.has_data(".gnu_debugaltlink") {
+                return Default::default();
+            }
+            let found = locate::alternate_file(self.home.image, self.home.folder, self.home.roots).image;
+            let data = |name| found.as_ref().and_then(|i| i.data(name).ok().flatten()).unwrap_or_default();
+            [data(".debug_info"), data(".debug_abbrev")]
+        });
+        let strings = self.alternate_strings(problems);
+        let section = |id| match id {
+            SectionId::DebugStr => strings,
+            SectionId::DebugInfo => info,
+            SectionId::DebugAbbrev => abbreviations,
+            _ => &[][..],
+        };
+        let _ = dwarf.load_sup(|id| Ok::<_, gimli::Error>(EndianSlice::new(section(id), LittleEndian)));
+        dwarf
     }
 
     fn dwarf(&self, problems: &mut Vec<String>) -> Dwarf<Slice<'a>> {
@@ -334,7 +358,8 @@ fn with_units(
         };
         let Some(program) = &unit.line_program else { continue };
         let DebugLineOffset(offset) = program.header().offset();
-        match coverage(&dwarf, &unit, &run) {
+        let asked = |begin: u64, end: u64| run.slots.any_in(begin.wrapping_add(run.shift), end.wrapping_add(run.shift));
+        match coverage(&dwarf, &unit, asked) {
             Coverage::Hit => units.run(unit, &mut run, problems),
             Coverage::Miss => {
                 missed.insert(offset);
@@ -359,21 +384,25 @@ fn with_units(
 }
 
 /// What a unit says about the asked addresses.
-enum Coverage {
+pub(super) enum Coverage {
     Hit,
     /// It covers none of them.
     Miss,
     Unknown,
 }
 
-fn coverage(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>, run: &Run<'_>) -> Coverage {
+pub(super) fn coverage(
+    dwarf: &Dwarf<Slice<'_>>,
+    unit: &Unit<Slice<'_>>,
+    any_in: impl Fn(u64, u64) -> bool,
+) -> Coverage {
     let Ok(mut ranges) = dwarf.unit_ranges(unit) else { return Coverage::Unknown };
     let mut any = false;
     loop {
         match ranges.next() {
             Ok(Some(range)) => {
                 any = true;
-                if run.slots.any_in(range.begin.wrapping_add(run.shift), range.end.wrapping_add(run.shift)) {
+                if any_in(range.begin, range.end) {
                     return Coverage::Hit;
                 }
             }

@@ -18,6 +18,7 @@
 mod cxx;
 mod demangle;
 mod image;
+mod inlines;
 mod lines;
 mod locate;
 mod names;
@@ -97,6 +98,43 @@ pub struct StretchResolution {
     pub functions: Vec<Name>,
     /// One for each stretch, in the order asked: the function, with no file and no line, if that is known of all of it.
     pub places: Vec<Option<NameId>>,
+}
+
+/// A function that was inlined somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InlineFrame {
+    /// Which one: index into [`Inlining::functions`].
+    pub function: NameId,
+    /// The frame that it was inlined into, by its number; 0: the function that has the code.
+    pub outer: u32,
+    /// The line of the call there; 0: unknown.
+    pub call_line: u32,
+}
+
+/// The answer to [`Object::inlining`].
+#[derive(Clone, Debug, Default)]
+pub struct Inlining {
+    /// Distinct function names; the first is `???`.
+    pub functions: Vec<Name>,
+    /// Frames by their numbers less 1; an outer one comes before those that were inlined into it.
+    pub frames: Vec<InlineFrame>,
+    /// For each asked address the number of its innermost frame; 0: nothing is inlined there.
+    pub innermost: Vec<u32>,
+}
+
+impl Inlining {
+    /// The frame with a number, if that is not 0.
+    #[must_use]
+    pub fn frame(&self, number: u32) -> Option<&InlineFrame> {
+        self.frames.get((number as usize).checked_sub(1)?)
+    }
+
+    /// The names of what is inlined at the asked address `index`, the innermost function first.
+    pub fn names(&self, index: usize) -> impl Iterator<Item = &Name> {
+        let first = self.innermost.get(index).and_then(|&number| self.frame(number));
+        let all = std::iter::successors(first, |frame| self.frame(frame.outer));
+        all.filter_map(|frame| self.functions.get(frame.function.index()))
+    }
 }
 
 /// One ELF file and what is known about its addresses.
@@ -286,6 +324,25 @@ impl Object {
             self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
         }
         Resolution { functions: functions.into_names(), files: files.into_names(), places }
+    }
+
+    /// What is inlined at each of the sorted `addresses`.
+    pub fn inlining(&self, addresses: &[Svma]) -> Inlining {
+        debug_assert!(addresses.is_sorted());
+        let mut functions = Interner::new();
+        let home = self.image.as_ref().and_then(|image| {
+            Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
+        });
+        let Some(home) = home else {
+            return Inlining {
+                functions: functions.into_names(),
+                innermost: vec![0; addresses.len()],
+                ..Inlining::default()
+            };
+        };
+        let found = inlines::resolve(&self.dwarf, &home, addresses, &|raw| self.shown(raw), &mut functions);
+        self.warn_all(found.problems);
+        Inlining { functions: functions.into_names(), frames: found.frames, innermost: found.innermost }
     }
 
     /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of

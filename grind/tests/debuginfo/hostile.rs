@@ -27,7 +27,7 @@ impl Random {
 }
 
 fn samples(folder: &Path) -> Vec<Vec<u8>> {
-    let source = "int one(int x)\n{ return x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
+    let source = "static inline __attribute__((always_inline)) int one(int x)\n{ return x + 1; }\nint main(int c, char **v)\n{ return one(c) - 2; }\n";
     fs::write(folder.join("main.c"), source).unwrap();
     let flags: [&[&str]; 4] =
         [&["-gdwarf-5"], &["-gdwarf-4", "-no-pie"], &["-g", "-gz"], &["-gdwarf-2", "-shared", "-fPIC"]];
@@ -53,6 +53,13 @@ fn ask(bytes: Vec<u8>) {
         assert!(place.function.index() < found.functions.len() && place.file.index() < found.files.len());
     }
     assert!(found.functions.iter().chain(&found.files).all(|n| !n.contains(&b'\n') && !n.contains(&0)));
+    addresses.sort_unstable();
+    let inlining = object.inlining(&addresses);
+    assert_eq!(inlining.innermost.len(), addresses.len());
+    for i in 0..addresses.len() {
+        // An outer frame comes before an inner one, so that this ends.
+        assert!(inlining.names(i).count() <= inlining.frames.len());
+    }
     let _ = (object.function_at(Svma(0x1130)), object.line_at(Svma(0x1130)), object.warnings());
 }
 

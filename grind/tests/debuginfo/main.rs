@@ -6,6 +6,7 @@
 mod callgrind;
 mod files;
 mod hostile;
+mod inlines;
 mod names;
 mod oracle;
 
