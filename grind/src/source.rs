@@ -58,13 +58,7 @@ impl Sources {
     /// With names as the options say.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        let mut own = debuginfo::Options {
-            demangle: options.demangle,
-            show_below_main: options.show_below_main,
-            ..debuginfo::Options::default()
-        };
-        own.debug_roots.splice(0..0, options.debug_folders.iter().cloned());
-        Self { options: own, known: HashMap::new(), ahead: Ahead::default() }
+        Self { options: options.names(), known: HashMap::new(), ahead: Ahead::default() }
     }
 }
 
@@ -106,7 +100,8 @@ impl Attribute for Sources {
             for same in before.chunk_by(PartialEq::eq) {
                 let place = same[0];
                 let file = resolution.files.get(place.file.index()).map_or(UNKNOWN, |name| name);
-                let function = resolution.functions.get(place.function.index()).map_or(UNKNOWN, |name| name);
+                let function =
+                    resolution.functions.get(resolution.innermost(place).index()).map_or(UNKNOWN, |name| name);
                 tell(from..from + same.len(), Place { file, function, line: place.line });
                 from += same.len();
             }

@@ -127,6 +127,8 @@ pub struct Entry {
     pub at: Position,
     /// What.
     pub site: Site,
+    /// The inlined function that it belongs to, if that is known (`cfni=`). Its file is that of the position.
+    pub inlined: Option<FunctionId>,
 }
 
 /// What happened at a position; costs are found by [`Body::costs`].
@@ -182,13 +184,14 @@ pub struct Part {
     bodies: Vec<Body>,
     finder: HashMap<FunctionId, usize>,
     scratch: Vec<i64>,
+    inlined: Option<FunctionId>,
 }
 
 impl Part {
     /// A part without costs.
     #[must_use]
     pub fn new(header: PartHeader) -> Self {
-        Self { header, bodies: Vec::new(), finder: HashMap::new(), scratch: Vec::new() }
+        Self { header, bodies: Vec::new(), finder: HashMap::new(), scratch: Vec::new(), inlined: None }
     }
 
     /// The functions, in the order in which they first came.
@@ -220,21 +223,29 @@ impl Part {
         Ok(())
     }
 
+    /// What is added from now on belongs to this function, which was inlined into the one that it is added to.
+    pub fn set_inlined(&mut self, inlined: Option<FunctionId>) {
+        self.inlined = inlined;
+    }
+
     /// Adds a jump.
     pub fn add_jump(&mut self, function: FunctionId, at: Position, jump: Jump) {
-        self.body(function).entries.push(Entry { at, site: Site::Jump(jump) });
+        let inlined = self.inlined;
+        self.body(function).entries.push(Entry { at, site: Site::Jump(jump), inlined });
     }
 
     fn push_row(&mut self, function: FunctionId, at: Position, costs: &[i64]) {
+        let inlined = self.inlined;
         let body = self.body(function);
         let costs = body.store(costs);
-        body.entries.push(Entry { at, site: Site::Row { costs } });
+        body.entries.push(Entry { at, site: Site::Row { costs }, inlined });
     }
 
     fn push_call(&mut self, function: FunctionId, at: Position, call: Call, costs: &[i64]) {
+        let inlined = self.inlined;
         let body = self.body(function);
         let costs = body.store(costs);
-        body.entries.push(Entry { at, site: Site::Call { call, costs } });
+        body.entries.push(Entry { at, site: Site::Call { call, costs }, inlined });
     }
 
     fn narrow(&mut self, costs: &[u64]) -> Result<Vec<i64>, TooLarge> {
@@ -303,6 +314,10 @@ impl Sink for Profile {
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
         self.last().add_jump(function, at, *jump);
+    }
+
+    fn inlined(&mut self, function: Option<FunctionId>) {
+        self.last().set_inlined(function);
     }
 }
 

@@ -39,6 +39,10 @@ pub trait Sink {
 
     /// A jump.
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump);
+
+    /// What follows, until this is called again, belongs to this function, which was inlined into the one that is named with it.
+    /// Called only where that changes. At the beginning of a part nothing is inlined.
+    fn inlined(&mut self, _function: Option<FunctionId>) {}
 }
 
 /// What was read beside rows, calls and jumps.
@@ -250,6 +254,8 @@ struct Parser {
     object: Option<ObjectId>,
     file: Option<FileId>,
     function: Option<FunctionId>,
+    /// The inlined function that is told of.
+    inlined: Option<FunctionId>,
     callee: Callee,
     jump_file: Option<FileId>,
     jump_name: Option<u32>,
@@ -281,6 +287,7 @@ impl Default for Parser {
             object: None,
             file: None,
             function: None,
+            inlined: None,
             callee: Callee::default(),
             jump_file: None,
             jump_name: None,
@@ -398,6 +405,7 @@ impl Parser {
                 // Relative positions go on from the last one whatever the function; nobody counts on more than that.
                 self.callee = Callee::default();
                 (self.jump_file, self.jump_name) = (None, None);
+                self.set_inlined(None, sink);
             }
             b"fl" => {
                 self.file = Some(resolve(&mut self.files, value, |name| names.file(name))?);
@@ -426,6 +434,14 @@ impl Parser {
             b"jfi" | b"jfl" => self.jump_file = Some(resolve(&mut self.files, value, |name| names.file(name))?),
             b"jfn" => self.jump_name = Some(resolve(&mut self.texts, value, |name| names.text(name))?),
             b"jump" | b"jcnd" => self.jump(value, key == b"jcnd")?,
+            b"cfni" => {
+                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
+                let unknown = names.text(b"???");
+                let file = *self.file.get_or_insert_with(|| names.file(b"???"));
+                let object = *self.object.get_or_insert_with(|| names.object(b""));
+                let function = (name != unknown).then(|| names.function_of(Function { name, file, object }));
+                self.set_inlined(function, sink);
+            }
             // A frame function of old files; it changes nothing.
             b"frfn" => {}
             _ => return Err(ReadErrorKind::Malformed(shown(line))),
@@ -439,6 +455,13 @@ impl Parser {
             let (names, Some(file)) = (&mut self.outcome.names, self.file) else { return };
             let object = *self.object.get_or_insert_with(|| names.object(b""));
             self.function = Some(names.function(cachegrind::UNSPECIFIED, file, object));
+        }
+    }
+
+    fn set_inlined(&mut self, inlined: Option<FunctionId>, sink: &mut dyn Sink) {
+        if self.inlined != inlined {
+            self.inlined = inlined;
+            sink.inlined(inlined);
         }
     }
 
@@ -594,6 +617,7 @@ impl Parser {
         (self.last, self.last_bb) = (Place::default(), 0);
         // Names are said again in each part.
         (self.object, self.file, self.function, self.callee) = (None, None, None, Callee::default());
+        self.inlined = None;
         sink.part(&header);
         self.outcome.parts.push(PartEnd { header, summary: None, totals: None });
         Ok(())

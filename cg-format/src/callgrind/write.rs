@@ -134,6 +134,7 @@ impl Writer {
             width: header.events.len(),
             object: None,
             file: None,
+            inlined: None,
             last: Place::default(),
         };
         for function in functions {
@@ -164,6 +165,7 @@ impl Writer {
 struct Pending<'a> {
     place: Place,
     file: FileId,
+    inlined: Option<FunctionId>,
     costs: std::borrow::Cow<'a, [i64]>,
 }
 
@@ -176,6 +178,8 @@ struct BodyWriter<'a, 'o> {
     /// The object and the file that a reader knows to be the current ones.
     object: Option<super::ObjectId>,
     file: Option<FileId>,
+    /// The name of the inlined function that a reader knows to be the current one.
+    inlined: Option<FunctionId>,
     /// The position that a reader knows as the last one.
     last: Place,
 }
@@ -197,6 +201,7 @@ impl<'a> BodyWriter<'a, '_> {
             self.file = Some(function.file);
         }
         self.function_line(b"fn=", body.function)?;
+        self.inlined = None;
         self.last = Place::default();
         let mut entries: Vec<&Entry> = body.entries.iter().collect();
         // Stable: without addresses the order of insertion is all there is.
@@ -215,7 +220,12 @@ impl<'a> BodyWriter<'a, '_> {
                         if let Some(row) = row.take() {
                             self.row(&row, function.file)?;
                         }
-                        *row = Some(Pending { place: entry.at.place, file: entry.at.file, costs: costs.into() });
+                        *row = Some(Pending {
+                            place: entry.at.place,
+                            file: entry.at.file,
+                            inlined: entry.inlined,
+                            costs: costs.into(),
+                        });
                     }
                 }
                 continue;
@@ -227,7 +237,7 @@ impl<'a> BodyWriter<'a, '_> {
                 Site::Call { call, costs } => {
                     let costs = body.costs(*costs);
                     if call.count > 0 || costs.iter().any(|cost| *cost != 0) {
-                        self.source(entry.at.file, function.file)?;
+                        self.source(entry.at.file, function.file, entry.inlined)?;
                         self.call(call, function.object)?;
                         self.place(entry.at.place);
                         self.costs(costs);
@@ -235,7 +245,7 @@ impl<'a> BodyWriter<'a, '_> {
                     }
                 }
                 Site::Jump(jump) => {
-                    self.source(entry.at.file, function.file)?;
+                    self.source(entry.at.file, function.file, entry.inlined)?;
                     self.jump(jump, body.function)?;
                     self.place(entry.at.place);
                     self.text.end()?;
@@ -246,7 +256,7 @@ impl<'a> BodyWriter<'a, '_> {
         if let Some(row) = pending {
             self.row(&row, function.file)?;
         }
-        self.source(function.file, function.file)?;
+        self.source(function.file, function.file, None)?;
         self.text.end()
     }
 
@@ -285,6 +295,7 @@ impl<'a> BodyWriter<'a, '_> {
         let at = entry.at;
         row.file == at.file
             && row.place.line == at.place.line
+            && row.inlined == entry.inlined
             && (!self.positions.instr || row.place.addr == at.place.addr)
     }
 
@@ -292,19 +303,25 @@ impl<'a> BodyWriter<'a, '_> {
         if row.costs.iter().all(|cost| *cost == 0) {
             return Ok(());
         }
-        self.source(row.file, home)?;
+        self.source(row.file, home, row.inlined)?;
         self.place(row.place);
         self.costs(&row.costs);
         self.text.end()
     }
 
-    /// Says that the lines that follow are of `file`.
-    fn source(&mut self, file: FileId, home: FileId) -> io::Result<()> {
-        if self.file == Some(file) {
-            return Ok(());
+    /// Says that the lines that follow are of `file`, and of a function that was inlined, or of none.
+    fn source(&mut self, file: FileId, home: FileId, inlined: Option<FunctionId>) -> io::Result<()> {
+        if self.file != Some(file) {
+            self.file = Some(file);
+            self.file_line(if file == home { b"fe=" } else { b"fi=" }, file)?;
         }
-        self.file = Some(file);
-        self.file_line(if file == home { b"fe=" } else { b"fi=" }, file)
+        if self.inlined != inlined {
+            self.inlined = inlined;
+            // Readers that leave such lines out must not miss a number: names are written as they are.
+            let name = inlined.map(|function| self.names.function_name(function)).filter(|name| !looks_numbered(name));
+            self.text.line(b"cfni=", name.unwrap_or(b"???"))?;
+        }
+        Ok(())
     }
 
     fn call(&mut self, call: &Call, object: super::ObjectId) -> io::Result<()> {
@@ -514,6 +531,38 @@ mod tests {
             Writer::new(WriteOptions::default()).part(&mut out, &names, &part, &[]).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn inlined_functions_are_named_where_they_begin_and_end() {
+        let mut names = Names::default();
+        let (a, b) = (names.file(b"a.c"), names.file(b"b.h"));
+        let object = names.object(b"prog");
+        let [main, one, two] = [(&b"main"[..], a), (b"one", b), (b"two", a)].map(|(n, f)| names.function(n, f, object));
+        let leaf = names.function(b"leaf", a, object);
+        let mut part = Part::new(PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
+        let at = |addr, line, file| Position { place: Place { addr, line }, file };
+        let call = Call { callee: leaf, target: Place { addr: 90, line: 9 }, count: 1 };
+        for (inlined, place) in [(None, at(1, 1, a)), (Some(one), at(2, 5, b)), (Some(two), at(3, 5, b))] {
+            part.set_inlined(inlined);
+            part.add_row(main, place, &[place.place.addr]).unwrap();
+        }
+        part.add_call(main, at(4, 5, b), call, &[7]).unwrap();
+        part.set_inlined(None);
+        part.add_row(main, at(5, 2, a), &[5]).unwrap();
+        part.add_row(leaf, at(90, 9, a), &[7]).unwrap();
+        let mut out = Vec::new();
+        Writer::new(WriteOptions::default()).part(&mut out, &names, &part, &[]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let expected = "ob=(1) prog\nfl=(1) a.c\nfn=(1) leaf\n9 7\n\nfn=(2) main\n1 1\nfi=(2) b.h\ncfni=one\n+4 2\n\
+            cfni=two\n* 3\ncfi=(1)\ncfn=(1)\ncalls=1 +4 \n* 7\nfe=(1)\ncfni=???\n-3 5\n\ntotals: 18\n";
+        assert!(text.ends_with(expected), "{text}");
+
+        let read = crate::callgrind::read_profile(text.as_bytes(), "p").unwrap();
+        let body = read.parts[0].bodies().iter().find(|b| read.names.function_name(b.function) == b"main").unwrap();
+        let inlined = body.entries.iter().map(|e| e.inlined.map(|f| read.names.function_name(f).to_vec()));
+        let wanted = [None, Some(&b"one"[..]), Some(b"two"), Some(b"two"), None].map(|n| n.map(<[u8]>::to_vec));
+        assert_eq!(inlined.collect::<Vec<_>>(), wanted);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! that called them; their own instructions' counts are left out then, so that nothing is told twice. If the two should
 //! not be the same (instrumentation began inside a stub), the rest is told where it was counted: the sum is always right.
 
+mod inlined;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, Pa
 use cg_format::count::TooLarge;
 use grind_engine::hash::Map;
 
+use crate::debuginfo::Inlined;
+
 /// What there is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
@@ -21,8 +25,23 @@ pub struct Source<'a> {
     pub file: &'a [u8],
     /// The line; 0 if it is not known.
     pub line: u32,
+    /// The number of the innermost function that was inlined there, for [`Program::inlined`]; 0: none.
+    pub inlined: u32,
     /// The address relative to its object, as symbols have it.
     pub addr: u64,
+}
+
+/// A function that was inlined somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inline<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// The file that it is declared in; `???` if it is not known.
+    pub file: &'a [u8],
+    /// The number of the one that it was inlined into, which is smaller; 0: the function that has the code.
+    pub outer: u32,
+    /// The line of the call there; 0 if it is not known.
+    pub call_line: u32,
 }
 
 /// A function as the profile names it.
@@ -49,6 +68,10 @@ pub trait Program {
     fn function_at(&self, addr: u64) -> FunctionId;
     /// The source of an instruction.
     fn source(&self, addr: u64) -> Source<'_>;
+    /// What the profile says of inlined functions.
+    fn inlines(&self) -> Inlined;
+    /// The inlined function with this number.
+    fn inlined(&self, number: u32) -> Option<Inline<'_>>;
     /// The address of a site.
     fn site(&self, id: SiteId) -> u64;
     /// A call's or jump's target, as addresses are told here, in a function.
@@ -75,7 +98,8 @@ pub fn part(
     let width = header.events.len();
     let executed = (!profile.jumps.is_empty()).then(HashMap::new);
     let by_line = !header.positions.instr && executed.is_none();
-    let mut maker = Maker { part: Part::new(header), names, program, executed, by_line, last_file: None };
+    let inlines = inlined::Inlines::new(program.inlines());
+    let mut maker = Maker { part: Part::new(header), names, program, executed, by_line, last_file: None, inlines };
     let nodes: Vec<format::FunctionId> = profile
         .nodes
         .iter()
@@ -128,7 +152,8 @@ pub fn part(
         let callee = profile.nodes[arc.to.0 as usize].functions[0];
         let target = maker.position(program.target(arc.target, callee)).place;
         let call = Call { callee: node(arc.to), target, count: arc.calls };
-        maker.part.add_call(node(arc.from), at, call, &arc.costs)?;
+        let from = maker.within(node(arc.from), program.site(arc.site), &arc.costs)?;
+        maker.part.add_call(from, at, call, &arc.costs)?;
     }
     let key = |jump: &cg_calls::Jump| (jump.from, program.site(jump.site), jump.to, jump.target, jump.conditional);
     let jumps = joined(profile.jumps.iter(), key, |sum, jump| {
@@ -147,8 +172,11 @@ pub fn part(
         };
         let to = profile.nodes[jump.to.0 as usize].functions[0];
         let (at, target) = (maker.position(from), maker.position(program.target(jump.target, to)));
-        maker.part.add_jump(node(jump.from), at, Jump { target, function, kind });
+        let function = maker.jump_to(function, node(jump.from), (from, program.target(jump.target, to)))?;
+        let within = maker.within(node(jump.from), from, &[])?;
+        maker.part.add_jump(within, at, Jump { target, function, kind });
     }
+    maker.inlined_calls()?;
     Ok(maker.part)
 }
 
@@ -181,6 +209,7 @@ struct Maker<'a, P> {
     by_line: bool,
     /// The file of the last position: most are those of their neighbours.
     last_file: Option<(&'a [u8], format::FileId)>,
+    inlines: inlined::Inlines,
 }
 
 impl<P: Program> Maker<'_, P> {
@@ -202,7 +231,7 @@ impl<P: Program> Maker<'_, P> {
         for cell in order.into_iter().map(|(_, i)| &profile.cells[i]) {
             let mut line = None;
             for (i, (addr, each)) in program.cell(cell.cell).enumerate() {
-                let source = self.by_line.then(|| program.source(addr)).map(|s| (s.file.as_ptr(), s.line));
+                let source = self.by_line.then(|| program.source(addr)).map(|s| (s.file.as_ptr(), s.line, s.inlined));
                 if source.is_none() || source != line {
                     line = source;
                     rows.push((cell.node.0, addr, u32::try_from(costs.len() / width.max(1)).map_err(|_| TooLarge)?));
@@ -251,6 +280,7 @@ impl<P: Program> Maker<'_, P> {
             *executed.entry((function, addr)).or_insert(0) += costs.first().copied().unwrap_or(0);
         }
         let at = self.position(addr);
+        let function = self.within(function, addr, costs)?;
         self.part.add_row(function, at, costs)
     }
 }
@@ -296,7 +326,13 @@ mod tests {
             FunctionId((addr / 256) as u32)
         }
         fn source(&self, addr: u64) -> Source<'_> {
-            Source { file: b"a.c", line: (addr % 256) as u32 + 1, addr }
+            Source { file: b"a.c", line: (addr % 256) as u32 + 1, inlined: 0, addr }
+        }
+        fn inlines(&self) -> Inlined {
+            Inlined::Hidden
+        }
+        fn inlined(&self, _: u32) -> Option<Inline<'_>> {
+            None
         }
         fn site(&self, id: SiteId) -> u64 {
             u64::from(id.0 & 0xffff)

@@ -24,8 +24,8 @@ use gimli::{
 };
 
 use super::image::Image;
-use super::lines::{Coverage, DwarfSections, Home, Reader, Slice, coverage};
-use super::names::{Interner, Name, NameId};
+use super::lines::{Coverage, DwarfSections, FileTable, Home, Reader, Slice, coverage};
+use super::names::{Interner, Name, NameId, sanitised};
 use super::{InlineFrame, Svma};
 
 /// No honest file comes near this limit.
@@ -51,12 +51,14 @@ pub(super) fn resolve(
     addresses: &[Svma],
     shown: &dyn Fn(&[u8]) -> Name,
     functions: &mut Interner,
+    files: &mut Interner,
 ) -> Found {
     let frames = Frames {
         addresses,
         shift: home.shift,
         shown,
         functions,
+        files,
         frames: Vec::new(),
         innermost: vec![0; addresses.len()],
     };
@@ -77,6 +79,7 @@ struct Frames<'a> {
     shift: u64,
     shown: &'a dyn Fn(&[u8]) -> Name,
     functions: &'a mut Interner,
+    files: &'a mut Interner,
     frames: Vec<InlineFrame>,
     innermost: Vec<u32>,
 }
@@ -271,9 +274,10 @@ impl Frames<'_> {
             let asked = frames.asked_in(begin, end);
             if !asked.is_empty() {
                 let frame = *frame.get_or_insert_with(|| {
-                    let raw = entry.origin.and_then(|origin| names.of(unit, origin));
-                    let function = raw.map_or(NameId::UNKNOWN, |raw| frames.functions.intern((frames.shown)(&raw)));
-                    frames.frames.push(InlineFrame { function, outer, call_line: entry.call_line });
+                    let declared = entry.origin.and_then(|origin| names.of(unit, origin)).unwrap_or_default();
+                    let function = frames.functions.intern((frames.shown)(declared.name.as_deref().unwrap_or(b"???")));
+                    let file = declared.file.map_or(NameId::UNKNOWN, |file| frames.files.intern(sanitised(&file)));
+                    frames.frames.push(InlineFrame { function, file, outer, call_line: entry.call_line });
                     frames.frames.len() as u32
                 });
                 frames.innermost[asked].fill(frame);
@@ -322,21 +326,30 @@ impl<'d> Inlined<'d> {
     }
 }
 
-/// Names of functions by where their entries are.
+/// What debug information says of a function.
+#[derive(Clone, Default)]
+struct Declared {
+    name: Option<Rc<[u8]>>,
+    /// The file in which it is declared.
+    file: Option<Rc<[u8]>>,
+}
+
+/// Functions by where their entries are.
 struct Names<'a, 'd> {
     dwarf: &'a Dwarf<Slice<'d>>,
     /// In the order of their offsets.
     headers: Vec<UnitHeader<Slice<'d>>>,
     units: HashMap<usize, Rc<Unit<Slice<'d>>>>,
-    known: HashMap<usize, Option<Rc<[u8]>>>,
+    known: HashMap<usize, Option<Declared>>,
     alternate: Option<Box<Names<'a, 'd>>>,
 }
 
-/// What an entry says of a function's name.
+/// What an entry says of a function.
 #[derive(Default)]
 struct Named<'d> {
     linkage: Option<Slice<'d>>,
     plain: Option<Slice<'d>>,
+    file: Option<Rc<[u8]>>,
     /// The entry that may say more.
     origin: Option<AttributeValue<Slice<'d>>>,
 }
@@ -352,8 +365,8 @@ impl<'a, 'd> Names<'a, 'd> {
         Names { dwarf, headers, units: HashMap::new(), known: HashMap::new(), alternate }
     }
 
-    /// The name of the function whose entry `origin` of `unit` leads to.
-    fn of(&mut self, unit: &Unit<Slice<'d>>, origin: AttributeValue<Slice<'d>>) -> Option<Rc<[u8]>> {
+    /// The function whose entry `origin` of `unit` leads to.
+    fn of(&mut self, unit: &Unit<Slice<'d>>, origin: AttributeValue<Slice<'d>>) -> Option<Declared> {
         match origin {
             AttributeValue::UnitRef(at) => {
                 let key = at.to_debug_info_offset(&unit.header).map_or(usize::MAX, |o| o.0);
@@ -365,16 +378,16 @@ impl<'a, 'd> Names<'a, 'd> {
         }
     }
 
-    fn remembered(&mut self, key: usize, search: impl FnOnce(&mut Self) -> Option<Rc<[u8]>>) -> Option<Rc<[u8]>> {
+    fn remembered(&mut self, key: usize, search: impl FnOnce(&mut Self) -> Option<Declared>) -> Option<Declared> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let name = search(self);
-        self.known.insert(key, name.clone());
-        name
+        let declared = search(self);
+        self.known.insert(key, declared.clone());
+        declared
     }
 
-    fn in_other_unit(&mut self, at: DebugInfoOffset) -> Option<Rc<[u8]>> {
+    fn in_other_unit(&mut self, at: DebugInfoOffset) -> Option<Declared> {
         self.remembered(at.0, |names| {
             let (unit, at) = names.unit_of(at)?;
             names.search(&unit, at)
@@ -396,15 +409,17 @@ impl<'a, 'd> Names<'a, 'd> {
         Some((unit, within))
     }
 
-    /// The linkage name of an entry or those that it leads to, or else the first plain one.
-    fn search(&mut self, unit: &Unit<Slice<'d>>, at: UnitOffset) -> Option<Rc<[u8]>> {
+    /// The linkage name of an entry or those that it leads to, or else the first plain one; the first file.
+    fn search(&mut self, unit: &Unit<Slice<'d>>, at: UnitOffset) -> Option<Declared> {
         let mut named = self.entry(unit, at)?;
-        let mut plain = named.plain;
+        let mut declared = Declared::default();
         let mut other: Option<Rc<Unit<Slice<'d>>>> = None;
         for _ in 0..MAX_ORIGINS {
+            declared.file = declared.file.or(named.file);
             if let Some(linkage) = named.linkage {
-                return Some(linkage.slice().into());
+                return Some(Declared { name: Some(linkage.slice().into()), ..declared });
             }
+            declared.name = declared.name.or(named.plain.map(|name| name.slice().into()));
             named = match named.origin {
                 Some(AttributeValue::UnitRef(at)) => self.entry(other.as_deref().unwrap_or(unit), at)?,
                 Some(AttributeValue::DebugInfoRef(at)) => {
@@ -414,13 +429,14 @@ impl<'a, 'd> Names<'a, 'd> {
                     entry
                 }
                 Some(AttributeValue::DebugInfoRefSup(at)) => {
-                    return self.alternate.as_mut()?.in_other_unit(at).or(plain.map(|name| name.slice().into()));
+                    let shared = self.alternate.as_mut().and_then(|a| a.in_other_unit(at)).unwrap_or_default();
+                    declared = Declared { name: shared.name.or(declared.name), file: declared.file.or(shared.file) };
+                    break;
                 }
                 _ => break,
             };
-            plain = plain.or(named.plain);
         }
-        plain.map(|name| name.slice().into())
+        Some(declared)
     }
 
     fn entry(&self, unit: &Unit<Slice<'d>>, at: UnitOffset) -> Option<Named<'d>> {
@@ -435,6 +451,16 @@ impl<'a, 'd> Names<'a, 'd> {
                     named.linkage = text(attribute.value());
                 }
                 constants::DW_AT_name => named.plain = text(attribute.value()),
+                constants::DW_AT_decl_file => {
+                    let table = unit.line_program.as_ref().map(|p| FileTable::of(p.header().clone(), unit.comp_dir));
+                    let number = match attribute.value() {
+                        AttributeValue::FileIndex(n) => Some(n),
+                        other => other.udata_value(),
+                    };
+                    let number = number.and_then(|n| u32::try_from(n).ok());
+                    let file = table.zip(number).and_then(|(table, number)| table.file_name(text, number));
+                    named.file = file.map(Rc::from);
+                }
                 constants::DW_AT_abstract_origin | constants::DW_AT_specification => {
                     named.origin = Some(attribute.value());
                 }

@@ -413,7 +413,7 @@ pub(super) fn coverage(
 }
 
 /// The names of a program's files.
-struct FileTable<'a> {
+pub(super) struct FileTable<'a> {
     header: LineProgramHeader<Slice<'a>>,
     /// The compilation directory.
     directory: Option<Slice<'a>>,
@@ -458,8 +458,17 @@ impl<'a> Units<'a> {
 }
 
 impl<'a> FileTable<'a> {
+    /// That of a line program; `directory` is the compilation directory of its unit.
+    pub(super) fn of(header: LineProgramHeader<Slice<'a>>, directory: Option<Slice<'a>>) -> Self {
+        FileTable { header, directory }
+    }
+
     /// `directory/name` of a file; `text` is what an attribute says.
-    fn file_name(&self, text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>, index: u32) -> Option<Vec<u8>> {
+    pub(super) fn file_name(
+        &self,
+        text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>,
+        index: u32,
+    ) -> Option<Vec<u8>> {
         let modern = self.header.version() >= 5;
         let file = if modern {
             self.header.file_names().get(index as usize)

@@ -41,6 +41,18 @@ use symbols::SymbolTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Svma(pub u64);
 
+/// What is said of functions that were inlined into others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inlined {
+    /// Nothing: code belongs to the function that has it.
+    #[default]
+    Hidden,
+    /// Costs of a function say which inlined one they belong to (`--read-inline-info=yes`, profiles of calls only).
+    Named,
+    /// Each is a function of its own (`--separate-inlined=yes`).
+    Separate,
+}
+
 /// How names are looked for and shown.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -48,13 +60,20 @@ pub struct Options {
     pub demangle: bool,
     /// Keep the names of the start-up functions instead of `(below main)` (`--show-below-main=`).
     pub show_below_main: bool,
+    /// What is said of inlined functions.
+    pub inlined: Inlined,
     /// Folders that hold separate debug files, in the order in which they are searched.
     pub debug_roots: Vec<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { demangle: true, show_below_main: false, debug_roots: vec![PathBuf::from("/usr/lib/debug")] }
+        Options {
+            demangle: true,
+            show_below_main: false,
+            inlined: Inlined::Hidden,
+            debug_roots: vec![PathBuf::from("/usr/lib/debug")],
+        }
     }
 }
 
@@ -67,6 +86,9 @@ pub struct Place {
     pub file: NameId,
     /// Line number from 1; 0 if unknown (a known file with line 0 is possible).
     pub line: u32,
+    /// The number of the innermost inlined function in [`Resolution::inlining`], from 1; 0 if nothing is inlined here, or nobody asked
+    /// for it ([`Options::inlined`]).
+    pub inlined: u32,
 }
 
 /// The kind of section that an address lies in, as far as calls are concerned.
@@ -89,6 +111,17 @@ pub struct Resolution {
     pub files: Vec<Name>,
     /// One place per asked address, in the order asked.
     pub places: Vec<Place>,
+    /// What is inlined there; an outer function comes before those that were inlined into it.
+    pub inlining: Vec<InlineFrame>,
+}
+
+impl Resolution {
+    /// The innermost function of a place, inlined or not.
+    #[must_use]
+    pub fn innermost(&self, place: Place) -> NameId {
+        let frame = (place.inlined as usize).checked_sub(1).and_then(|at| self.inlining.get(at));
+        frame.map(|frame| frame.function).filter(|name| *name != NameId::UNKNOWN).unwrap_or(place.function)
+    }
 }
 
 /// The answer to [`Object::resolve_stretches`].
@@ -103,8 +136,10 @@ pub struct StretchResolution {
 /// A function that was inlined somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InlineFrame {
-    /// Which one: index into [`Inlining::functions`].
+    /// Which one, by the names of functions that come with this.
     pub function: NameId,
+    /// The file in which it is declared, by those of files.
+    pub file: NameId,
     /// The frame that it was inlined into, by its number; 0: the function that has the code.
     pub outer: u32,
     /// The line of the call there; 0: unknown.
@@ -116,6 +151,8 @@ pub struct InlineFrame {
 pub struct Inlining {
     /// Distinct function names; the first is `???`.
     pub functions: Vec<Name>,
+    /// Distinct file names, as those of lines; the first is `???`.
+    pub files: Vec<Name>,
     /// Frames by their numbers less 1; an outer one comes before those that were inlined into it.
     pub frames: Vec<InlineFrame>,
     /// For each asked address the number of its innermost frame; 0: nothing is inlined there.
@@ -315,6 +352,7 @@ impl Object {
         }
 
         let mut files = Interner::new();
+        let mut inlining = Vec::new();
         if let Some(image) = &self.image
             && !addresses.is_empty()
             && let Some(home) =
@@ -322,27 +360,41 @@ impl Object {
         {
             let executable = image.executable_ranges();
             self.warn_all(lines::resolve(&self.dwarf, &home, &executable, addresses, &mut places, &mut files));
+            if self.options.inlined != Inlined::Hidden {
+                let shown = |raw: &[u8]| self.shown(raw);
+                let found = inlines::resolve(&self.dwarf, &home, addresses, &shown, &mut functions, &mut files);
+                self.warn_all(found.problems);
+                places.iter_mut().zip(found.innermost).for_each(|(place, frame)| place.inlined = frame);
+                inlining = found.frames;
+            }
         }
-        Resolution { functions: functions.into_names(), files: files.into_names(), places }
+        Resolution { functions: functions.into_names(), files: files.into_names(), places, inlining }
     }
 
     /// What is inlined at each of the sorted `addresses`.
     pub fn inlining(&self, addresses: &[Svma]) -> Inlining {
         debug_assert!(addresses.is_sorted());
-        let mut functions = Interner::new();
+        let (mut functions, mut files) = (Interner::new(), Interner::new());
         let home = self.image.as_ref().and_then(|image| {
             Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
         });
         let Some(home) = home else {
             return Inlining {
                 functions: functions.into_names(),
+                files: files.into_names(),
                 innermost: vec![0; addresses.len()],
                 ..Inlining::default()
             };
         };
-        let found = inlines::resolve(&self.dwarf, &home, addresses, &|raw| self.shown(raw), &mut functions);
+        let shown = |raw: &[u8]| self.shown(raw);
+        let found = inlines::resolve(&self.dwarf, &home, addresses, &shown, &mut functions, &mut files);
         self.warn_all(found.problems);
-        Inlining { functions: functions.into_names(), frames: found.frames, innermost: found.innermost }
+        Inlining {
+            functions: functions.into_names(),
+            files: files.into_names(),
+            frames: found.frames,
+            innermost: found.innermost,
+        }
     }
 
     /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of

@@ -16,7 +16,7 @@ use cg_sim::host::Given;
 use grind_engine::{Beside, CpuModel};
 
 use crate::callgrind;
-use crate::debuginfo;
+use crate::debuginfo::{self, Inlined};
 use crate::expand::Template;
 use crate::glob::Pattern;
 use sources::Source;
@@ -107,6 +107,10 @@ pub struct Options {
     pub demangle: bool,
     /// Whether the functions below `main` keep their names.
     pub show_below_main: bool,
+    /// Whether profiles of calls say which inlined function costs belong to.
+    pub read_inline_info: bool,
+    /// Whether an inlined function is a function of its own.
+    pub separate_inlined: bool,
     /// Folders with separate debug information, besides the usual ones.
     pub debug_folders: Vec<PathBuf>,
     /// The profile.
@@ -145,6 +149,11 @@ impl Options {
         let mut names = debuginfo::Options {
             demangle: self.demangle,
             show_below_main: self.show_below_main,
+            inlined: match self.tool {
+                _ if self.separate_inlined => Inlined::Separate,
+                Tool::Callgrind if self.read_inline_info => Inlined::Named,
+                _ => Inlined::Hidden,
+            },
             ..debuginfo::Options::default()
         };
         names.debug_roots.splice(0..0, self.debug_folders.iter().cloned());
@@ -169,6 +178,8 @@ impl Options {
             log: LogTarget::Fd(2),
             demangle: true,
             show_below_main: false,
+            read_inline_info: false,
+            separate_inlined: false,
             debug_folders: Vec::new(),
             out_file: out_file.expect("the default name is a template"),
             instr_at_start: true,

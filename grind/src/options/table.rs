@@ -290,6 +290,26 @@ pub static OPTIONS: &[Opt] = &[
         "show the functions that call main() by name instead of as (below main)",
     ),
     opt(
+        &["--separate-inlined"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.separate_inlined = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "take a function that was inlined for a function of its own (needs debug information)",
+    ),
+    opt(
+        &["--read-inline-info"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.read_inline_info = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "with --tool=callgrind: say in the profile which inlined function costs belong to (cfni= lines)",
+    ),
+    opt(
         &["--extra-debuginfo-path"],
         Kind::Text("folder"),
         Role::Core(|o, v| {
@@ -423,7 +443,6 @@ pub static OPTIONS: &[Opt] = &[
     ignored(&["--fullpath-after"], Kind::Text("text"), NO_TRACES),
     ignored(&["--sym-offsets"], Kind::Bool, NO_TRACES),
     ignored(&["--keep-debuginfo"], Kind::Bool, "the profile keeps the names of unloaded code in any case"),
-    ignored(&["--read-inline-info"], Kind::Bool, "costs belong to the function whose code is executed"),
     ignored(&["--read-var-info"], Kind::Bool, "variables do not appear in a profile"),
     ignored(&["--error-limit"], Kind::Bool, NO_ERRORS),
     ignored(&["--error-exitcode"], ANY_INT, NO_ERRORS),

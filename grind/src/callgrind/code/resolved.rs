@@ -10,7 +10,7 @@ use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 
 use super::Catalogue;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
-use crate::debuginfo::{self, Name, Svma};
+use crate::debuginfo::{self, Inlined, Name, Svma};
 
 impl Catalogue {
     /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.
@@ -77,6 +77,7 @@ impl Catalogue {
             asked.entry(object).or_default().push(Svma(at));
         }
         let mut files: Vec<Name> = vec![Arc::from(&b"???"[..])];
+        let mut inlining = Vec::new();
         let mut lines: HashMap<u32, Answers> = HashMap::new();
         for (object, mut at) in asked {
             let Some(known) = &self.objects[object as usize].object else { continue };
@@ -85,19 +86,36 @@ impl Catalogue {
             let resolution = known.resolve(&at);
             let first = files.len();
             files.extend(resolution.files);
-            lines.insert(object, Answers { at, places: resolution.places, first, next: 0 });
+            let before = inlining.len() as u32;
+            inlining.extend(resolution.inlining.iter().map(|frame| InlinedHere {
+                name: resolution.functions[frame.function.index()].clone(),
+                file: (first + frame.file.index()) as u32,
+                outer: if frame.outer == 0 { 0 } else { before + frame.outer },
+                call_line: frame.call_line,
+            }));
+            lines.insert(object, Answers { at, places: resolution.places, first, before, next: 0 });
         }
-        let mut line_of = |object: u32, at: u64| -> (u32, u32) {
+        let mut line_of = |object: u32, at: u64| -> (u32, u32, u32) {
             let found = lines.get_mut(&object).and_then(|answers| answers.of(at, files.len()));
             found.unwrap_or_default()
         };
         let function_files = self.functions.iter().map(|f| line_of(f.object, f.start).0).collect();
         let described = |(object, at): (u32, u64)| {
-            let (file, line) = line_of(object, at);
-            Described { file, line, at }
+            let (file, line, inlined) = line_of(object, at);
+            Described { file, line, inlined, at }
         };
         let sources = located.into_iter().map(described).collect();
-        Resolved { catalogue: self, targets, functions_at, files, function_files, addrs, sources, next: Cell::new(0) }
+        Resolved {
+            catalogue: self,
+            targets,
+            functions_at,
+            files,
+            inlining,
+            function_files,
+            addrs,
+            sources,
+            next: Cell::new(0),
+        }
     }
 }
 
@@ -108,18 +126,21 @@ struct Answers {
     places: Vec<debuginfo::Place>,
     /// The number of its first file among those of all objects.
     first: usize,
+    /// Inlined functions of the objects before it.
+    before: u32,
     /// Which is likely to be asked for next.
     next: usize,
 }
 
 impl Answers {
-    /// File and line of an address. There are `files` of all objects.
-    fn of(&mut self, at: u64, files: usize) -> Option<(u32, u32)> {
+    /// File, line and innermost inlined function of an address. There are `files` of all objects.
+    fn of(&mut self, at: u64, files: usize) -> Option<(u32, u32, u32)> {
         let index = find(&self.at, self.next, |svma| svma.0, at)?;
         self.next = index + 1;
         let place = self.places.get(index)?;
         let file = self.first.checked_add(place.file.index()).filter(|file| *file < files);
-        Some((file.unwrap_or(0) as u32, place.line))
+        let inlined = if place.inlined == 0 { 0 } else { self.before + place.inlined };
+        Some((file.unwrap_or(0) as u32, place.line, inlined))
     }
 }
 
@@ -142,8 +163,20 @@ struct Described {
     /// Its number.
     file: u32,
     line: u32,
+    /// The number of the innermost function that is inlined there; 0: none.
+    inlined: u32,
     /// The address in its object.
     at: u64,
+}
+
+/// A function that was inlined somewhere.
+#[derive(Debug)]
+struct InlinedHere {
+    name: Name,
+    file: u32,
+    /// The number of the one that it was inlined into; 0: the function that has the code.
+    outer: u32,
+    call_line: u32,
 }
 
 /// A catalogue with the names and lines that one part needs.
@@ -155,6 +188,8 @@ pub struct Resolved<'a> {
     functions_at: HashMap<u64, FunctionId>,
     /// By number; the first is that of an unknown one.
     files: Vec<Name>,
+    /// Inlined functions by their numbers less 1; an outer one comes before those that were inlined into it.
+    inlining: Vec<InlinedHere>,
     /// The files of the catalogue's functions.
     function_files: Vec<u32>,
     /// All addresses that may be asked for, sorted.
@@ -184,11 +219,21 @@ impl Program for Resolved<'_> {
         match find(&self.addrs, self.next.get(), |at| *at, addr) {
             Some(index) => {
                 self.next.set(index + 1);
-                let Described { file, line, at } = self.sources[index];
-                Source { file: &self.files[file as usize], line, addr: at }
+                let Described { file, line, inlined, at } = self.sources[index];
+                Source { file: &self.files[file as usize], line, inlined, addr: at }
             }
-            None => Source { file: b"???", line: 0, addr },
+            None => Source { file: b"???", line: 0, inlined: 0, addr },
         }
+    }
+
+    fn inlines(&self) -> Inlined {
+        self.catalogue.names.inlined
+    }
+
+    fn inlined(&self, number: u32) -> Option<rows::Inline<'_>> {
+        let here = self.inlining.get((number as usize).checked_sub(1)?)?;
+        let file = &self.files[here.file as usize];
+        Some(rows::Inline { name: &here.name, file, outer: here.outer, call_line: here.call_line })
     }
 
     fn site(&self, id: SiteId) -> u64 {
