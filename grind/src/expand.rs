@@ -1,4 +1,4 @@
-//! File names with `%p`, `%n`, `%q{VAR}` and `%%`.
+//! File names with `%p`, `%n`, `%q{VAR}`, `%r` and `%%`.
 //!
 //! A template is checked once, when the options are read; expanding it later cannot fail. Environment variables are those
 //! of grind itself at that time. Nothing here touches the file system.
@@ -7,6 +7,18 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+/// Where launchers of parallel programs leave a process's rank, by their manuals: Open MPI (and PRRTE), MPICH and Intel MPI (Hydra),
+/// MVAPICH, PMIx, PALS and ALPS of Cray, Slurm. The launcher proper comes before what may have started it.
+const RANKS: [&str; 7] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "SLURM_PROCID",
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -62,7 +74,7 @@ impl Template {
                 continue;
             }
             let Some((&what, after)) = rest.split_first() else {
-                return one("Expected 'p', 'n', 'q' or '%' after '%'");
+                return one("Expected 'p', 'n', 'q', 'r' or '%' after '%'");
             };
             rest = after;
             match what {
@@ -87,7 +99,16 @@ impl Template {
                     text.extend_from_slice(value.as_bytes());
                     rest = &name[end + 1..];
                 }
-                _ => return one("Expected 'p', 'n', 'q' or '%' after '%'"),
+                b'r' => {
+                    let Some(rank) = RANKS.iter().find_map(|name| env(OsStr::new(name))) else {
+                        return Err(vec![
+                            "No launcher of parallel programs has given this process a rank for '%r'".to_owned(),
+                            format!("None of these is set: {}", RANKS.join(", ")),
+                        ]);
+                    };
+                    text.extend_from_slice(rank.as_bytes());
+                }
+                _ => return one("Expected 'p', 'n', 'q', 'r' or '%' after '%'"),
             }
         }
         if !text.is_empty() {
@@ -172,6 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn the_rank_is_that_of_whoever_has_launched_the_program() {
+        let ranked = |set: &[(&str, &str)], format: &str| {
+            let env = |name: &OsStr| set.iter().find(|(n, _)| name == *n).map(|(_, value)| OsString::from(value));
+            let template = Template::parse(OsStr::new(format), env).map_err(|lines| lines.join("\n"))?;
+            Ok::<_, String>(template.expand(42, &mut Sequence::default()).to_string_lossy().into_owned())
+        };
+        for name in RANKS {
+            assert_eq!(ranked(&[(name, "17")], "cg.%r.%p"), Ok("cg.17.42".to_owned()), "{name}");
+        }
+        assert_eq!(ranked(&[("SLURM_PROCID", "0"), ("OMPI_COMM_WORLD_RANK", "3")], "%r"), Ok("3".to_owned()));
+        let refused = ranked(&[], "cg.%r").unwrap_err();
+        assert!(refused.contains("OMPI_COMM_WORLD_RANK") && refused.contains("'%r'"), "{refused}");
+    }
+
+    #[test]
     fn numbers_run_per_process() {
         let mut sequence = Sequence::default();
         let template = parse("f.%n").unwrap();
@@ -186,8 +222,8 @@ mod tests {
             ("%q{EMPTY", "Missing '}' in %q specifier"),
             ("%qX", "Expected '{' after '%q'"),
             ("%q{NOPE}", "Environment variable 'NOPE' is not set"),
-            ("%x", "Expected 'p', 'n', 'q' or '%' after '%'"),
-            ("x%", "Expected 'p', 'n', 'q' or '%' after '%'"),
+            ("%x", "Expected 'p', 'n', 'q', 'r' or '%' after '%'"),
+            ("x%", "Expected 'p', 'n', 'q', 'r' or '%' after '%'"),
         ] {
             assert_eq!(parse(format).unwrap_err(), message, "{format}");
         }

@@ -63,6 +63,10 @@ _grind_options='--tool=cachegrind
 --demangle=no
 --show-below-main=yes
 --show-below-main=no
+--separate-inlined=yes
+--separate-inlined=no
+--read-inline-info=yes
+--read-inline-info=no
 --extra-debuginfo-path=
 --cachegrind-out-file=
 --instr-at-start=yes

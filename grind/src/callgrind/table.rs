@@ -73,7 +73,7 @@ pub static OPTIONS: &[Opt] = &[
         &["--callgrind-out-file"],
         Kind::Text("file"),
         "callgrind.out.%p",
-        "the profile to write; %p, %n, %q{VAR} and %% as in --log-file",
+        "the profile to write; %p, %n, %q{VAR}, %r and %% as in --log-file",
         |o, v| {
             let Value::Text(text) = v else { return Ok(()) };
             let template = Template::parse(text, |name| o.variable(name))?;

@@ -267,7 +267,7 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "",
         "log to this file; %p stands for the process ID, %n for a running number, %q{VAR} for an environment variable, \
-         %% for %",
+         %r for the rank in a parallel program, %% for %",
     ),
     opt(
         &["--demangle"],
@@ -330,7 +330,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "cachegrind.out.%p",
-        "the profile to write; %p, %n, %q{VAR} and %% as in --log-file",
+        "the profile to write; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--instr-at-start"],
