@@ -30,8 +30,9 @@ pub(crate) fn start_up(ways: &Ways, repeats: u32, valgrind: u32) -> Result<()> {
             grind: trace(ways.grind.clone()),
             valgrind: ways.valgrind.clone().map(trace),
             dir: ways.dir.clone(),
+            times: Default::default(),
         };
-        let (native, grind, reference) = traced.times(&words, repeats * 2, valgrind)?;
+        let (native, grind, reference) = traced.times(None, &words, repeats * 2, valgrind)?;
         let reference = reference.map_or_else(|| "-".into(), milliseconds);
         let over = milliseconds(grind - native);
         println!("{name:<40} {:>9} {:>9} {over:>9} {reference:>9}", milliseconds(native), milliseconds(grind));
@@ -63,7 +64,7 @@ pub(crate) fn cold_hot_threads(ways: &Ways, repeats: u32) -> Result<()> {
     let mut base = None;
     for blocks in [2_000, 50_000, 100_000, 200_000] {
         let words = [cold_program(&ways.dir, blocks, 1)?];
-        let (native, grind, _) = ways.times(&words, repeats, 0)?;
+        let (native, grind, _) = ways.times(None, &words, repeats, 0)?;
         // Against the smallest, so that start-up is left out.
         let (first_blocks, first) = *base.get_or_insert((blocks, grind - native));
         let each = (grind - native - first) * 1e6 / f64::from((blocks - first_blocks).max(1));
@@ -75,7 +76,7 @@ pub(crate) fn cold_hot_threads(ways: &Ways, repeats: u32) -> Result<()> {
     println!("{:>12} {:>10} {:>10} {:>12}", "argument", "native ms", "grind ms", "slowdown");
     let fib = set::compile(&ways.dir, "fib", &["-O1"])?;
     for argument in [30, 34, 38, 40] {
-        let (native, grind, _) = ways.times(&[fib.clone(), argument.to_string()], repeats, 0)?;
+        let (native, grind, _) = ways.times(None, &[fib.clone(), argument.to_string()], repeats, 0)?;
         println!("{argument:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
     }
 
@@ -86,7 +87,7 @@ pub(crate) fn cold_hot_threads(ways: &Ways, repeats: u32) -> Result<()> {
     let program = set::compile(&ways.dir, "threads", &["-O2", "-pthread"])?;
     for threads in [1, 2, 4, 16] {
         let words = [program.clone(), threads.to_string(), "80000".into()];
-        let (native, grind, _) = ways.times(&words, repeats, 0)?;
+        let (native, grind, _) = ways.times(None, &words, repeats, 0)?;
         println!("{threads:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
     }
     Ok(())
@@ -101,10 +102,10 @@ fn contexts(ways: &Ways, repeats: u32) -> Result<()> {
         println!("{:>12} {:>10} {:>10} {:>12}", "pairs", "native ms", "grind ms", "us a pair");
         let mut grind = ways.grind.clone();
         grind.extend(options.iter().map(|o| (*o).to_owned()));
-        let ways = Ways { grind, valgrind: None, dir: ways.dir.clone() };
+        let ways = Ways { grind, valgrind: None, dir: ways.dir.clone(), times: Default::default() };
         let mut base = None;
         for pairs in [1000, 1_000_000, 4_000_000] {
-            let (native, grind, _) = ways.times(&[program.clone(), pairs.to_string()], repeats, 0)?;
+            let (native, grind, _) = ways.times(None, &[program.clone(), pairs.to_string()], repeats, 0)?;
             let (first_pairs, first) = *base.get_or_insert((pairs, grind - native));
             let each = (grind - native - first) * 1e6 / f64::from((pairs - first_pairs).max(1));
             let each = if pairs == first_pairs { "-".to_owned() } else { format!("{each:.3}") };
@@ -113,7 +114,7 @@ fn contexts(ways: &Ways, repeats: u32) -> Result<()> {
     }
     println!("\ncontexts: fib in context 0, and in another");
     for pairs in [0, 1] {
-        let (native, grind, _) = ways.times(&[program.clone(), pairs.to_string(), "36".into()], repeats, 0)?;
+        let (native, grind, _) = ways.times(None, &[program.clone(), pairs.to_string(), "36".into()], repeats, 0)?;
         println!("{pairs:>12} {:>10} {:>10} {:>12.2}", milliseconds(native), milliseconds(grind), grind / native);
     }
     Ok(())

@@ -8,9 +8,11 @@
 mod cacheuse;
 mod growth;
 mod measure;
+mod record;
 mod set;
 mod simulation;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -51,6 +53,9 @@ struct Options {
     /// The program to measure (default: grind of this workspace, built with --release).
     #[arg(long)]
     grind: Option<PathBuf>,
+    /// A folder for every single time (raw.csv) and what the machine is (env.toml).
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
 }
 
 /// How to run a command natively, under grind and under Valgrind.
@@ -58,6 +63,8 @@ struct Ways {
     grind: Vec<String>,
     valgrind: Option<Vec<String>>,
     dir: PathBuf,
+    /// Every time that was taken, for `--record`.
+    times: RefCell<Vec<record::Time>>,
 }
 
 impl Ways {
@@ -65,18 +72,32 @@ impl Ways {
         profiler.iter().chain(words).cloned().collect()
     }
 
-    /// Medians of interleaved runs: native, grind, Valgrind.
-    fn times(&self, words: &[String], repeats: u32, valgrind: u32) -> Result<(f64, f64, Option<f64>)> {
+    /// Notes a time for `--record`; passes it on.
+    fn noted(&self, program: &'static str, metric: &'static str, by: &'static str, seconds: f64) -> f64 {
+        self.times.borrow_mut().push(record::Time { program, metric, by, seconds });
+        seconds
+    }
+
+    /// Medians of interleaved runs: native, grind, Valgrind. With a name of the program and of what is measured, every time is
+    /// noted.
+    fn times(
+        &self,
+        of: Option<(&'static str, &'static str)>,
+        words: &[String],
+        repeats: u32,
+        valgrind: u32,
+    ) -> Result<(f64, f64, Option<f64>)> {
+        let note = |by, time| of.map_or(time, |(program, metric)| self.noted(program, metric, by, time));
         let (mut native, mut grind, mut reference) = (Vec::new(), Vec::new(), Vec::new());
         // One run that does not count fills the page cache.
         seconds(words, &self.dir)?;
         for round in 0..repeats.max(valgrind) {
             if round < repeats {
-                native.push(seconds(words, &self.dir)?);
-                grind.push(seconds(&Ways::under(&self.grind, words), &self.dir)?);
+                native.push(note("native", seconds(words, &self.dir)?));
+                grind.push(note("grind", seconds(&Ways::under(&self.grind, words), &self.dir)?));
             }
             if let Some(v) = self.valgrind.as_ref().filter(|_| round < valgrind) {
-                reference.push(seconds(&Ways::under(v, words), &self.dir)?);
+                reference.push(note("valgrind", seconds(&Ways::under(v, words), &self.dir)?));
             }
         }
         Ok((median(&native), median(&grind), Some(median(&reference)).filter(|_| !reference.is_empty())))
@@ -113,35 +134,40 @@ fn main() -> Result<()> {
         let words = ["valgrind", "-q", "--cache-sim=no", "--vex-guest-chase=no"];
         words.iter().map(|w| (*w).to_owned()).chain([format!("--tool={tool}"), profile("valgrind")]).collect()
     });
-    let ways = Ways { grind: own, valgrind, dir: dir.clone() };
+    let ways = Ways { grind: own, valgrind, dir: dir.clone(), times: RefCell::default() };
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|n| n == name);
     let set = set::prepare(&dir, wanted)?;
     ensure!(!set.is_empty(), "no program of the set is called {:?}", options.names);
 
-    if options.only_cacheuse {
-        let failed = cacheuse::table(&ways, &set, options.repeats, options.valgrind)?;
-        ensure!(failed == 0, "{failed} programs failed");
-        return Ok(());
-    }
-    if options.only_simulation {
-        let failed = simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
-        ensure!(failed == 0, "{failed} programs failed");
-        return Ok(());
-    }
-    let mut failed = counting(&ways, &set, &options);
-    if !options.table_only && !options.no_simulation {
-        failed += simulation::tables(&ways, &set, options.repeats, options.valgrind)?;
-        failed += cacheuse::table(&ways, &set, options.repeats, options.valgrind)?;
-    }
-    if !options.table_only {
-        growth::start_up(&ways, options.repeats, options.valgrind)?;
-        if !options.no_memory {
-            memory(&ways, &set)?;
-        }
-        growth::cold_hot_threads(&ways, options.repeats)?;
+    let failed = measure_all(&ways, &set, &options)?;
+    if let Some(folder) = &options.record {
+        record::write(folder, &ways.times.borrow(), options.valgrind > 0)?;
     }
     ensure!(failed == 0, "{failed} programs failed");
     Ok(())
+}
+
+/// All tables that are wanted; returns how many programs failed.
+fn measure_all(ways: &Ways, set: &[set::Program], options: &Options) -> Result<usize> {
+    if options.only_cacheuse {
+        return cacheuse::table(ways, set, options.repeats, options.valgrind);
+    }
+    if options.only_simulation {
+        return simulation::tables(ways, set, options.repeats, options.valgrind);
+    }
+    let mut failed = counting(ways, set, options);
+    if !options.table_only && !options.no_simulation {
+        failed += simulation::tables(ways, set, options.repeats, options.valgrind)?;
+        failed += cacheuse::table(ways, set, options.repeats, options.valgrind)?;
+    }
+    if !options.table_only {
+        growth::start_up(ways, options.repeats, options.valgrind)?;
+        if !options.no_memory {
+            memory(ways, set)?;
+        }
+        growth::cold_hot_threads(ways, options.repeats)?;
+    }
+    Ok(failed)
 }
 
 /// The table of programs without simulation; returns how many failed.
@@ -152,8 +178,9 @@ fn counting(ways: &Ways, set: &[set::Program], options: &Options) -> usize {
     );
     let (mut own_ratios, mut reference_ratios) = (Vec::new(), Vec::new());
     let mut failed = 0;
+    let metric = if options.tool == "callgrind" { "calls" } else { "count" };
     for program in set {
-        match ways.times(&program.words, options.repeats, options.valgrind) {
+        match ways.times(Some((program.name, metric)), &program.words, options.repeats, options.valgrind) {
             Ok((native, grind, reference)) => {
                 let (time, ratio) = match reference {
                     Some(t) => (format!("{t:.3}"), format!("{:.2}", t / native)),

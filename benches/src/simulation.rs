@@ -6,14 +6,23 @@ use anyhow::Result;
 use crate::measure::{Cost, cost, median};
 use crate::{Ways, mean, set};
 
-/// What is simulated, and the options for it.
-const KINDS: [(&str, &[&str]); 2] =
-    [("caches", &["--cache-sim=yes"]), ("caches and branches", &["--cache-sim=yes", "--branch-sim=yes"])];
+/// What is simulated, its name in recorded times, and the options for it.
+const KINDS: [(&str, &str, &[&str]); 2] = [
+    ("caches", "cache", &["--cache-sim=yes"]),
+    ("caches and branches", "cache+branch", &["--cache-sim=yes", "--branch-sim=yes"]),
+];
 
 /// Prints a table for each kind of simulation; returns how many programs failed.
 pub(crate) fn tables(ways: &Ways, set: &[set::Program], repeats: u32, valgrind: u32) -> Result<usize> {
     let mut failed = 0;
-    for (kind, options) in KINDS {
+    for (kind, metric, options) in KINDS {
+        // Of the call graph this is a measure of its own.
+        let calls = ways.grind.iter().any(|w| w == "--tool=callgrind");
+        let metric = match (calls, metric) {
+            (false, metric) => metric,
+            (true, "cache") => "calls+cache",
+            (true, _) => "calls+cache+branch",
+        };
         println!("\nsimulating {kind}: slowdowns; CPU: processor time of all threads, over native");
         println!("{:<16} {:>9} {:>9} {:>9} {:>9}", "program", "native s", "grind", "CPU", "valgrind");
         let with = |profiler: &[String]| -> Vec<String> {
@@ -24,7 +33,7 @@ pub(crate) fn tables(ways: &Ways, set: &[set::Program], repeats: u32, valgrind: 
         let reference = ways.valgrind.as_deref().map(with);
         let (mut own_ratios, mut reference_ratios) = (Vec::new(), Vec::new());
         for program in set {
-            match row(ways, &grind, reference.as_deref(), program, repeats, valgrind) {
+            match row(ways, metric, (&grind, reference.as_deref()), program, repeats, valgrind) {
                 Ok(Row { native, own, valgrind }) => {
                     let ratio = own.wall / native.wall;
                     let theirs = valgrind.map(|t| t / native.wall);
@@ -60,8 +69,8 @@ struct Row {
 
 fn row(
     ways: &Ways,
-    grind: &[String],
-    reference: Option<&[String]>,
+    metric: &'static str,
+    (grind, reference): (&[String], Option<&[String]>),
     program: &set::Program,
     repeats: u32,
     valgrind: u32,
@@ -69,14 +78,15 @@ fn row(
     let words = &program.words;
     // One run that does not count fills the page cache.
     cost(words, &ways.dir)?;
+    let note = |by, cost: Cost| Cost { wall: ways.noted(program.name, metric, by, cost.wall), ..cost };
     let (mut native, mut own, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..repeats.max(valgrind) {
         if round < repeats {
-            native.push(cost(words, &ways.dir)?);
-            own.push(cost(&Ways::under(grind, words), &ways.dir)?);
+            native.push(note("native", cost(words, &ways.dir)?));
+            own.push(note("grind", cost(&Ways::under(grind, words), &ways.dir)?));
         }
         if let Some(profiler) = reference.filter(|_| round < valgrind) {
-            theirs.push(cost(&Ways::under(profiler, words), &ways.dir)?.wall);
+            theirs.push(note("valgrind", cost(&Ways::under(profiler, words), &ways.dir)?).wall);
         }
     }
     let middle = |costs: &[Cost]| Cost {
