@@ -1,0 +1,301 @@
+//! The documents of the repository: links lead somewhere, files and tests that are named exist, pages keep their lengths, and
+//! measured figures stand where they belong. Nothing here judges what a page says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use grind_tests::tools::workspace_root;
+
+/// All Markdown files of the repository, by their paths below its root.
+fn pages() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![workspace_root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
+            if path.is_dir() {
+                // What is built, and what git keeps.
+                if !name.starts_with('.') && name != "target" && !path.ends_with("docs/book") {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".md") {
+                let page = path.strip_prefix(workspace_root()).expect("below the root").display().to_string();
+                found.push((page, fs::read_to_string(&path).expect("a page in UTF-8")));
+            }
+        }
+    }
+    assert!(found.len() > 50, "{} pages", found.len());
+    found.sort();
+    found
+}
+
+/// The text outside of blocks of code, line by line, with the numbers of lines.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut inside = false;
+    text.lines().enumerate().filter_map(move |(n, line)| {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+            return None;
+        }
+        (!inside).then_some((n + 1, line))
+    })
+}
+
+/// What stands between `open` and `close`, each time, in a line.
+fn between<'t>(line: &'t str, open: &'t str, close: &'t str) -> impl Iterator<Item = &'t str> {
+    line.split(open).skip(1).filter_map(move |rest| Some(rest.split_once(close)?.0))
+}
+
+/// What stands in backquotes in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// The name that a heading is linked by, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-' || *c == '_');
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    prose(text).filter(|(_, l)| l.starts_with('#')).map(|(_, l)| anchor(l.trim_start_matches('#'))).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut wrong = Vec::new();
+    let mut links = 0;
+    for (page, text) in pages() {
+        let whole = workspace_root().join(&page);
+        let folder = whole.parent().expect("a folder");
+        for (n, line) in prose(&text) {
+            for target in between(line, "](", ")") {
+                if target.contains("://") || target.starts_with("mailto:") {
+                    continue;
+                }
+                links += 1;
+                let (file, fragment) = target.split_once('#').unwrap_or((target, ""));
+                let path = if file.is_empty() { whole.clone() } else { folder.join(file) };
+                if !path.exists() {
+                    wrong.push(format!("{page}:{n}: {target} does not exist"));
+                } else if !fragment.is_empty() {
+                    let there = fs::read_to_string(&path).unwrap_or_default();
+                    if !anchors(&there).contains(fragment) {
+                        wrong.push(format!("{page}:{n}: {file} has no heading #{fragment}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(links > 100, "{links} links");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a word in backquotes names a file of the repository.
+fn is_path(word: &str) -> bool {
+    let kinds = [".rs", ".toml", ".md", ".tsv", ".txt", ".in", ".c", ".h", ".1", ".sh"];
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    word.chars().all(plain)
+        && kinds.iter().any(|k| word.ends_with(k))
+        && !word.starts_with("./")
+        && !word.starts_with('/')
+}
+
+/// The files of the repository, by their paths.
+fn files() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(workspace_root().join(&folder)).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let path = folder.join(entry.file_name());
+            let name = path.display().to_string();
+            if !entry.path().is_dir() {
+                found.insert(name);
+            } else if name != "target" && name != ".git" {
+                folders.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let files = files();
+    let mut wrong = Vec::new();
+    let mut named = 0;
+    for (page, text) in pages() {
+        let about_code = page == "ARCHITECTURE.md" || page == "CONTRIBUTING.md" || page.starts_with("docs/internals");
+        let about_code = about_code || page.starts_with("docs/decisions") || page.starts_with("docs/reference");
+        if !about_code {
+            continue;
+        }
+        for (n, line) in text.lines().enumerate() {
+            for word in quoted(line).filter(|w| is_path(w)) {
+                if word.contains("NAME") {
+                    continue;
+                }
+                named += 1;
+                // A path may be told from a folder on that the page is about.
+                let there = files.contains(word) || files.iter().any(|f| f.ends_with(&format!("/{word}")));
+                if !there {
+                    wrong.push(format!("{page}:{}: there is no file {word}", n + 1));
+                }
+            }
+        }
+    }
+    assert!(named > 150, "{named} files are named");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn tests_that_hold_invariants_exist() {
+    let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, section) = text.split_once("\n## 9. Invariants").expect("the invariants");
+    let (section, _) = section.split_once("\n## 10.").expect("their end");
+    let numbered: Vec<&str> = section.split('\n').filter(|l| l.starts_with(|c: char| c.is_ascii_digit())).collect();
+    assert!(numbered.len() >= 15, "{} invariants", numbered.len());
+    // Each has at least one test, which stands in backquotes behind it, until the next number.
+    let mut invariants = Vec::new();
+    for line in section.lines().filter(|l| !l.is_empty()) {
+        if line.starts_with(|c: char| c.is_ascii_digit()) {
+            invariants.push(String::new());
+        } else if !line.starts_with("   ") {
+            if invariants.len() == numbered.len() {
+                break;
+            }
+            continue;
+        }
+        if let Some(last) = invariants.last_mut() {
+            last.push_str(line);
+            last.push(' ');
+        }
+    }
+    let files = files();
+    for (n, invariant) in invariants.iter().enumerate() {
+        let (mut file, mut tests) = (None, 0);
+        for word in quoted(invariant) {
+            if let Some(program) = word.strip_prefix("semantics ") {
+                let there =
+                    ["c", "s", "cc", "rs"].iter().any(|e| files.contains(&format!("tests/semantics/{program}.{e}")));
+                assert!(there, "invariant {}: there is no program {program}", n + 1);
+                tests += 1;
+            } else if word.contains('/') {
+                assert!(workspace_root().join(word).exists(), "invariant {}: there is no {word}", n + 1);
+                file = Some(word);
+                tests += 1;
+            } else if let Some(file) = file {
+                let source = fs::read_to_string(workspace_root().join(file)).expect("a file of tests");
+                assert!(
+                    source.contains(&format!("fn {word}(")) || source.contains(&format!(" {word} ")),
+                    "invariant {}: {file} has no test {word}",
+                    n + 1
+                );
+            }
+        }
+        assert!(tests > 0, "invariant {} has no test: {invariant}", n + 1);
+    }
+}
+
+#[test]
+fn pages_keep_their_lengths() {
+    for (page, most, width) in [("ARCHITECTURE.md", 250, 130), ("README.md", 150, 140), ("benches/README.md", 60, 140)]
+    {
+        let text = fs::read_to_string(workspace_root().join(page)).expect("a page");
+        let lines = text.lines().count();
+        assert!(lines <= most, "{page} has {lines} lines; {most} is the most");
+        for (n, line) in text.lines().enumerate() {
+            let length = line.chars().count();
+            assert!(length <= width, "{page}:{}: {length} characters; {width} is the most", n + 1);
+        }
+    }
+}
+
+/// Whether a line states a time or a ratio that a machine has produced.
+fn has_figure(line: &str) -> bool {
+    let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || c == '(' || c == ')').collect();
+    let number = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',');
+    words.windows(2).any(|pair| {
+        let unit = pair[1].trim_end_matches([',', '.', ';', ':']);
+        number(pair[0]) && ["ns", "us", "ms", "s", "%", "seconds", "milliseconds", "times"].contains(&unit)
+    }) || words.iter().any(|w| w.strip_suffix('%').is_some_and(number))
+}
+
+#[test]
+fn figures_are_data_and_not_prose() {
+    assert!(
+        has_figure("a stop costs 4 us") && has_figure("(12 %)") && has_figure("1.5 times native") && has_figure("12%")
+    );
+    assert!(!has_figure("a table of 65,536 entries") && !has_figure("one per mille"));
+    let mut wrong = Vec::new();
+    for (page, text) in pages() {
+        if !["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"].contains(&page.as_str())
+            && !page.starts_with("docs/internals")
+        {
+            continue;
+        }
+        // What is made from data stands between its markers.
+        let made = text.split_once("<!-- speed -->").and_then(|(_, t)| t.split_once("<!-- end of speed -->"));
+        let made = made.map_or("", |(table, _)| table);
+        for (n, line) in prose(&text) {
+            if has_figure(line) && !made.contains(line) {
+                wrong.push(format!("{page}:{n}: a measured figure? {line}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_summary() {
+    let docs = workspace_root().join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).expect("the summary");
+    let listed: BTreeSet<String> = summary.lines().flat_map(|l| between(l, "](", ")")).map(str::to_owned).collect();
+    let there: BTreeSet<String> = pages()
+        .into_iter()
+        .filter_map(|(page, _)| Some(page.strip_prefix("docs/")?.to_owned()).filter(|p| p != "SUMMARY.md"))
+        .collect();
+    assert_eq!(listed, there);
+}
+
+#[test]
+fn decisions_have_their_parts() {
+    let folder = workspace_root().join("docs/decisions");
+    let index = fs::read_to_string(folder.join("README.md")).expect("the list of decisions");
+    let experiments = fs::read_to_string(workspace_root().join("benches/experiments.toml")).expect("experiments");
+    for entry in fs::read_dir(&folder).expect("decisions") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
+        if name == "README.md" {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a page");
+        for part in ["\n## Context\n", "\n## Decision\n", "\n## Consequences\n", "\n## Status\n"] {
+            assert!(text.contains(part), "{name} has no {}", part.trim());
+        }
+        assert!(text.starts_with(&format!("# {}. ", &name[..4])), "{name} does not begin with its number");
+        assert!(index.contains(name), "{name} is not in the list");
+        if let Some((_, list)) = text.split_once("\nExperiments (in `benches/experiments.toml`): ") {
+            assert!(quoted(list).next().is_some(), "{name}: no experiment is named");
+            for id in quoted(list) {
+                assert!(experiments.contains(&format!("id = \"{id}\"\n")), "{name}: there is no experiment {id}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_speaks_of_one_machine() {
+    for (page, text) in pages() {
+        // The book's own folder is an example.
+        let text = text.replace("/home/you/book", "");
+        for place in ["/home/", "/work/", "/root/"] {
+            assert!(!text.contains(place), "{page} names a place of one machine: {place}");
+        }
+        assert!(Path::new(&page).is_relative());
+    }
+}
