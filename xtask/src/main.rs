@@ -1,0 +1,161 @@
+//! `cargo xtask`: what developers of grind do daily, a command each. It only starts cargo with the right words, and installs; what
+//! is tested, and how, is for the tests themselves.
+#![forbid(unsafe_code)]
+
+mod areas;
+mod install;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Parser, Subcommand};
+
+/// What developers of grind do daily.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Options {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the tests of one area of the code; without one, list the areas
+    Test {
+        /// Its name
+        area: Option<String>,
+        /// More words for `cargo test`, such as a part of a test's name
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
+    /// Write the expectations of golden tests anew (then look at the difference); without an area, list them
+    Bless {
+        /// Its name
+        area: Option<String>,
+    },
+    /// Measure what profiling costs
+    Bench {
+        /// Words for the bench command, such as fib --repeats 3
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Make the plot and the table of the README anew from recorded runs
+    Figures,
+    /// Run a fuzz target on kept inputs and mutations of them
+    Fuzz {
+        /// Words for the fuzz driver: a target, --seconds N, --seed N
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        words: Vec<String>,
+    },
+    /// Compare emitted code with its listings
+    Listings,
+    /// Check the documents: links, names of files and tests, lengths, figures
+    Docs,
+    /// Build the programs, for release
+    Build,
+    /// Build and install programs, manual pages, completions and headers
+    Install {
+        /// Where: an absolute path, such as /usr/local
+        prefix: PathBuf,
+        /// A folder that stands for the root, for packagers
+        #[arg(long, value_name = "FOLDER")]
+        destdir: Option<PathBuf>,
+    },
+    /// Take away what `install` has installed
+    Uninstall {
+        /// Where it was installed
+        prefix: PathBuf,
+        /// A folder that stands for the root, for packagers
+        #[arg(long, value_name = "FOLDER")]
+        destdir: Option<PathBuf>,
+    },
+}
+
+fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace")
+}
+
+fn cargo(words: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    eprintln!("cargo {}", words.join(" "));
+    let status = Command::new(cargo).args(words).envs(environment.iter().copied()).current_dir(root()?).status();
+    ensure!(status.context("cannot run cargo")?.success(), "cargo {} failed", words.join(" "));
+    Ok(())
+}
+
+/// The tests of an area, with more words for each run.
+fn test(name: &str, words: &[String], environment: &[(&str, &str)]) -> Result<()> {
+    let Some(area) = areas::find(name) else { bail!("no area is called {name:?}; there are\n{}", areas::list(false)) };
+    for run in area.runs {
+        let all: Vec<&str> =
+            ["test"].into_iter().chain(run.iter().copied()).chain(words.iter().map(String::as_str)).collect();
+        cargo(&all, environment)?;
+    }
+    Ok(())
+}
+
+fn build() -> Result<()> {
+    let programs = install::programs(root()?)?;
+    let words: Vec<&str> =
+        ["build", "--release"].into_iter().chain(programs.iter().flat_map(|p| ["--bin", p.as_str()])).collect();
+    cargo(&words, &[])
+}
+
+/// Where cargo puts what it builds for release. (This program is built by it, too.)
+fn built() -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    Ok(own.ancestors().nth(2).context("the target folder")?.join("release"))
+}
+
+fn main() -> Result<()> {
+    match Options::parse().task {
+        Task::Test { area: Some(area), words } => test(&area, &words, &[]),
+        Task::Test { area: None, .. } => {
+            print!("{}", areas::list(false));
+            Ok(())
+        }
+        Task::Bless { area: Some(area) } => {
+            ensure!(
+                areas::find(&area).is_none_or(|a| a.golden),
+                "{area} has no golden files; these have:\n{}",
+                areas::list(true)
+            );
+            test(&area, &[], &[("BLESS", "1")])?;
+            println!("Look at the difference before you commit it: git diff");
+            Ok(())
+        }
+        Task::Bless { area: None } => {
+            print!("{}", areas::list(true));
+            Ok(())
+        }
+        Task::Bench { words } => {
+            passed_on(&["run", "--release", "-p", "grind-bench", "--bin", "grind-bench", "--"], &words)
+        }
+        Task::Figures => cargo(&["run", "-p", "grind-bench", "--bin", "figures"], &[]),
+        Task::Fuzz { words } => passed_on(&["run", "--release", "-p", "grind-fuzz", "--"], &words),
+        Task::Listings => test("listings", &[], &[]),
+        Task::Docs => test("documents", &[], &[]),
+        Task::Build => build(),
+        Task::Install { prefix, destdir } => {
+            ensure!(prefix.is_absolute(), "{} is no absolute path", prefix.display());
+            build()?;
+            let target = install::target(&prefix, destdir.as_deref());
+            let n = install::install(root()?, &built()?, &target)?;
+            println!("{n} files below {}", target.display());
+            Ok(())
+        }
+        Task::Uninstall { prefix, destdir } => {
+            ensure!(prefix.is_absolute(), "{} is no absolute path", prefix.display());
+            let target = install::target(&prefix, destdir.as_deref());
+            let n = install::uninstall(root()?, &target)?;
+            println!("{n} files are gone from {}", target.display());
+            Ok(())
+        }
+    }
+}
+
+fn passed_on(words: &[&str], more: &[String]) -> Result<()> {
+    let all: Vec<&str> = words.iter().copied().chain(more.iter().map(String::as_str)).collect();
+    cargo(&all, &[])
+}
