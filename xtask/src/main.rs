@@ -6,7 +6,7 @@ mod areas;
 mod install;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
@@ -108,8 +108,18 @@ fn built() -> Result<PathBuf> {
     Ok(own.ancestors().nth(2).context("the target folder")?.join("release"))
 }
 
-fn main() -> Result<()> {
-    match Options::parse().task {
+fn main() -> ExitCode {
+    match run(Options::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("cargo xtask: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Test { area: Some(area), words } => test(&area, &words, &[]),
         Task::Test { area: None, .. } => {
             print!("{}", areas::list(false));
@@ -133,7 +143,7 @@ fn main() -> Result<()> {
             passed_on(&["run", "--release", "-p", "grind-bench", "--bin", "grind-bench", "--"], &words)
         }
         Task::Figures => cargo(&["run", "-p", "grind-bench", "--bin", "figures"], &[]),
-        Task::Fuzz { words } => passed_on(&["run", "--release", "-p", "grind-fuzz", "--"], &words),
+        Task::Fuzz { words } => passed_on(&["run", "--release", "-p", "grind-fuzz", "--bin", "fuzz", "--"], &words),
         Task::Listings => test("listings", &[], &[]),
         Task::Docs => test("documents", &[], &[]),
         Task::Build => build(),
