@@ -129,7 +129,7 @@ pub fn plot(selection: &Selection, runs: &BTreeMap<String, Run>) -> Result<Strin
          <circle cx=\"{LABELS}\" cy=\"14\" r=\"5\" fill=\"#1664a8\"/><text x=\"{}\" y=\"18\">grind</text>\n\
          <circle cx=\"{}\" cy=\"14\" r=\"4.5\" fill=\"none\" stroke=\"#b5472f\" stroke-width=\"1.5\"/>\
          <text x=\"{}\" y=\"18\">Valgrind</text>\n\
-         <text x=\"{}\" y=\"18\" fill=\"#777\">times slower than native, logarithmic; shorter is better</text>\n",
+         <text x=\"{}\" y=\"18\" fill=\"#777\">times slower than native, logarithmic; further left is better</text>\n",
         LABELS + 10.0,
         LABELS + 70.0,
         LABELS + 80.0,

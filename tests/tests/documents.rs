@@ -152,6 +152,46 @@ fn files_that_are_named_exist() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a crate of the workspace uses of the workspace, by the names of folders.
+fn uses(folder: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(workspace_root().join(folder).join("Cargo.toml")).expect("a manifest");
+    let dependencies = text.split_once("\n[dependencies]\n").map_or("", |(_, rest)| rest);
+    let dependencies = dependencies.split("\n[").next().unwrap_or("");
+    let names = dependencies.lines().filter_map(|l| l.split(['.', ' ', '=']).next());
+    let folders = names.map(|n| if n == "grind" { n } else { n.strip_prefix("grind-").unwrap_or(n) });
+    folders.filter(|f| workspace_root().join(f).join("Cargo.toml").is_file()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_of_crates_is_what_the_manifests_say() {
+    let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, section) = text.split_once("\n## 2. Crates").expect("the crates");
+    let (section, _) = section.split_once("\n## 3.").expect("their end");
+    let mut rows = Vec::new();
+    for line in section.lines().filter(|l| l.starts_with("| `")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let crates: Vec<&str> = quoted(cells[1]).map(|c| c.trim_end_matches('/')).collect();
+        let uses: BTreeSet<String> = quoted(cells[3]).map(str::to_owned).collect();
+        rows.push((crates, uses, cells[3] == "the built programs"));
+    }
+    let manifest = fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
+    let (_, members) = manifest.split_once("members = [").expect("members");
+    let (members, _) = members.split_once(']').expect("their end");
+    let members: BTreeSet<&str> = members.split('"').skip(1).step_by(2).collect();
+    let named: BTreeSet<&str> = rows.iter().flat_map(|(crates, ..)| crates.iter().copied()).collect();
+    assert_eq!(named, members, "the table and the members of the workspace");
+    for (n, (crates, listed, programs)) in rows.iter().enumerate() {
+        if *programs {
+            continue;
+        }
+        let below: BTreeSet<&str> = rows[n + 1..].iter().flat_map(|(crates, ..)| crates.iter().copied()).collect();
+        for name in crates {
+            assert_eq!(&uses(name), listed, "what {name} uses");
+        }
+        assert!(listed.iter().all(|l| below.contains(l.as_str())), "{crates:?} point up: {listed:?}");
+    }
+}
+
 #[test]
 fn tests_that_hold_invariants_exist() {
     let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
