@@ -329,6 +329,45 @@ fn decisions_have_their_parts() {
 }
 
 #[test]
+fn modules_have_a_home_in_the_list() {
+    let page = fs::read_to_string(workspace_root().join("docs/internals/homes.md")).expect("the page");
+    let (_, tables) = page.split_once("\n## The engine's modules\n").expect("the modules");
+    let rows = tables.lines().filter_map(|l| l.strip_prefix("| `"));
+    let cells: Vec<String> = rows.map(|l| format!("`{}", l.split('|').next().unwrap_or(""))).collect();
+    let named: BTreeSet<String> = cells.iter().flat_map(|c| quoted(c)).map(|m| m.replace("::", "/")).collect();
+    let files = files();
+    for module in &named {
+        let there = ["", "/mod"].iter().any(|m| files.contains(&format!("engine/src/{module}{m}.rs")));
+        assert!(there, "the engine has no module {module}");
+    }
+    // All that lie directly in the engine or in the dispatcher are named.
+    for file in &files {
+        let Some(module) = file.strip_prefix("engine/src/").and_then(|f| f.strip_suffix(".rs")) else { continue };
+        let module = module.strip_suffix("/mod").unwrap_or(module);
+        let top = !module.contains('/') || module.strip_prefix("hub/").is_some_and(|m| !m.contains('/'));
+        assert!(!top || module == "lib" || module == "hub" || named.contains(module), "{module} is not in the list");
+    }
+}
+
+#[test]
+fn messages_that_are_explained_exist() {
+    let page = fs::read_to_string(workspace_root().join("docs/guide/troubleshooting.md")).expect("the page");
+    let (_, table) = page.split_once("\n## Messages\n").expect("the messages");
+    let of_programs = |f: &&String| f.ends_with(".rs") && f.contains("/src/") && !f.starts_with("tests/");
+    let files = files();
+    let texts =
+        files.iter().filter(of_programs).map(|f| fs::read_to_string(workspace_root().join(f)).expect("a source"));
+    let sources: Vec<String> = texts.collect();
+    let mut rows = 0;
+    for line in table.lines().filter(|l| l.starts_with("| `")) {
+        let message = quoted(line).next().expect("a message");
+        assert!(sources.iter().any(|s| s.contains(message)), "nothing says {message:?} any more");
+        rows += 1;
+    }
+    assert!(rows > 15, "{rows} messages");
+}
+
+#[test]
 fn nothing_speaks_of_one_machine() {
     for (page, text) in pages() {
         // The book's own folder is an example.
