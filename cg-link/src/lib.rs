@@ -1,9 +1,8 @@
 //! How programs are linked whose start counts: where that can be done, as static executables at a fixed address. For build
 //! scripts.
 //!
-//! `cg_annotate` reads a profile of 1 MB in 3 ms, so what happens before `main` counts: relocations (14,000 pointers on 70
-//! pages, most of them in tables of regular expressions that are never used) and the loader with its libraries take 0.3 ms
-//! each. Cargo has no setting for that which a package can carry to whoever installs it, so the linker is told here.
+//! `cg_annotate` runs for a few milliseconds, so what happens before `main` counts: relocations (most of them in tables of
+//! regular expressions that are never used), and the loader with its libraries. Cargo has no setting for that which a package can carry to whoever installs it, so the linker is told here.
 //! Invariant: where anything that is needed is missing, or a program is built for another machine, it is linked as usual.
 
 #![forbid(unsafe_code)]

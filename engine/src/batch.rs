@@ -27,7 +27,7 @@ pub(crate) const BUDGET: usize = 64;
 const CERTAIN: u32 = 1 << 16;
 
 /// Blocks less likely than this to be run, given that the first one is, are left for later; unless the guest has turned
-/// out to go where it was expected to, see [`Batch::discover`]. From 40 to 70 % a compiler takes as long.
+/// out to go where it was expected to, see [`Batch::discover`].
 const LEAST: u32 = CERTAIN / 100 * 50;
 
 /// A block found, not emitted yet. It is entered at its first instruction only; behind conditional branches it may go on.

@@ -1,6 +1,6 @@
 //! Keeps grind and the guest on one processor while only one of them can run anyway. A stop and its answer then cost a
-//! sixth of what they cost across processors (4 us against 25 us, measured in a virtual machine). As soon as there is a
-//! second thread, or the guest asks about processors, everybody is free again, and the guest sees what it would have seen.
+//! fraction of what they cost across processors. As soon as there is a second thread, or the guest asks about processors,
+//! everybody is free again, and the guest sees what it would have seen.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;

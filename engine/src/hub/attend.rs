@@ -3,7 +3,7 @@
 //! What others ask for meanwhile is a stop.
 //! Between such times, and where there is no other processor, or others want it, requests are stops as they always were.
 //!
-//! A stop costs some 9 us, of both sides and on one processor, and its answer takes the program's caches from it; a request
+//! A stop costs both sides several microseconds, and its answer takes the program's caches from it; a request
 //! costs what it takes to translate, and the other processor's time for as long as it goes on ([`IDLE`]).
 //!
 //! Invariants: `Listening` is 0 in every slot whenever a stop is dealt with, and while grind waits in the kernel; only the

@@ -415,7 +415,7 @@ impl Hub<'_> {
     }
 }
 
-/// The most words that are read while a thread runs on: they take some 20 us to deal with.
+/// The most words that are read while a thread runs on, so that its next request does not wait long.
 const AHEAD: usize = 4096;
 
 /// Makes the pages behind the segments of the trace buffer of the slot at `gs` ones that cannot be written.

@@ -1,6 +1,6 @@
 //! Ways to dead blocks that nobody can take back: what was emitted together with a block runs on into it, or branches to it
 //! without a field that could be changed. While no other thread can be in between, the dead block is made a jump; else whoever
-//! comes this way stops at its first byte, every time (some 30 us: a loop a thousand times slower). So where that happens
+//! comes this way stops at its first byte, every time, which makes a loop a thousand times slower. So where that happens
 //! again and again, what was emitted together dies together, and is translated anew as it is now; and if even that has not helped
 //! for long, all is thrown away. Invariant: nothing here changes what is executed, or counted.
 
