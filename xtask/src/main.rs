@@ -25,7 +25,7 @@ enum Task {
     Test {
         /// Its name
         area: Option<String>,
-        /// More words for `cargo test`, such as a part of a test's name
+        /// Words for the tests themselves: parts of their names, --ignored, --nocapture
         #[arg(last = true)]
         words: Vec<String>,
     },
@@ -88,8 +88,13 @@ fn cargo(words: &[&str], environment: &[(&str, &str)]) -> Result<()> {
 fn test(name: &str, words: &[String], environment: &[(&str, &str)]) -> Result<()> {
     let Some(area) = areas::find(name) else { bail!("no area is called {name:?}; there are\n{}", areas::list(false)) };
     for run in area.runs {
-        let all: Vec<&str> =
-            ["test"].into_iter().chain(run.iter().copied()).chain(words.iter().map(String::as_str)).collect();
+        let mut all = vec!["test"];
+        all.extend(run.iter().copied());
+        if !words.is_empty() {
+            // Of what is behind `--` there may be several.
+            all.push("--");
+            all.extend(words.iter().map(String::as_str));
+        }
         cargo(&all, environment)?;
     }
     Ok(())
