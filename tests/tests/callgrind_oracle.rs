@@ -295,3 +295,34 @@ fn threads_apart() {
     }
     assert!(texts[0].contains("(below main)") && !texts[1].contains("(below main)"));
 }
+
+/// Threads apart and parts combined: one file has all threads, as the reference's.
+#[test]
+fn threads_in_one_file() {
+    if !tools::have(&["valgrind", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = Source::open("programs", "c_threads").build(dir.path(), true).display().to_string();
+    let parts = |profiler: Vec<String>, name: &str| -> Vec<String> {
+        let folder = dir.path().join(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        let mut words = profiler;
+        words.extend(
+            ["--separate-threads=yes", "--combine-dumps=yes", "--callgrind-out-file=out", &path].map(Into::into),
+        );
+        let output = run::command(&words, &folder).output().expect("the profiler runs");
+        let files: Vec<_> = std::fs::read_dir(&folder).expect("a folder").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(files, ["out"], "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(folder.join("out")).expect("a profile");
+        text.lines().filter(|l| l.starts_with("part: ") || l.starts_with("thread: ")).map(str::to_owned).collect()
+    };
+    // How many numbers there are depends on whether a thread has ended before the next one begins.
+    for (profiler, name) in [(reference(), "reference"), (grind(), "grind")] {
+        let found = parts(profiler, name);
+        let threads = found.len() / 2;
+        assert!(threads > 1, "{name}: {found:?}");
+        let expected = (1..=threads).flat_map(|thread| ["part: 1".to_owned(), format!("thread: {thread}")]);
+        assert_eq!(found, expected.collect::<Vec<_>>(), "{name}");
+    }
+}

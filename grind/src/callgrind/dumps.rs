@@ -269,6 +269,25 @@ mod tests {
     }
 
     #[test]
+    fn combined_parts_of_threads_are_in_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = Settings::default();
+        (settings.combine_dumps, settings.separate_threads) = (true, true);
+        let mut d = dumps(folder.path(), settings);
+        let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
+        for trigger in [Trigger::Blocks(9), Trigger::End] {
+            let (one, two) = (found(&mut c, 1), found(&mut c, 2));
+            d.write(&trigger, 3, vec![(1, one), (2, two)], &mut c);
+        }
+        let profile = cg_format::callgrind::read_profile(read(folder.path(), "out").as_bytes(), "out").unwrap();
+        let parts = profile.parts.iter().map(|part| (part.header.number, part.header.thread, part.total()));
+        let expected =
+            [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(n, thread)| (Some(n), Some(thread), vec![i128::from(thread)]));
+        assert_eq!(parts.collect::<Vec<_>>(), expected);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
     fn a_part_that_cannot_be_written_is_kept_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
         let mut d = dumps(folder.path(), Settings::default());

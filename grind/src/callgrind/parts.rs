@@ -1,7 +1,7 @@
 //! The names of profile files: one for the whole, one for each part that is written in the middle, one for each thread.
 //!
 //! With the base name `F`: the last part is `F`, earlier ones are `F.1`, `F.2`, …; with threads apart each has a suffix,
-//! `F-01`, `F.1-02`. If parts are combined, all go to `F` (of their thread). Numbers begin at 1 in every process.
+//! `F-01`, `F.1-02`. If parts are combined, all go to `F`, those of all threads too. Numbers begin at 1 in every process.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -74,10 +74,15 @@ impl Parts {
     pub fn next(&mut self, trigger: &Trigger, threads: &[u64]) -> Vec<Destination> {
         let number = self.next;
         self.next += 1;
-        let infix = (!self.combined && *trigger != Trigger::End).then(|| format!(".{number}"));
-        let name = |suffix: String| {
-            let text = [infix.as_deref().unwrap_or_default(), &suffix].concat();
-            Destination { path: with_suffix(&self.base, &text), append: self.combined && number > 1 }
+        if self.combined {
+            let path = &self.base;
+            let share = |index| Destination { path: path.clone(), append: number > 1 || index > 0 };
+            return (0..threads.len().max(1)).map(share).collect();
+        }
+        let infix = if *trigger == Trigger::End { String::new() } else { format!(".{number}") };
+        let name = |suffix: String| Destination {
+            path: with_suffix(&self.base, &[&infix[..], &suffix].concat()),
+            append: false,
         };
         if threads.is_empty() {
             return vec![name(String::new())];
@@ -119,6 +124,10 @@ mod tests {
         let mut parts = Parts::new("out".into(), true);
         assert_eq!(names(&parts.next(&Trigger::Blocks(5), &[])), ["out"]);
         assert_eq!(names(&parts.next(&Trigger::End, &[])), ["out +"]);
+
+        let mut parts = Parts::new("out".into(), true);
+        assert_eq!(names(&parts.next(&Trigger::Blocks(5), &[1, 2])), ["out", "out +"]);
+        assert_eq!(names(&parts.next(&Trigger::End, &[1, 2])), ["out +", "out +"]);
     }
 
     #[test]
