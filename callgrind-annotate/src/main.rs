@@ -89,6 +89,14 @@ fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<Model> 
     let mut collected = Collector::new(by_line);
     let outcome = cg_format::callgrind::read(opened, &name, &mut collected)?;
     drop(progress);
+    if outcome.unnamed > 0 {
+        let text = format!(
+            "{name}: a number stands for a name that the profile does not have ({} times): it is shown as (NUMBER) or ???",
+            outcome.unnamed
+        );
+        // Nobody may be there to read it.
+        let _ = writeln!(io::stderr(), "callgrind_annotate: warning: {text}");
+    }
     Model::new(name, outcome, collected, rules)
 }
 

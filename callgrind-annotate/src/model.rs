@@ -118,7 +118,7 @@ impl Model {
         mut collected: Collector,
         rules: Rules<'_>,
     ) -> anyhow::Result<Self> {
-        let Outcome { header, parts, names } = outcome;
+        let Outcome { header, parts, names, .. } = outcome;
         let events = parts.first().map(|part| part.header.events.clone()).unwrap_or_default();
         if let Some(other) = parts.iter().find(|part| part.header.events != events) {
             bail!(
@@ -189,7 +189,8 @@ impl Model {
 
     /// The entries that the table is about, the most expensive first, equal ones by name.
     pub(crate) fn table(&self) -> Vec<usize> {
-        let listed = |entry: &Entry| if self.inclusive { entry.rows || !entry.callers.is_empty() } else { entry.rows };
+        let listed =
+            |entry: &Entry| entry.rows || self.inclusive && !(entry.callers.is_empty() && entry.callees.is_empty());
         let mut table: Vec<usize> = (0..self.entries.len()).filter(|at| listed(&self.entries[*at])).collect();
         table.sort_by_cached_key(|at| (self.rank(self.cost(&self.entries[*at])), self.label(*at)));
         table
@@ -200,9 +201,7 @@ impl Model {
         let mut covered = vec![0_i128; self.sort.len()];
         for (i, at) in table.iter().enumerate() {
             let reached = self.sort.iter().zip(&covered).all(|((event, threshold), covered)| {
-                let total = i128::from(self.total.cost.value(*event));
-                let percent = cg_format::show::percent(*covered, total).unwrap_or(0.0);
-                *threshold < 100.0 && percent >= *threshold
+                reaches(*covered, i128::from(self.total.cost.value(*event)), *threshold)
             });
             if reached {
                 return i;
@@ -255,6 +254,19 @@ impl Model {
     /// Names of events.
     pub(crate) fn names(&self, events: impl IntoIterator<Item = usize>) -> Vec<&str> {
         events.into_iter().map(|event| self.events[event].as_str()).collect()
+    }
+}
+
+/// Whether so much of a total is as many percent of it as are wanted: 100 is never reached, so that nothing is left out.
+///
+/// Sums may be negative, as those of differences are. What is below 0 has reached nothing, even of a total below 0, and
+/// what is above 0 more than all of a total that is not; so does the reference decide.
+fn reaches(covered: i128, total: i128, threshold: f64) -> bool {
+    match cg_format::show::percent(covered, total) {
+        _ if threshold >= 100.0 => false,
+        _ if threshold <= 0.0 => covered >= 0,
+        Some(percent) if total > 0 => percent >= threshold,
+        _ => covered > 0,
     }
 }
 
@@ -444,7 +456,7 @@ impl Builder<'_> {
             let sum = *cycles.entry(*cycle).or_insert(next);
             if sum == next {
                 self.entries.push(Entry {
-                    name: format!("<cycle {cycle}>").into_bytes(),
+                    name: [UNKNOWN, format!(":<cycle {cycle}>").as_bytes()].concat(),
                     object: None,
                     file: None,
                     function: None,

@@ -41,6 +41,10 @@ pub(crate) fn print(
     let mut annotated = Cost::default();
     for source in &sources.found {
         section(out, style, &[source_kind(source), &source.title].concat())?;
+        if source.lines.is_empty() {
+            line(out, &[b"  No information has been collected for ", &source.name, b"\n"])?;
+            continue;
+        }
         known(out, model, style, source, &mut annotated)?;
     }
     if !sources.missing.is_empty() {
@@ -50,7 +54,7 @@ pub(crate) fn print(
         }
         out.write_all(b"\n")?;
     }
-    if !sources.found.is_empty() {
+    if sources.found.iter().any(|source| !source.lines.is_empty()) {
         let mut columns = Columns::new(model, style.percentages);
         columns.expect(&annotated);
         headed(out, style, &columns, "")?;

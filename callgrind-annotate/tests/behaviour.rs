@@ -51,7 +51,7 @@ fn recursion_is_shown_as_cycles_and_never_above_the_total() {
             " 10 (10.00%)  >   r.c:leaf (1x) [/bin/r]",
             "  .           >   r.c:fact (9x) [/bin/r]",
             " 45 (45.00%)  < r.c:main (1x) [/bin/r]",
-            " 45 (45.00%)  *  <cycle 1>",
+            " 45 (45.00%)  *  ???:<cycle 1>",
             " 10 (10.00%)  >   r.c:leaf (3x) [/bin/r]",
             "  .           < r.c:even <cycle 1> (4x) [/bin/r]",
             " 25 (25.00%)  *  r.c:odd <cycle 1> [/bin/r]",
@@ -246,7 +246,7 @@ fn json_says_what_the_text_says() {
     for part in [
         "\"schema\": \"callgrind_annotate\"",
         "\"total\": [100]",
-        "\"name\": \"<cycle 1>\",\n      \"file\": null,\n      \"function\": null,\n      \"object\": null,\n      \"cycle\": 1,\n      \
+        "\"name\": \"???:<cycle 1>\",\n      \"file\": null,\n      \"function\": null,\n      \"object\": null,\n      \"cycle\": 1,\n      \
          \"self\": [35],\n      \"inclusive\": [45]",
         "\"calls\": 9,\n          \"inclusive\": null",
         "\"line\": 2,\n          \"self\": [0],\n          \"text\": \"b\",\n          \"calls\": [",
@@ -286,4 +286,86 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Programs that read the table, such as PyTorch's, take a line for a function if it is a number and `file:function`, and
+/// stop at any other.
+#[test]
+fn every_row_of_the_table_is_a_number_and_file_and_function() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("r.out"), RECURSION).unwrap();
+    let row = regex::Regex::new(r"^\s*([0-9,]+)\s+(.+:.+)$").unwrap();
+    for (inclusive, count) in [("yes", 6), ("no", 5)] {
+        let inclusive = format!("--inclusive={inclusive}");
+        let rows = table(&run(folder.path(), &[&inclusive, "--threshold=100", "--show-percs=no", "r.out"]));
+        assert_eq!(rows.iter().take_while(|line| row.is_match(line)).count(), count, "{rows:?}");
+    }
+}
+
+#[test]
+fn a_root_without_cost_of_its_own_is_shown_for_what_it_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "events: Ticks\nfl=a.pl\nfn=main\ncfn=f\ncalls=3 2\n1 30\n\nfn=f\n2 30\n";
+    fs::write(folder.path().join("p.out"), profile).unwrap();
+    let rows = |args: &[&str]| table(&run(folder.path(), &[args, &["--auto=no", "p.out"]].concat()));
+    assert_eq!(rows(&["--inclusive=yes"]), ["30 (100.0%)  a.pl:f", "30 (100.0%)  a.pl:main"]);
+    assert_eq!(
+        rows(&["--inclusive=yes", "--tree=calling"]),
+        ["30 (100.0%)  *  a.pl:f", "30 (100.0%)  *  a.pl:main", "30 (100.0%)  >   a.pl:f (3x)"]
+    );
+    assert_eq!(rows(&[]), ["30 (100.0%)  a.pl:f"]);
+}
+
+#[test]
+fn a_number_without_a_name_costs_the_name_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = "version: 1\nevents: Ticks\ncmd: ./a b\n\nfl=(1) a.py\nfn=(1) main\n1 10\ncfl=(7)\ncfn=(7)\ncalls=1 0\n\
+                   2 5\nfl=(2) b.py\nfn=(2) g\n3 7\n";
+    fs::write(folder.path().join("p.out"), profile).unwrap();
+    let output = run(folder.path(), &["--inclusive=yes", "--auto=no", "--show-percs=no", "p.out"]);
+    assert!(text(&output).contains("\nProfiled target:  ./a b\n"), "{}", text(&output));
+    assert_eq!(table(&output), ["   15  a.py:main", "    7  b.py:g", "    5  ???:(7)"]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "callgrind_annotate: warning: p.out: a number stands for a name that the profile does not have (2 times): it is \
+         shown as (NUMBER) or ???\n"
+    );
+}
+
+#[test]
+fn a_source_that_was_asked_for_says_if_nothing_is_known_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("p.out"), "events: Ir\nfl=a.c\nfn=f\n1 5\n").unwrap();
+    fs::write(folder.path().join("other.c"), "int x;\n").unwrap();
+    let report = text(&run(folder.path(), &["--auto=no", "p.out", "other.c"]));
+    let rule = "-".repeat(80);
+    let end = format!(
+        "{rule}\n-- User-annotated source: other.c\n{rule}\n  No information has been collected for other.c\n\n"
+    );
+    assert!(report.ends_with(&end), "{report}");
+}
+
+/// Of a total or a sum below 0 there is no part to reach; the rows are the reference's.
+#[test]
+fn negative_counts_are_sorted_and_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |counts: &[&str], args: &[&str]| -> Vec<String> {
+        let mut profile = "events: Ir Dr\nfl=a.c\n".to_owned();
+        for (i, counts) in counts.iter().enumerate() {
+            profile += &format!("fn=f{i}\n1 {counts}\n");
+        }
+        fs::write(folder.path().join("p.out"), profile).unwrap();
+        let rows = table(&run(folder.path(), &[args, &["--auto=no", "--show-percs=no", "p.out"]].concat()));
+        rows.iter().map(|row| row.rsplit(':').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(rows(&["-60", "30", "-10"], &["--threshold=10"]), ["f1"]);
+    assert_eq!(rows(&["-60", "30", "-10"], &["--threshold=100"]), ["f1", "f2", "f0"]);
+    assert_eq!(rows(&["-60", "-30", "-10"], &["--threshold=50"]), ["f2", "f1", "f0"]);
+    assert_eq!(rows(&["-60", "60", "-10", "10"], &["--threshold=50"]), ["f1"]);
+    assert_eq!(rows(&["8", "-136", "7"], &["--sort=Ir:80"]), ["f0"]);
+    assert!(rows(&["-60", "30", "-10"], &["--threshold=0"]).is_empty());
+    // Of the second event nothing need be covered, but no less than nothing.
+    let two = ["-48 -228", "-198 -4", "5 -20", "171 -21", "365 -3"];
+    assert_eq!(rows(&two, &[]), ["f4", "f3", "f2", "f0", "f1"]);
+    assert_eq!(rows(&["37 -102", "425 12", "92 124"], &["--threshold=50"]), ["f1"]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use cg_format::callgrind::{JumpKind, Profile, Site, WriteOptions, Writer, read_profile};
+use cg_format::callgrind::{JumpKind, Profile, Site, WriteOptions, Writer, read, read_profile};
 
 /// Everything that a profile says, in an order of its own; the reference's `(id)` numbers are gone.
 fn canonical(profile: &Profile) -> BTreeMap<String, (u64, u64, Vec<i64>)> {
@@ -115,7 +115,6 @@ fn wrong_input_is_named_by_line() {
     assert_eq!(body("0x1 1 1\n-2 1 1\n"), "f:8: a position is out of range");
     assert_eq!(body("0x11111111111111111 1 1\n"), "f:7: a position is out of range");
     assert_eq!(body("0x1 1 99999999999999999999\n"), "f:7: a cost or a sum of costs is larger than 64 bits hold");
-    assert_eq!(body("fn=(9)\n"), "f:7: the number (9) has no name yet");
     assert_eq!(body("calls=1 0x1 1\n* * 3\n"), "f:7: `calls=` without a `cfn=` line before it");
     assert_eq!(body("cfn=g\ncalls=1 0x1 1\n"), "f:9: a call or jump without the line of its costs after it");
     assert_eq!(body("cfn=g\ncalls=1 0x1 1\nfn=h\n"), "f:9: a call or jump without the line of its costs after it");
@@ -166,4 +165,34 @@ fn parts_and_their_sums_are_kept_apart() {
     assert_eq!(outcome.parts[1].header.thread, Some(4));
     assert_eq!(outcome.parts[1].header.desc, [b"Trigger: two"]);
     assert_eq!(profile.parts[1].total(), [1, 1]);
+}
+
+/// What a number without a name costs is the name.
+#[test]
+fn numbers_without_a_name_are_read() {
+    let text = "creator: x\nevents: Ir\nob=(4)\nfl=(1) a.py\nfn=(1) main\n1 10\ncob=(8)\ncfl=(7)\ncfn=(7)\ncalls=1 0\n2 5\n\
+                cfn=(6)\ncalls=1 0\n2 5\nfn=(6) late\n3 2\nfi=(9)\n4 1\n";
+    let profile = read_profile(text.as_bytes(), "f").unwrap();
+    let names = &profile.names;
+    let functions: Vec<String> = names
+        .functions()
+        .map(|id| {
+            let of = names.get(id);
+            [names.object_name(of.object), names.file_name(of.file), names.function_name(id)]
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(functions, ["??? a.py main", "??? ??? (7)", "??? a.py (6)", "??? a.py late"]);
+    assert_eq!(profile.parts[0].total(), [13]);
+    let mut nothing = Profile::default();
+    assert_eq!(read(text.as_bytes(), "f", &mut nothing).unwrap().unnamed, 6);
+}
+
+/// Programs write them there.
+#[test]
+fn lines_about_the_run_may_stand_behind_the_events() {
+    let text = "events: Ir\npid: 7\ncmd: ./a b\ncreator: x\nfl=a\nfn=f\n1 1\n\nevents: Ir\ncmd: ./c\nfl=a\nfn=f\n1 1\n";
+    let header = read_profile(text.as_bytes(), "f").unwrap().header;
+    assert_eq!((&header.cmd[..], header.pid, &header.creator[..]), (&b"./a b"[..], Some(7), &b"x"[..]));
 }

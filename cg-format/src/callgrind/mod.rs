@@ -15,6 +15,7 @@
 //! sink that keeps everything, and what it kept can be written again. Columns of basic blocks (`positions: bb`) are read
 //! over: nothing here has a use for them.
 
+mod error;
 mod events;
 mod model;
 mod names;
@@ -22,11 +23,12 @@ mod numbers;
 mod read;
 mod write;
 
+pub use error::{ReadError, ReadErrorKind};
 pub use events::{EventSet, SystemTime};
 pub use model::{
     Body, Call, Entry, EventType, Header, Jump, JumpKind, Part, PartHeader, Place, Position, Positions, Profile, Site,
     command_line, context_name,
 };
 pub use names::{FileId, Function, FunctionId, IdHasher, Names, ObjectId};
-pub use read::{Outcome, PartEnd, ReadError, ReadErrorKind, Sink, read, read_profile};
+pub use read::{Outcome, PartEnd, Sink, read, read_profile};
 pub use write::{WriteOptions, Writer};

@@ -5,9 +5,9 @@
 //! keys, which later versions and other programs may add. Profiles of the cachegrind format are read as well: they are
 //! profiles without calls.
 
-use std::fmt;
 use std::io::Read;
 
+use super::error::{ReadError, ReadErrorKind};
 use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions, Profile};
 use super::names::{FileId, Function, FunctionId, Names, ObjectId};
 use super::numbers::{careful, number, position, whole_position};
@@ -15,7 +15,7 @@ use crate::cachegrind;
 use crate::count::TooLarge;
 use crate::text::digits::{DIGITS, digits};
 use crate::text::lines::{LineSource, PAD};
-use crate::text::{InputError, first_line, is_blank, shown, without_cr, words};
+use crate::text::{first_line, is_blank, shown, without_cr, words};
 
 /// Takes what is read, in the order of the file.
 ///
@@ -54,7 +54,13 @@ pub struct Outcome {
     pub parts: Vec<PartEnd>,
     /// The names that the numbers stand for.
     pub names: Names,
+    /// How often a name was meant by a number that has none, as where the part that gives it was cut off. A function is
+    /// then called by its number, a file or an object `???`.
+    pub unnamed: u64,
 }
+
+/// What a file or object is called whose name is not known.
+const UNKNOWN: &[u8] = b"???";
 
 /// A part that was read.
 #[derive(Clone, Debug, Default)]
@@ -65,84 +71,6 @@ pub struct PartEnd {
     pub summary: Option<Vec<i128>>,
     /// The `totals:` line, likewise.
     pub totals: Option<Vec<i128>>,
-}
-
-/// Why a profile could not be read: `NAME:LINE: cause`.
-pub type ReadError = crate::ReadError<ReadErrorKind>;
-
-/// What is wrong with an input.
-#[derive(Debug)]
-pub enum ReadErrorKind {
-    /// There are no lines to read.
-    Input(InputError),
-    /// The `version:` line names another version than 1.
-    Version(String),
-    /// The `positions:` line names something unknown.
-    BadPositions(String),
-    /// Costs, or the end of the input, before an `events:` line.
-    NoEvents,
-    /// An event's name is not UTF-8 or comes twice.
-    BadEvent(String),
-    /// The line is of no known kind; the text is its beginning.
-    Malformed(String),
-    /// A position or a cost is no number.
-    BadNumber(String),
-    /// There are more costs than events.
-    TooManyCosts,
-    /// A position before the first of the file or above 64 bits, or a line above 32 bits.
-    BadPosition,
-    /// A cost or a sum does not fit in 64 bits.
-    TooLarge,
-    /// Costs before any `fn=` line.
-    NoFunction,
-    /// `(7)` without a name before it.
-    UnknownName(String),
-    /// `calls=` without `cfn=` before it.
-    NoCallee,
-    /// A `calls=`, `jump=` or `jcnd=` line without a position on the next.
-    NoSource,
-}
-
-impl fmt::Display for ReadErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Input(error) => error.fmt(f),
-            Self::Version(text) => write!(f, "version {text} of the format is not known here, only version 1"),
-            Self::BadPositions(text) => write!(f, "unknown kind of position: {text}"),
-            Self::NoEvents => f.write_str("missing an `events:` line"),
-            Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
-            Self::Malformed(text) => write!(f, "malformed line: {text}"),
-            Self::BadNumber(text) => write!(f, "malformed number in line: {text}"),
-            Self::TooManyCosts => f.write_str("more costs than events"),
-            Self::BadPosition => f.write_str("a position is out of range"),
-            Self::TooLarge => f.write_str("a cost or a sum of costs is larger than 64 bits hold"),
-            Self::NoFunction => f.write_str("costs before the first `fn=` line"),
-            Self::UnknownName(text) => write!(f, "the number {text} has no name yet"),
-            Self::NoCallee => f.write_str("`calls=` without a `cfn=` line before it"),
-            Self::NoSource => f.write_str("a call or jump without the line of its costs after it"),
-        }
-    }
-}
-
-impl From<TooLarge> for ReadErrorKind {
-    fn from(_: TooLarge) -> Self {
-        Self::TooLarge
-    }
-}
-
-impl From<InputError> for ReadErrorKind {
-    fn from(error: InputError) -> Self {
-        Self::Input(error)
-    }
-}
-
-impl std::error::Error for ReadErrorKind {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Input(error) => error.source(),
-            _ => None,
-        }
-    }
 }
 
 /// Reads a profile; `name` is what errors call the input.
@@ -395,11 +323,11 @@ impl Parser {
             return Err(ReadErrorKind::NoSource);
         }
         let value = trimmed(value);
-        let names = &mut self.outcome.names;
         match key {
             b"fn" => {
-                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
-                let file = *self.file.get_or_insert_with(|| names.file(b"???"));
+                let name = self.text_of(value);
+                let names = &mut self.outcome.names;
+                let file = *self.file.get_or_insert_with(|| names.file(UNKNOWN));
                 let object = *self.object.get_or_insert_with(|| names.object(b""));
                 self.function = Some(names.function_of(Function { name, file, object }));
                 // Relative positions go on from the last one whatever the function; nobody counts on more than that.
@@ -408,13 +336,13 @@ impl Parser {
                 self.set_inlined(None, sink);
             }
             b"fl" => {
-                self.file = Some(resolve(&mut self.files, value, |name| names.file(name))?);
+                self.file = Some(self.file_of(value));
                 self.unspecified();
             }
-            b"fi" | b"fe" => self.file = Some(resolve(&mut self.files, value, |name| names.file(name))?),
-            b"ob" => self.object = Some(resolve(&mut self.objects, value, |name| names.object(name))?),
+            b"fi" | b"fe" => self.file = Some(self.file_of(value)),
+            b"ob" => self.object = Some(self.object_of(value)),
             b"cfn" => {
-                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
+                let name = self.text_of(value);
                 if self.callee.name.is_some() {
                     // The reference names callees whose calls it then leaves out.
                     let (object, file) = self.callee.late;
@@ -423,16 +351,16 @@ impl Parser {
                 self.callee.name = Some(name);
             }
             b"cfi" | b"cfl" => {
-                let file = Some(resolve(&mut self.files, value, |name| names.file(name))?);
+                let file = Some(self.file_of(value));
                 *(if self.callee.name.is_some() { &mut self.callee.late.1 } else { &mut self.callee.file }) = file;
             }
             b"cob" => {
-                let object = Some(resolve(&mut self.objects, value, |name| names.object(name))?);
+                let object = Some(self.object_of(value));
                 *(if self.callee.name.is_some() { &mut self.callee.late.0 } else { &mut self.callee.object }) = object;
             }
             b"calls" | b"rcalls" => self.calls(value)?,
-            b"jfi" | b"jfl" => self.jump_file = Some(resolve(&mut self.files, value, |name| names.file(name))?),
-            b"jfn" => self.jump_name = Some(resolve(&mut self.texts, value, |name| names.text(name))?),
+            b"jfi" | b"jfl" => self.jump_file = Some(self.file_of(value)),
+            b"jfn" => self.jump_name = Some(self.text_of(value)),
             b"jump" | b"jcnd" => self.jump(value, key == b"jcnd")?,
             b"cfni" => {
                 let name = resolve(&mut self.texts, value, |name| names.text(name))?;
@@ -447,6 +375,21 @@ impl Parser {
             _ => return Err(ReadErrorKind::Malformed(shown(line))),
         }
         Ok(())
+    }
+
+    fn text_of(&mut self, value: &[u8]) -> u32 {
+        let Outcome { names, unnamed, .. } = &mut self.outcome;
+        resolve(&mut self.texts, value, value, unnamed, |name| names.text(name))
+    }
+
+    fn file_of(&mut self, value: &[u8]) -> FileId {
+        let Outcome { names, unnamed, .. } = &mut self.outcome;
+        resolve(&mut self.files, value, UNKNOWN, unnamed, |name| names.file(name))
+    }
+
+    fn object_of(&mut self, value: &[u8]) -> ObjectId {
+        let Outcome { names, unnamed, .. } = &mut self.outcome;
+        resolve(&mut self.objects, value, UNKNOWN, unnamed, |name| names.object(name))
     }
 
     /// Cachegrind's format lets costs follow a file directly: they belong to nobody in particular.
@@ -538,9 +481,10 @@ impl Parser {
         let bad = || ReadErrorKind::BadNumber(shown(line));
         match key {
             b"version" if trimmed != b"1" => return Err(ReadErrorKind::Version(shown(trimmed))),
-            b"creator" if first => header.creator = trimmed.to_vec(),
-            b"pid" if first => header.pid = Some(number(trimmed).ok_or_else(bad)??),
-            b"cmd" if first => header.cmd = text.to_vec(),
+            // They may stand behind the events; what a later part says again changes nothing.
+            b"creator" if header.creator.is_empty() => header.creator = trimmed.to_vec(),
+            b"pid" if header.pid.is_none() => header.pid = Some(number(trimmed).ok_or_else(bad)??),
+            b"cmd" if header.cmd.is_empty() => header.cmd = text.to_vec(),
             b"part" => self.pending.number = Some(number(trimmed).ok_or_else(bad)??),
             b"thread" => self.pending.thread = Some(number(trimmed).ok_or_else(bad)??),
             b"desc" => {
@@ -624,8 +568,14 @@ impl Parser {
     }
 }
 
-/// What `(7) name`, `(7)` or `name` stands for.
-fn resolve<T: Copy>(known: &mut Numbered<T>, value: &[u8], intern: impl FnOnce(&[u8]) -> T) -> Step<T> {
+/// What `(7) name`, `(7)` or `name` stands for; a number without a name, which is counted, for `unknown`.
+fn resolve<T: Copy>(
+    known: &mut Numbered<T>,
+    value: &[u8],
+    unknown: &[u8],
+    unnamed: &mut u64,
+    intern: impl FnOnce(&[u8]) -> T,
+) -> T {
     if value.first() == Some(&b'(')
         && let Some(close) = value.iter().position(|byte| *byte == b')')
         && close > 1
@@ -633,13 +583,16 @@ fn resolve<T: Copy>(known: &mut Numbered<T>, value: &[u8], intern: impl FnOnce(&
     {
         let name = trimmed(&value[close + 1..]);
         if name.is_empty() {
-            return known.get(id).ok_or_else(|| ReadErrorKind::UnknownName(shown(value)));
+            return known.get(id).unwrap_or_else(|| {
+                *unnamed += 1;
+                intern(unknown)
+            });
         }
         let name = intern(name);
         known.set(id, name);
-        return Ok(name);
+        return name;
     }
-    Ok(intern(value))
+    intern(value)
 }
 
 fn trimmed(text: &[u8]) -> &[u8] {
