@@ -40,10 +40,12 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         bail!("name the runs that are meant: {}", known(&base)?);
     }
     let chosen = choose(&base, options)?;
-    let mut out = io::stdout().lock();
     if chosen.is_empty() {
-        writeln!(out, "No run can be controlled.").context("standard output")?;
+        bail!(
+            "there is no run to look at: what runs under `grind --tool=callgrind`, started by this user, would be shown"
+        );
     }
+    let mut out = io::stdout().lock();
     let mut failed = false;
     for run in chosen {
         if let Err(error) = one(&mut out, options, run) {
@@ -111,7 +113,7 @@ fn known(base: &Path) -> anyhow::Result<String> {
 
 fn one(out: &mut dyn Write, options: &Options, run: Chosen) -> anyhow::Result<()> {
     let Chosen { pid, mut client, status } = run;
-    show::heading(out, pid, &status, options.verbose)?;
+    show::heading(out, pid, &status, options.stat)?;
     if options.stat {
         show::figures(out, &status)?;
     }

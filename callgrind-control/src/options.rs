@@ -37,7 +37,7 @@ pub(crate) struct Options {
     #[arg(short, long = "instr", value_name = "on|off", value_enum, hide_possible_values = true)]
     pub(crate) instrumentation: Option<OnOff>,
 
-    /// Show arguments, and what is being asked
+    /// Show what is being asked
     #[arg(short, long = "verbose", visible_short_alias = 'l', visible_alias = "long", action = ArgAction::SetTrue)]
     pub(crate) verbose: bool,
 

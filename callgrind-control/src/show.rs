@@ -12,11 +12,12 @@ pub(crate) fn program(status: &Status) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// One line about a run.
-pub(crate) fn heading(out: &mut dyn Write, pid: u32, status: &Status, arguments: bool) -> anyhow::Result<()> {
-    let what = if arguments { status.command.trim() } else { status.command.split_whitespace().next().unwrap_or("?") };
-    let off = if status.instrumentation { "" } else { " (instrumentation off)" };
-    writeln!(out, "PID {pid}: {what}{off}").context("standard output")
+/// One line about a run: its command with its arguments, and nothing behind that if `figures` follow, which say the rest;
+/// programs look for that line.
+pub(crate) fn heading(out: &mut dyn Write, pid: u32, status: &Status, figures: bool) -> anyhow::Result<()> {
+    let command = Some(status.command.trim()).filter(|command| !command.is_empty()).unwrap_or("?");
+    let off = if status.instrumentation || figures { "" } else { " (instrumentation off)" };
+    writeln!(out, "PID {pid}: {command}{off}").context("standard output")
 }
 
 /// The figures of a run.

@@ -97,26 +97,26 @@ impl Drop for Run {
 #[test]
 fn runs_are_looked_at_without_being_touched() {
     let base = tempfile::tempdir().unwrap();
-    assert_eq!(text(&control(base.path(), &[])), "No run can be controlled.\n");
+    assert!(complaint(&control(base.path(), &[])).contains("there is no run to look at"));
     let one = Run::start(base.path(), 4711, "./bin/prog 3");
     let two = Run::start(base.path(), 4712, "/usr/bin/other -x");
-    assert_eq!(text(&control(base.path(), &[])), "PID 4711: ./bin/prog\nPID 4712: /usr/bin/other\n");
+    assert_eq!(text(&control(base.path(), &[])), "PID 4711: ./bin/prog 3\nPID 4712: /usr/bin/other -x\n");
     assert_eq!(text(&control(base.path(), &["-v", "prog"])), "PID 4711: ./bin/prog 3\n");
     assert_eq!(
         text(&control(base.path(), &["-s", "4711"])),
-        "PID 4711: ./bin/prog\n  instrumentation: on\n  part:            1\n  threads:         1\n  events:          Ir Dr\n  \
+        "PID 4711: ./bin/prog 3\n  instrumentation: on\n  part:            1\n  threads:         1\n  events:          Ir Dr\n  \
          executed-calls:  1,234\n"
     );
     assert_eq!(
         text(&control(base.path(), &["-e", "-b", "4711"])),
-        "PID 4711: ./bin/prog\n  thread 1\n      Ir  Dr\n      12   0  [ 0] std::sort<int*>(int*, int*) (3x)\n  60,000   7  \
+        "PID 4711: ./bin/prog 3\n  thread 1\n      Ir  Dr\n      12   0  [ 0] std::sort<int*>(int*, int*) (3x)\n  60,000   7  \
          [ 1] main (1x)\n"
     );
     assert_eq!(
         text(&control(base.path(), &["-b", "4711"])).lines().nth(2),
         Some("  [ 0] std::sort<int*>(int*, int*) (3x)")
     );
-    assert_eq!(text(&control(base.path(), &["-e=Dr", "4711"])), "PID 4711: ./bin/prog\n  Dr\n   7  thread 1\n");
+    assert_eq!(text(&control(base.path(), &["-e=Dr", "4711"])), "PID 4711: ./bin/prog 3\n  Dr\n   7  thread 1\n");
     assert!(complaint(&control(base.path(), &["-e=Zz", "4711"])).contains("event `Zz` is not counted"));
     assert_eq!((one.told(), two.told()), (vec![], vec![]));
 }
@@ -138,6 +138,9 @@ fn only_the_run_that_was_named_is_told_anything() {
     assert_eq!(text(&control(base.path(), &["-d", "12"])), "PID 12: prog\n  callgrind.out.12.1\n  dump: OK\n");
     text(&control(base.path(), &["--dump=a\\b c", "-z", "-i", "off", "12", "12"]));
     assert_eq!(text(&control(base.path(), &["12"])), "PID 12: prog (instrumentation off)\n");
+    // PyTorch looks for exactly this line among those of `--stat`.
+    let figures = text(&control(base.path(), &["--stat", "12"]));
+    assert!(figures.starts_with("PID 12: prog\n  instrumentation: off\n"), "{figures}");
     text(&control(base.path(), &["-k", "12"]));
     assert_eq!(one.told(), []);
     let expected = [
@@ -189,7 +192,7 @@ fn a_run_that_ended_leaves_nothing_behind_and_its_number_can_come_again() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
     drop(UnixListener::bind(folder.join("control")).unwrap());
-    assert_eq!(text(&control(base.path(), &[])), "No run can be controlled.\n");
+    assert!(complaint(&control(base.path(), &[])).contains("there is no run to look at"));
     assert!(complaint(&control(base.path(), &["-z", "5"])).contains("PID 5: no run"));
     let again = Run::start(base.path(), 5, "prog");
     text(&control(base.path(), &["-z", "5"]));
