@@ -69,16 +69,22 @@ impl Called {
         }
     }
 
-    /// The first lines of a log.
+    /// The first lines of a log. In Valgrind's place they begin as its do: filters of test suites look for these beginnings,
+    /// and delete from the first one to the next empty line.
     #[must_use]
     pub fn banner(self, tool: Tool) -> String {
-        let using = match self {
-            Self::Grind => format!("grind-{VERSION}"),
-            Self::Valgrind => format!("grind-{VERSION} in place of Valgrind-{AS_VALGRIND}"),
-        };
-        let what = match tool {
-            Tool::Cachegrind => "Cachegrind, an exact instruction profiler",
-            Tool::Callgrind => "Callgrind, an exact profiler of calls",
+        let (what, using) = match (self, tool) {
+            (Self::Grind, Tool::Cachegrind) => {
+                ("Cachegrind, an exact instruction profiler", format!("grind-{VERSION}"))
+            }
+            (Self::Grind, Tool::Callgrind) => ("Callgrind, an exact profiler of calls", format!("grind-{VERSION}")),
+            (Self::Valgrind, tool) => {
+                let what = match tool {
+                    Tool::Cachegrind => "Cachegrind, a high-precision tracing profiler",
+                    Tool::Callgrind => "Callgrind, a call-graph generating cache profiler",
+                };
+                (what, format!("Valgrind-{AS_VALGRIND}, whose place grind-{VERSION} takes"))
+            }
         };
         format!(
             "{what}\n\
@@ -114,5 +120,16 @@ mod tests {
             version.strip_prefix("valgrind-").unwrap().split('.').map(|n| n.parse().unwrap()).collect();
         assert_eq!(numbers.len(), 3);
         assert!(numbers[0] == 3 && numbers[1] >= 22, "instr-at-start came with 3.22");
+    }
+
+    #[test]
+    fn filters_find_the_banner_of_the_tool() {
+        for (tool, begin) in [(Tool::Cachegrind, "Cachegrind, a "), (Tool::Callgrind, "Callgrind, a ")] {
+            let banner = Called::Valgrind.banner(tool);
+            let lines: Vec<&str> = banner.lines().collect();
+            assert!(lines[0].starts_with(begin), "{banner}");
+            assert!(lines[1].starts_with("Copyright (C) ") && lines[2].starts_with("Using Valgrind-3."), "{banner}");
+            assert!(lines.iter().all(|line| !line.is_empty()), "the first empty line ends the banner");
+        }
     }
 }

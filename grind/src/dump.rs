@@ -184,7 +184,7 @@ fn book(profile: &mut Profile, place: Place<'_>, sums: &[i128], failure: &mut Re
     }
 }
 
-fn command(args: &[OsString]) -> Vec<u8> {
+pub(crate) fn command(args: &[OsString]) -> Vec<u8> {
     args.iter().map(|a| a.as_bytes()).collect::<Vec<_>>().join(&b' ')
 }
 

@@ -133,6 +133,20 @@ impl Template {
         PathBuf::from(OsString::from_vec(name))
     }
 
+    /// The name as it was given, but for variables, which have their values.
+    #[must_use]
+    pub fn pattern(&self) -> PathBuf {
+        let mut name = Vec::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => name.extend(text.split(|byte| *byte == b'%').collect::<Vec<_>>().join(&b"%%"[..])),
+                Piece::Pid => name.extend_from_slice(b"%p"),
+                Piece::Sequence => name.extend_from_slice(b"%n"),
+            }
+        }
+        PathBuf::from(OsString::from_vec(name))
+    }
+
     /// Whether the name contains the process ID, so that every process has a file of its own.
     #[must_use]
     pub fn has_pid(&self) -> bool {

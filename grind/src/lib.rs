@@ -10,6 +10,7 @@ pub mod contexts;
 pub mod counts;
 pub mod debuginfo;
 pub mod dump;
+pub mod elsewhere;
 pub mod expand;
 pub mod front;
 pub mod glob;

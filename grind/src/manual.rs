@@ -14,18 +14,36 @@ use crate::options::value::Kind;
 const WIDTH: usize = 80;
 const INDENT: usize = 30;
 
+/// What most people need, in the order in which the help shows it first.
+const FIRST: &[&str] = &[
+    "--cachegrind-out-file",
+    "--callgrind-out-file",
+    "--tool",
+    "--cache-sim",
+    "--branch-sim",
+    "--trace-children",
+    "--log-file",
+    "--quiet",
+    "--verbose",
+    "--help-debug",
+];
+
 /// The text of `--help`; with `debug`, of `--help-debug`.
 #[must_use]
 pub fn help(called: Called, debug: bool) -> String {
     let names = called.option_names();
     let mut text = format!("usage: {} [options] program [arguments]\n", called.name());
-    let core = |o: &Opt| matches!(o.role, Role::Core(_) | Role::Early);
-    let tool = |o: &Opt| matches!(o.role, Role::Tool(_));
-    section(&mut text, "options, with defaults in [ ]", OPTIONS, core);
+    let first = FIRST.iter().filter_map(|name| all().find(|option| option.names[0] == *name));
+    let first: Vec<&Opt> = first.collect();
+    let is_first = |option: &Opt| first.iter().any(|shown| std::ptr::eq(*shown, option));
+    let core = |o: &Opt| matches!(o.role, Role::Core(_) | Role::Early) && !is_first(o);
+    let tool = |o: &Opt| matches!(o.role, Role::Tool(_)) && !is_first(o);
+    entries(&mut text, "needed most, with defaults in [ ]", first.iter().copied());
+    section(&mut text, "options of both tools", OPTIONS, core);
     section(&mut text, "options of cachegrind", OPTIONS, tool);
     section(&mut text, "options of callgrind", callgrind::table::OPTIONS, tool);
     if debug {
-        section(&mut text, "rarely needed", OPTIONS, |o| matches!(o.role, Role::Debug));
+        section(&mut text, "rarely needed", OPTIONS, |o| matches!(o.role, Role::Debug(_)));
         text.push_str("\n  accepted without effect:\n");
         wrap(&mut text, 4, 4, &ignored().flat_map(|o| o.names).copied().collect::<Vec<_>>().join(" "));
     }
@@ -45,8 +63,12 @@ pub fn help(called: Called, debug: bool) -> String {
 }
 
 fn section(text: &mut String, title: &str, options: &[Opt], wanted: impl Fn(&Opt) -> bool) {
+    entries(text, title, options.iter().filter(|o| wanted(o)));
+}
+
+fn entries<'o>(text: &mut String, title: &str, options: impl Iterator<Item = &'o Opt>) {
     let _ = write!(text, "\n  {title}:\n");
-    for option in options.iter().filter(|o| wanted(o)) {
+    for option in options {
         let spelling = spelling(option);
         let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
         let _ = write!(text, "    {spelling}");
@@ -106,7 +128,8 @@ pub fn page(narrative: &str) -> String {
     let mut page = String::from(".\\\" Made from man/grind.1.in and the table of options: do not edit.\n");
     for line in narrative.lines() {
         match line {
-            "@CORE@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Core(_) | Role::Early | Role::Debug)),
+            "@CORE@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Core(_) | Role::Early)),
+            "@DEBUG@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Debug(_))),
             "@TOOL@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Tool(_))),
             "@CALLGRIND@" => options(&mut page, callgrind::table::OPTIONS, |o| matches!(o.role, Role::Tool(_))),
             "@IGNORED@" => {
@@ -297,7 +320,7 @@ mod tests {
             for option in all() {
                 let shown = match option.role {
                     Role::Core(_) | Role::Tool(_) | Role::Early => true,
-                    Role::Debug | Role::Ignored(_) => debug,
+                    Role::Debug(_) | Role::Ignored(_) => debug,
                     Role::Lacking(..) => continue,
                 };
                 let named = |w: &str| option.names.iter().any(|n| w.split('=').next() == Some(n));
@@ -305,6 +328,10 @@ mod tests {
             }
         }
         assert!(help(Called::Valgrind, false).starts_with("usage: valgrind "));
+        let text = help(Called::Grind, false);
+        let of = |name: &&str| all().find(|option| option.names[0] == *name).expect("it exists");
+        let places: Vec<_> = FIRST.iter().map(|name| text.find(&format!("    {}", spelling(of(name))))).collect();
+        assert!(places.is_sorted(), "what is needed most comes first, in its order: {places:?}");
     }
 
     #[test]

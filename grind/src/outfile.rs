@@ -21,22 +21,21 @@ pub struct Unwritable {
     pub what: &'static str,
     /// The option that names another file.
     pub option: &'static str,
-    /// The file or folder.
+    /// The file, as it was named.
     pub path: PathBuf,
+    /// Its folder, if it is that in which no file can be made.
+    pub folder: Option<PathBuf>,
     /// The reason.
     pub cause: io::Error,
 }
 
 impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot write the {} '{}': {}; name another place with {}=FILE",
-            self.what,
-            self.path.display(),
-            reason(&self.cause),
-            self.option
-        )
+        write!(f, "cannot write the {} '{}': ", self.what, self.path.display())?;
+        if let Some(folder) = &self.folder {
+            write!(f, "folder '{}': ", folder.display())?;
+        }
+        write!(f, "{}; name another place with {}=FILE", reason(&self.cause), self.option)
     }
 }
 
@@ -49,7 +48,13 @@ impl std::error::Error for Unwritable {}
 pub fn prove(template: &Template, what: &'static str, option: &'static str) -> Result<(), Unwritable> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |cause| Unwritable { what, option, path, cause }
+        move |cause| Unwritable { what, option, path, folder: None, cause }
+    };
+    let folder_failed = |path: &Path, folder: &Path| {
+        // The current folder has no other name in the message.
+        let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let (path, folder) = (path.to_owned(), Some(named));
+        move |cause| Unwritable { what, option, path, folder, cause }
     };
     if let Some(file) = template.fixed_name() {
         match fs::metadata(&file) {
@@ -68,10 +73,10 @@ pub fn prove(template: &Template, what: &'static str, option: &'static str) -> R
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
             _ => PathBuf::from("."),
         };
-        return prove_folder(&folder).map_err(failed(&file));
+        return prove_folder(&folder).map_err(folder_failed(&file, &folder));
     }
     match template.fixed_folder() {
-        Some(folder) => prove_folder(&folder).map_err(failed(&folder)),
+        Some(folder) => prove_folder(&folder).map_err(folder_failed(&template.pattern(), &folder)),
         None => Ok(()),
     }
 }
@@ -113,12 +118,17 @@ mod tests {
         assert_eq!(
             prove_path(&absent).unwrap_err(),
             format!(
-                "cannot write the profile '{}': No such file or directory; name another place with \
+                "cannot write the profile '{}': folder '{}': No such file or directory; name another place with \
                  --cachegrind-out-file=FILE",
-                absent.display()
+                absent.display(),
+                folder.path().join("absent").display()
             )
         );
-        assert!(prove_path(&folder.path().join("absent/x.%p")).is_err());
+        let patterned = prove_path(&folder.path().join("absent/x.%p")).unwrap_err();
+        assert!(
+            patterned.contains("/absent/x.%p': folder '") && patterned.contains("/absent/': No such"),
+            "{patterned}"
+        );
         assert!(prove_path(folder.path()).unwrap_err().contains("Is a directory"));
         fs::write(folder.path().join("file"), "").unwrap();
         assert!(prove_path(&folder.path().join("file/x")).unwrap_err().contains("Not a directory"));

@@ -19,14 +19,14 @@ use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
 use crate::front::{self, Side};
 use crate::log::{self, Target};
-use crate::options::{self, LogTarget, Options, Request, Tool, sources};
+use crate::options::{self, LogTarget, Options, Request, Tool, UsageError, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
-use crate::{manual, os};
+use crate::{elsewhere, manual, os};
 
 /// How grind ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,23 @@ fn print(text: &str) -> Result<Ending, anyhow::Error> {
     }
 }
 
+/// What is wrong with the command line, if no other `valgrind` can follow it.
+fn elsewhere_or(called: Called, args: &[OsString], error: UsageError) -> anyhow::Error {
+    if called == Called::Valgrind
+        && error.wants_another_tool(args).is_some()
+        && let Err((path, cause)) = elsewhere::hand_over(args)
+    {
+        let text = format!("the next valgrind on PATH cannot be run: {}: {}", path.display(), resolve::reason(&cause));
+        return anyhow::Error::new(error).context(text);
+    }
+    if called == Called::Grind && error == UsageError::NoProgram {
+        let example =
+            "For example: grind ./program input, or grind --tool=callgrind ./program input for the call graph.";
+        return anyhow::anyhow!("{error}\n{example}");
+    }
+    error.into()
+}
+
 fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
     let names = called.option_names();
     let read_sources = || {
@@ -104,7 +121,11 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
         let variable = sources::environment(names.variable.as_ref());
         sources::read(names, home.as_deref().map(Path::new), Path::new("."), variable)
     };
-    match options::parse(args, sources::environment, read_sources)? {
+    let request = match options::parse(args, sources::environment, read_sources) {
+        Err(error) => return Err(elsewhere_or(called, args, error)),
+        Ok(request) => request,
+    };
+    match request {
         Request::Help { debug } => print(&manual::help(called, debug)),
         Request::HelpDynamic => print("No option can be changed while the program runs.\n"),
         Request::Version { verbose } => print(&format!("{}\n", called.version(verbose))),
@@ -117,11 +138,11 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
     }
 }
 
-fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<Ending, anyhow::Error> {
+fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Ending, anyhow::Error> {
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
-    let resolved = resolve::resolve(program, sources::environment("PATH".as_ref()).as_deref())?;
+    let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref())?;
     if callgrind {
         outfile::prove(&options.callgrind_out_file(), "profile", "--callgrind-out-file")?;
     } else {
@@ -150,6 +171,7 @@ fn run(called: Called, options: &mut Options, program: &[OsString]) -> Result<En
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
     let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
+    runner.runs(typed);
     os::pass_on_signals();
     // Before the simulator, which has a thread.
     match front::split()? {
@@ -219,15 +241,15 @@ fn open_log(called: Called, target: &LogTarget) -> Result<Target, anyhow::Error>
             };
             Ok(Target::Shared(Rc::new(file)))
         }
-        LogTarget::File(template) => match template.fixed_name() {
-            Some(path) => match log::open(&path) {
+        LogTarget::File(template) => {
+            outfile::prove(template, "log file", "--log-file")?;
+            let Some(path) = template.fixed_name() else { return Ok(Target::Each(template.clone())) };
+            match log::open(&path) {
                 Ok(file) => Ok(Target::Shared(Rc::new(file))),
-                Err(cause) => Err(Unwritable { what: "log file", option: "--log-file", path, cause }.into()),
-            },
-            None => {
-                outfile::prove(template, "log file", "--log-file")?;
-                Ok(Target::Each(template.clone()))
+                Err(cause) => {
+                    Err(Unwritable { what: "log file", option: "--log-file", path, folder: None, cause }.into())
+                }
             }
-        },
+        }
     }
 }

@@ -34,8 +34,8 @@ use crate::simulator::{Findings, Found};
 /// What is known of a process.
 #[derive(Clone, Debug)]
 struct Process {
-    /// The command line, as the banner shows it.
-    command: String,
+    /// The command as it was given: of a script its own name, not that of its interpreter.
+    args: Vec<OsString>,
     parent: i32,
 }
 
@@ -60,6 +60,8 @@ pub struct Runner<'a> {
     front: Option<Reporter>,
     /// Whether there has been a first process.
     started: bool,
+    /// The command of the first process, and those that processes are about to start, as they were given.
+    given: (Vec<OsString>, HashMap<i32, Vec<OsString>>),
 }
 
 impl<'a> Runner<'a> {
@@ -80,6 +82,23 @@ impl<'a> Runner<'a> {
             written: HashMap::new(),
             front: None,
             started: false,
+            given: Default::default(),
+        }
+    }
+
+    /// The command of the first process, as the user gave it.
+    pub fn runs(&mut self, command: &[OsString]) {
+        self.given.0 = command.to_vec();
+    }
+
+    /// The command of a process that begins to run `args`: as it was given, if that was a script, to whose words the kernel,
+    /// or a shell in its place, has added those of its interpreter.
+    fn command(&mut self, pid: i32, first: bool, args: &[OsString]) -> Vec<OsString> {
+        let given = self.given.1.remove(&pid).unwrap_or_default();
+        let given = if first { std::mem::take(&mut self.given.0) } else { given };
+        match given.split_first() {
+            Some((_, rest)) if args.len() > given.len() && args.ends_with(rest) => given,
+            _ => args.to_vec(),
         }
     }
 
@@ -117,7 +136,7 @@ impl<'a> Runner<'a> {
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
         let last = written.last().map(|file| file.path.clone());
-        self.tell_written(pid, written);
+        let files = self.tell_written(pid, written);
         if let Some(path) = last {
             self.take_name(pid, path);
         }
@@ -129,26 +148,63 @@ impl<'a> Runner<'a> {
             let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
             self.user(pid, &callgrind::summary::summary(events, &total));
         }
-    }
-
-    fn tell_written(&mut self, pid: i32, written: Vec<Written>) {
-        for file in written {
-            self.tell_saved(pid, &file.path, file.saved);
+        if self.processes.len() == 1 {
+            self.tell_unmatched(pid);
         }
+        self.tell_what_next(pid, &files);
     }
 
-    fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) {
+    /// Returns where the files are.
+    fn tell_written(&mut self, pid: i32, written: Vec<Written>) -> Vec<PathBuf> {
+        written.into_iter().filter_map(|file| self.tell_saved(pid, &file.path, file.saved)).collect()
+    }
+
+    /// Returns where the file is, if anywhere.
+    fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) -> Option<PathBuf> {
         let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
         match saved {
-            Saved::AsAsked => {}
+            Saved::AsAsked => Some(path.to_owned()),
             Saved::Elsewhere(reason, instead) => {
                 let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
                 self.user(pid, &text);
+                Some(instead)
             }
             Saved::Nowhere(reason) => {
                 let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
                 self.user(pid, &text);
+                None
             }
+        }
+    }
+
+    fn forget(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.given.1.remove(&pid);
+    }
+
+    /// Ends the log of a process with its profile and what to do with it. Not in Valgrind's place: scripts compare its logs.
+    fn tell_what_next(&mut self, pid: i32, files: &[PathBuf]) {
+        let Some((first, others)) = files.split_first() else { return };
+        if self.options.verbosity < 1 || self.called != Called::Grind || !first.metadata().is_ok_and(|m| m.is_file()) {
+            return;
+        }
+        let (reader, name) = (self.options.tool.reader(), command_line(&[first.clone().into_os_string()]));
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        self.user(pid, &format!("\nProfile: {name}{more}\nTo read it: {reader} {name}"));
+    }
+
+    /// What was asked for by the names of functions none of which has run.
+    fn tell_unmatched(&mut self, pid: i32) {
+        if self.options.verbosity < 1 || self.options.tool != Tool::Callgrind {
+            return;
+        }
+        for (option, pattern) in self.options.callgrind.unmatched() {
+            let text = format!(
+                "{option}={}: no function that has run has this name (names are those of the profile, with the types of \
+                 arguments where it has them; * stands for any text)",
+                pattern.to_string_lossy()
+            );
+            self.notice(pid, Notice::Warning(text));
         }
     }
 
@@ -190,7 +246,8 @@ impl<'a> Runner<'a> {
             return;
         }
         let Some(process) = self.processes.get(&pid).cloned() else { return };
-        let mut lines = format!("{}\nCommand: {}\n", self.called.banner(self.options.tool), process.command);
+        let mut lines =
+            format!("{}\nCommand: {}\n", self.called.banner(self.options.tool), command_line(&process.args));
         if matches!(self.options.log, crate::options::LogTarget::File(_)) {
             lines.push_str(&format!("Parent PID: {}\n", process.parent));
         }
@@ -232,10 +289,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Writes a profile, or says why not.
-    fn save(&mut self, pid: i32, profile: &Profile, path: &Path) {
+    /// Writes a profile, or says why not. Returns where it is.
+    fn save(&mut self, pid: i32, profile: &Profile, path: &Path) -> Option<PathBuf> {
         let saved = dump::save(profile, path, &self.spare);
-        self.tell_saved(pid, path, saved);
+        self.tell_saved(pid, path, saved)
     }
 
     /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.
@@ -296,7 +353,10 @@ impl Session for Runner<'_> {
             return false;
         }
         match self.unfollowable(pid, path) {
-            None => true,
+            None => {
+                self.given.1.insert(pid, args.to_vec());
+                true
+            }
             Some(cause) => {
                 if self.options.verbosity > 0 {
                     let text = format!("Warning: not profiled: {}: {cause}", path.display());
@@ -309,8 +369,9 @@ impl Session for Runner<'_> {
 
     fn image_started(&mut self, pid: i32, parent: i32, _exe: &Path, args: &[OsString]) {
         let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
-        self.processes.insert(pid, Process { command: command_line(args), parent });
         let first = !std::mem::replace(&mut self.started, true);
+        let args = self.command(pid, first, args);
+        self.processes.insert(pid, Process { args: args.clone(), parent });
         if let Some(front) = self.front.as_mut().filter(|_| first) {
             front.started(pid);
         }
@@ -326,7 +387,7 @@ impl Session for Runner<'_> {
             self.verbose_start(pid);
             self.describe_simulation(pid);
         }
-        self.announce_calls(pid, |calls, file| calls.started(pid, args, file));
+        self.announce_calls(pid, |calls, file| calls.started(pid, &args, file));
     }
 
     fn first_process(&mut self, how: FirstProcess) {
@@ -345,8 +406,8 @@ impl Session for Runner<'_> {
     }
 
     fn forked(&mut self, parent: i32, child: i32) {
-        let command = self.processes.get(&parent).map(|p| p.command.clone()).unwrap_or_default();
-        self.processes.insert(child, Process { command, parent });
+        let args = self.processes.get(&parent).map(|p| p.args.clone()).unwrap_or_default();
+        self.processes.insert(child, Process { args, parent });
         let silent = self.options.child_silent_after_fork;
         let (own, failure) = self.log.fork(parent, child, silent, &mut self.sequence);
         self.report_log_failure(child, failure);
@@ -369,7 +430,7 @@ impl Session for Runner<'_> {
         if self.calls.is_some() {
             self.end_calls(pid);
             self.log.end(pid);
-            self.processes.remove(&pid);
+            self.forget(pid);
             return;
         }
         let found = self.findings.take(pid);
@@ -397,15 +458,19 @@ impl Session for Runner<'_> {
         }
         match profiles {
             Ok(mut profiles) => {
+                if let Some(process) = self.processes.get(&pid) {
+                    let cmd = dump::command(&process.args);
+                    profiles.iter_mut().for_each(|profile| profile.header.cmd.clone_from(&cmd));
+                }
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
-                self.save(pid, &profiles[0], &path);
+                let file = self.save(pid, &profiles[0], &path);
                 // Something that is no file, as /dev/null or a pipe, has no place beside it.
                 if self.options.separate_contexts && path.metadata().is_ok_and(|m| m.is_file()) {
                     for ((profile, name), path) in
                         profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named))
                     {
                         profile.header.desc.push(name.description());
-                        self.save(pid, profile, &path);
+                        let _ = self.save(pid, profile, &path);
                     }
                 }
                 if self.options.verbosity > 0 {
@@ -413,6 +478,7 @@ impl Session for Runner<'_> {
                     self.user(pid, &summary);
                     self.tell_contexts(pid, &named, &profiles, &found);
                 }
+                self.tell_what_next(pid, file.as_slice());
                 self.take_name(pid, path);
             }
             Err(error) => {
@@ -421,7 +487,7 @@ impl Session for Runner<'_> {
             }
         }
         self.log.end(pid);
-        self.processes.remove(&pid);
+        self.forget(pid);
     }
 
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
@@ -437,7 +503,7 @@ impl Session for Runner<'_> {
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
         let Some(calls) = &mut self.calls else { return };
         let written = calls.asked(report.pid, tid, ask);
-        self.tell_written(report.pid, written);
+        let _ = self.tell_written(report.pid, written);
     }
 
     fn wish(&mut self) -> Option<Wish> {
@@ -460,10 +526,7 @@ impl Session for Runner<'_> {
     }
 
     fn tool_name(&self) -> &str {
-        match self.options.tool {
-            Tool::Cachegrind => "cachegrind",
-            Tool::Callgrind => "callgrind",
-        }
+        self.options.tool.name()
     }
 
     fn notice(&mut self, pid: i32, notice: Notice) {

@@ -31,9 +31,12 @@ fn help_and_version_go_to_standard_output() {
 #[test]
 fn wrong_usage_ends_with_1() {
     let place = Place::new();
+    let nothing = "grind: no program specified\ngrind: Use --help for more information.\n\
+                   grind: For example: grind ./program input, or grind --tool=callgrind ./program input for the call graph.\n";
     for (args, message) in [
-        (&[][..], "grind: no program specified\ngrind: Use --help for more information.\n".to_owned()),
-        (&["--"], "grind: no program specified\ngrind: Use --help for more information.\n".to_owned()),
+        (&[][..], nothing.to_owned()),
+        (&["--"], nothing.to_owned()),
+        (&["-q"], nothing.to_owned()),
         (&["--bogus-thing", "true"], format!("grind: Unknown option: --bogus-thing\ngrind: {MORE}")),
         (
             &["--log-fil=x", "true"],
@@ -65,13 +68,13 @@ fn wrong_usage_ends_with_1() {
         ),
         (
             &["--log-file=absent/log", "true"],
-            "grind: cannot write the log file 'absent/log': No such file or directory; name another place with \
+            "grind: cannot write the log file 'absent/log': folder 'absent': No such file or directory; name another place with \
              --log-file=FILE\n"
                 .to_owned(),
         ),
         (
             &["--cachegrind-out-file=absent/out.%p", "true"],
-            "grind: cannot write the profile 'absent/': No such file or directory; name another place with \
+            "grind: cannot write the profile 'absent/out.%p': folder 'absent/': No such file or directory; name another place with \
              --cachegrind-out-file=FILE\n"
                 .to_owned(),
         ),
@@ -173,6 +176,44 @@ fn under_the_name_valgrind_it_takes_valgrinds_place() {
     let answer: Answer =
         place.command(&valgrind).env("VALGRIND_OPTS", "--from-opts").arg("true").output().unwrap().into();
     assert!(answer.err.starts_with("valgrind: Unknown option: --from-opts\n"), "{}", answer.err);
+}
+
+/// Only the next one behind us on PATH is asked, and it gets the command as it is.
+#[test]
+fn what_only_valgrind_can_do_is_left_to_the_next_valgrind() {
+    let place = Place::new();
+    fs::create_dir(place.path("ours")).unwrap();
+    let valgrind = place.path("ours/valgrind");
+    symlink(env!("CARGO_BIN_EXE_grind"), &valgrind).unwrap();
+    place.put("next/valgrind", b"#!/bin/sh\necho \"next: $*\"\nexit 7\n", 0o755);
+    let run = |folders: &str, args: &[&str]| -> Answer {
+        // Nothing else, lest there be a valgrind.
+        let path: Vec<String> = folders.split(':').map(|folder| place.path(folder).display().to_string()).collect();
+        place.command(&valgrind).env("PATH", path.join(":")).args(args).output().unwrap().into()
+    };
+    for args in [&["--tool=memcheck", "-q", "true", "a b"][..], &["--tool=dhat", "true"], &["--leak-check=yes", "true"]]
+    {
+        let answer = run("ours:next", args);
+        assert_eq!((answer.code, answer.out), (Some(7), format!("next: {}\n", args.join(" "))), "{}", answer.err);
+        assert_eq!(run("next", args).code, Some(7), "called by its path");
+    }
+    let refused = "valgrind: failed to start tool 'massif': this version has cachegrind, callgrind only\n";
+    let tool = ["--tool=massif", "true"];
+    assert!(run("ours", &tool).err.starts_with(refused));
+    // A script that calls us by our path, and which we find: that is no other valgrind.
+    let script = format!("#!/bin/sh\nexec {} \"$@\"\n", valgrind.display());
+    place.put("wrapper/valgrind", script.as_bytes(), 0o755);
+    assert!(run("wrapper", &tool).err.starts_with(refused));
+    assert_eq!(run("wrapper:ours:next", &tool).code, Some(7));
+    // Another copy of grind hands on, too, and comes to an end.
+    fs::create_dir(place.path("copy")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_grind"), place.path("copy/valgrind")).unwrap();
+    assert_eq!(run("ours:copy:ours:next", &tool).code, Some(7));
+    assert!(run("copy:ours:copy:ours", &tool).err.starts_with(refused));
+    assert!(run("copy", &tool).err.starts_with(refused), "from outside PATH");
+    // What is wrong with our own options is said by us; and by the name of grind nobody means Valgrind.
+    assert!(run("ours:next", &["--bogus", "true"]).err.starts_with("valgrind: Unknown option: --bogus\n"));
+    assert!(place.grind(&tool).err.starts_with("grind: failed to start tool"));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn log_and_profile_agree() {
     assert_eq!((answer.code, answer.out.as_str()), (Some(0), "a b\n"));
     let profile = place.only("cachegrind.out.");
     let lines = unmarked(&answer.err);
-    assert_eq!(lines.len(), 7, "{}", answer.err);
+    assert_eq!(lines.len(), 10, "{}", answer.err);
     assert_eq!(lines[3..6], ["Command: /bin/echo a\\ b", "", ""]);
     let shown = lines[6].strip_prefix("I refs:        ").unwrap().replace(',', "");
     assert_eq!(shown, total(&profile).to_string());
@@ -74,6 +74,8 @@ fn log_and_profile_agree() {
     let pid = answer.err[2..].split('=').next().unwrap();
     assert!(place.path(&format!("cachegrind.out.{pid}")).exists(), "the profile has the PID of the log");
     assert!(answer.err.lines().all(|l| l.starts_with(&format!("=={pid}== "))));
+    let name = format!("cachegrind.out.{pid}");
+    assert_eq!(lines[7..], ["", &format!("Profile: {name}"), &format!("To read it: cg_annotate {name}")]);
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn children_have_profiles_and_logs_of_their_own() {
         let lines = unmarked(log);
         assert_eq!(lines[3], "Command: /bin/sh -c (exit\\ 3);\\ echo\\ $?");
         assert!(lines[4].starts_with("Parent PID: "));
-        assert!(lines.last().unwrap().starts_with("I refs: "), "{log}");
+        assert!(lines[lines.len() - 4].starts_with("I refs: "), "{log}");
     }
 
     let silent =
@@ -148,6 +150,71 @@ fn scripts_run_with_and_without_interpreter() {
         let answer = place.grind(&["-q", "--cachegrind-out-file=/dev/null", name, "x"]);
         assert_eq!((answer.out, answer.err, answer.code), (format!("{name} x\n"), String::new(), Some(0)));
     }
+}
+
+/// The kernel, or a shell, is given other words than those that were typed.
+#[test]
+fn logs_and_profiles_show_scripts_as_they_were_typed() {
+    let place = Place::new();
+    place.put("inner", b"#!/bin/sh -e\nexit 0\n", 0o755);
+    place.put("script", b"#!/bin/sh -e\n./inner y z\nexit 0\n", 0o755);
+    place.put("text", b"exit 0\n", 0o755);
+    for (tool, prefix) in [("cachegrind", "cmd: "), ("callgrind", "cmd:  ")] {
+        for (words, options, commands) in [
+            (["./script", "x"], &[][..], &["./script x"][..]),
+            (["./text", "x"], &[], &["./text x"]),
+            (["./script", "x"], &["--trace-children=yes"], &["./script x", "./inner y z"]),
+        ] {
+            let tool_option = format!("--tool={tool}");
+            let out = format!("--{tool}-out-file=out");
+            let answer = place.grind(&[&[&tool_option[..], &out], options, &words].concat());
+            assert_eq!(answer.code, Some(0), "{}", answer.err);
+            let shown: Vec<&str> = answer
+                .err
+                .lines()
+                .filter_map(|line| line.split_once(" Command: ").map(|(_, command)| command))
+                .collect();
+            assert_eq!(shown, commands, "{tool}");
+            let profile = place.only("out");
+            let cmd = profile.lines().find_map(|line| line.strip_prefix(prefix));
+            assert_eq!(cmd, Some(commands[0]), "{tool}: it ends last");
+        }
+    }
+}
+
+/// Only where somebody reads it: not in quiet runs, and not in Valgrind's place, whose logs are compared.
+#[test]
+fn a_log_ends_with_the_profile_and_what_reads_it() {
+    let place = Place::new();
+    let answer = place.grind(&["--tool=callgrind", "--callgrind-out-file=my out", "true"]);
+    let end = ["Profile: my\\ out", "To read it: callgrind_annotate my\\ out"];
+    assert!(unmarked(&answer.err).ends_with(&end), "{}", answer.err);
+    let answer = place.grind(&["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
+    assert!(!answer.err.contains("Profile:"), "{}", answer.err);
+    let valgrind = place.path("valgrind");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_grind"), &valgrind).unwrap();
+    let answer: Answer = place.command(&valgrind).args(["--tool=callgrind", "true"]).output().unwrap().into();
+    assert!(!answer.err.contains("Profile:"), "{}", answer.err);
+    // What filters of Valgrind's test suites leave of it.
+    let lines = unmarked(&answer.err);
+    let begin = lines.iter().position(|line| line.starts_with("Callgrind, a ")).expect("the first line");
+    let empty = lines.iter().position(|line| line.is_empty()).expect("an empty line");
+    assert!(begin == 0 && lines[..empty].iter().any(|line| line.starts_with("Command: ")), "{}", answer.err);
+    assert!(
+        lines[empty..].iter().all(|line| !line.contains("grind-") && !line.contains("Copyright")),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn names_of_functions_that_fit_nothing_are_told_at_the_end() {
+    let place = Place::new();
+    let options = ["--tool=callgrind", "--callgrind-out-file=out", "--dump-before=mian", "--pop-on-jump=*alloc"];
+    let answer = place.grind(&[&options[..], &["/bin/sh", "-c", "(exit 1); exit 0"]].concat());
+    let told: Vec<&str> = answer.err.lines().filter(|line| line.contains("Warning: --")).collect();
+    assert_eq!(told.len(), 1, "{}", answer.err);
+    assert!(told[0].contains("--dump-before=mian: no function that has run has this name"), "{told:?}");
 }
 
 #[test]
@@ -289,7 +356,7 @@ fn requests_before_the_start_count_nothing() {
     let place = Place::new();
     let answer = place.grind(&["--instr-at-start=no", "--cachegrind-out-file=out", "true"]);
     assert_eq!(total(&place.only("out")), 0);
-    assert!(answer.err.ends_with("== I refs:        0\n"), "{}", answer.err);
+    assert!(answer.err.contains("== I refs:        0\n"), "{}", answer.err);
 }
 
 #[test]

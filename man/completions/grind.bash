@@ -49,12 +49,6 @@ _grind_options='--tool=cachegrind
 --cpu=baseline
 --cpu=host
 --cpu=haswell
---code-limit=
---pair-calls-from=
---hot-after=
---beside=auto
---beside=always
---beside=never
 --time-stamp=yes
 --time-stamp=no
 --log-fd=
@@ -83,6 +77,12 @@ _grind_options='--tool=cachegrind
 --L2=
 --command-line-only=yes
 --command-line-only=no
+--code-limit=
+--pair-calls-from=
+--hot-after=
+--beside=auto
+--beside=always
+--beside=never
 --callgrind-out-file=
 --dump-line=yes
 --dump-line=no

@@ -4,8 +4,10 @@
 //! later ones win. Patterns have `*` and `?` and must fit the whole name, as it is shown in the profile (without
 //! recursion and callers).
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
@@ -34,6 +36,35 @@ pub enum Change {
     Recursions(u16),
     /// `--fn-groupN=`
     Group(u32),
+}
+
+impl Change {
+    /// The option that asks for it.
+    #[must_use]
+    pub fn option(self) -> String {
+        match self {
+            Change::Skip => "--fn-skip".into(),
+            Change::PopOnJump => "--pop-on-jump".into(),
+            Change::ToggleCollect => "--toggle-collect".into(),
+            Change::DumpBefore => "--dump-before".into(),
+            Change::DumpAfter => "--dump-after".into(),
+            Change::ZeroBefore => "--zero-before".into(),
+            Change::Callers(n) => format!("--separate-callers{n}"),
+            Change::Recursions(n) => format!("--separate-recs{n}"),
+            Change::Group(n) => format!("--fn-group{n}"),
+        }
+    }
+}
+
+/// What is wanted of the functions that fit a pattern.
+#[derive(Clone, Debug)]
+struct Rule {
+    /// The pattern as it was given.
+    text: OsString,
+    pattern: Pattern,
+    change: Change,
+    /// Whether a function was met that fits; shared by all copies of the settings.
+    matched: Arc<AtomicBool>,
 }
 
 /// What is told of how well cache lines are used.
@@ -95,7 +126,7 @@ pub struct Settings {
     pub uses_kept: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
-    rules: Vec<(Pattern, Change)>,
+    rules: Vec<Rule>,
 }
 
 impl Default for Settings {
@@ -134,7 +165,18 @@ impl Settings {
         if change == Change::ToggleCollect {
             self.collect_at_start = false;
         }
-        self.rules.push((Pattern::new(pattern), change));
+        self.rules.push(Rule {
+            text: pattern.to_owned(),
+            pattern: Pattern::new(pattern),
+            change,
+            matched: Arc::default(),
+        });
+    }
+
+    /// The options that name functions of which none has been met, and those names.
+    pub fn unmatched(&self) -> impl Iterator<Item = (String, &OsStr)> {
+        let missed = self.rules.iter().filter(|rule| !rule.matched.load(Ordering::Relaxed));
+        missed.map(|rule| (rule.change.option(), rule.text.as_os_str()))
     }
 
     /// Leaves out what cannot be had together. Returns what is to be told about that.
@@ -162,8 +204,9 @@ impl Settings {
             separate_recs: self.separate_recs,
             ..Function::PLAIN
         };
-        for (_, change) in self.rules.iter().filter(|(pattern, _)| pattern.matches(OsStr::from_bytes(name))) {
-            match *change {
+        for rule in self.rules.iter().filter(|rule| rule.pattern.matches(OsStr::from_bytes(name))) {
+            rule.matched.store(true, Ordering::Relaxed);
+            match rule.change {
                 Change::Skip => function.skip = true,
                 Change::PopOnJump => function.pop_on_jump = true,
                 Change::ToggleCollect => function.toggle_collect = true,
@@ -181,7 +224,7 @@ impl Settings {
     /// The most callers that any function may want.
     #[must_use]
     pub fn most_callers(&self) -> u16 {
-        let of_rule = |(_, change): &(Pattern, Change)| if let Change::Callers(n) = change { *n } else { 0 };
+        let of_rule = |rule: &Rule| if let Change::Callers(n) = rule.change { n } else { 0 };
         self.rules.iter().map(of_rule).max().unwrap_or(0).max(self.separate_callers)
     }
 
@@ -196,9 +239,7 @@ impl Settings {
     /// but recursion, and nothing may hang on when they run.
     #[must_use]
     pub fn followed(&self) -> bool {
-        let plain = |(_, change): &(Pattern, Change)| {
-            matches!(change, Change::Skip | Change::PopOnJump | Change::Recursions(_))
-        };
+        let plain = |rule: &Rule| matches!(rule.change, Change::Skip | Change::PopOnJump | Change::Recursions(_));
         !self.tell_calls
             && self.most_callers() == 0
             && self.rules.iter().all(plain)
@@ -215,7 +256,9 @@ impl Settings {
     #[must_use]
     pub fn needs_contexts_without_recursion(&self) -> bool {
         // Groups and skipped functions move self costs to other functions; the others depend on when it was.
-        self.most_callers() > 0 || !self.collect_at_start || self.rules.iter().any(|(_, c)| *c != Change::PopOnJump)
+        self.most_callers() > 0
+            || !self.collect_at_start
+            || self.rules.iter().any(|rule| rule.change != Change::PopOnJump)
     }
 
     /// What the model is to do, for so many costs.
@@ -269,6 +312,19 @@ mod tests {
         assert_eq!(settings.function(b"fib", false).separate_recs, 9);
         assert_eq!(settings.function(b"fib2", false).separate_recs, 2);
         assert!(settings.function(b"memcpy", false).skip && !settings.function(b"memmove", false).skip);
+        assert_eq!(settings.unmatched().count(), 0);
+    }
+
+    #[test]
+    fn what_no_function_fits_is_known_to_all_copies() {
+        let mut settings = Settings::default();
+        settings.add_rule("main".as_ref(), Change::ToggleCollect);
+        settings.add_rule("mian".as_ref(), Change::DumpBefore);
+        settings.add_rule("f(int)".as_ref(), Change::Callers(3));
+        let _ = settings.clone().function(b"main", false);
+        let missed: Vec<_> =
+            settings.unmatched().map(|(option, text)| format!("{option}={}", text.display())).collect();
+        assert_eq!(missed, ["--dump-before=mian", "--separate-callers3=f(int)"]);
     }
 
     #[test]

@@ -94,8 +94,14 @@ fn any_option_of_the_simulator_switches_it_on() {
 #[test]
 fn wrong_words_are_refused() {
     for (word, message) in [
-        ("--instr-at-start=no", "Unknown option: --instr-at-start=no\nDid you mean '--instr-atstart=no'?"),
-        ("--cachegrind-out-file=x", "Unknown option: --cachegrind-out-file=x\nDid you mean '--callgrind-out-file=x'?"),
+        (
+            "--instr-at-start=no",
+            "Unknown option: --instr-at-start=no\nIt is an option of cachegrind: it needs --tool=cachegrind.\nDid you mean '--instr-atstart=no'?",
+        ),
+        (
+            "--cachegrind-out-file=x",
+            "Unknown option: --cachegrind-out-file=x\nIt is an option of cachegrind: it needs --tool=cachegrind.\nDid you mean '--callgrind-out-file=x'?",
+        ),
         ("--separate-callers=abc", "Bad option: --separate-callers=abc\nInvalid integer value 'abc'"),
         (
             "--separate-threads=maybe",

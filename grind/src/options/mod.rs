@@ -3,13 +3,14 @@
 //! The manner is Valgrind's: `--option=value`, yes|no booleans, options end at the first word that is none or at `--`.
 //! Every word is either understood or refused; nothing is skipped. Nothing here runs a program or writes a file.
 
+mod foreign;
 pub mod sources;
 pub mod table;
 pub mod value;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use cg_sim::host::Given;
@@ -43,7 +44,18 @@ pub enum Tool {
 }
 
 impl Tool {
-    fn name(self) -> &'static str {
+    /// The program that reads its profiles.
+    #[must_use]
+    pub fn reader(self) -> &'static str {
+        match self {
+            Tool::Cachegrind => "cg_annotate",
+            Tool::Callgrind => "callgrind_annotate",
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Tool::Cachegrind => "cachegrind",
             Tool::Callgrind => "callgrind",
@@ -219,6 +231,23 @@ pub enum Request {
     },
 }
 
+impl UsageError {
+    /// The tool of Valgrind's that is wanted and that grind does not have, if that is what is wrong.
+    ///
+    /// Valgrind runs memcheck unless told otherwise, so who names no tool but an option of memcheck wants that.
+    #[must_use]
+    pub fn wants_another_tool(&self, args: &[OsString]) -> Option<String> {
+        match self {
+            Self::NoTool(tool) => Some(tool.clone()),
+            Self::Unknown { word, .. } if !args.iter().any(|arg| arg.as_bytes().starts_with(b"--tool=")) => {
+                let name = word.split('=').next().unwrap_or(word);
+                foreign::tool_of(name).filter(|tool| *tool == "memcheck").map(str::to_owned)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What is wrong with an option, as lines to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wrong {
@@ -245,6 +274,8 @@ pub enum UsageError {
     Unknown {
         /// The word.
         word: String,
+        /// Whose option it is, if it is known.
+        hint: Option<String>,
         /// The same with the nearest name that exists.
         nearest: Option<String>,
     },
@@ -265,8 +296,11 @@ impl fmt::Display for UsageError {
             Self::NoTool(tool) => {
                 write!(f, "failed to start tool '{tool}': this version has {} only\n{MORE}", table::TOOLS.join(", "))
             }
-            Self::Unknown { word, nearest } => {
+            Self::Unknown { word, hint, nearest } => {
                 writeln!(f, "Unknown option: {word}")?;
+                if let Some(hint) = hint {
+                    writeln!(f, "{hint}")?;
+                }
                 if let Some(nearest) = nearest {
                     writeln!(f, "Did you mean '{nearest}'?")?;
                 }
@@ -306,11 +340,13 @@ impl<'a> Word<'a> {
     }
 
     fn unknown(&self, tool: Tool) -> UsageError {
-        let nearest = nearest(&self.name, tool).map(|name| match self.value {
+        let known = foreign::tool_of(&self.name).is_some();
+        let nearest = nearest(&self.name, tool).filter(|_| !known).map(|name| match self.value {
             Some(value) => format!("{name}={}", value.to_string_lossy()),
             None => name.to_owned(),
         });
-        UsageError::Unknown { word: self.text.to_string_lossy().into_owned(), nearest }
+        let hint = foreign::hint(&self.name, tool);
+        UsageError::Unknown { word: self.text.to_string_lossy().into_owned(), hint, nearest }
     }
 
     fn checked(&self, option: &Opt) -> Result<Value<'a>, UsageError> {
@@ -340,7 +376,7 @@ pub fn parse(
     let (further, mut warnings) = if only == Some(b"yes") { (Vec::new(), Vec::new()) } else { sources() };
     let words: Vec<OsString> = further.into_iter().flat_map(|s| s.words).chain(given.into_iter().cloned()).collect();
     let tool = Tool::named(&words);
-    let words: Vec<OsString> = words.into_iter().filter_map(|word| for_this_tool(word, tool)).collect();
+    let words: Vec<OsString> = words.into_iter().filter_map(|word| foreign::for_this_tool(word, tool)).collect();
 
     if let Some(request) = early(&words)? {
         return Ok(request);
@@ -368,8 +404,10 @@ pub(crate) fn read_words(tool: Tool, words: &[OsString], environment: Environmen
         let option = tool.find(&word.name).ok_or_else(|| word.unknown(tool))?;
         let value = word.checked(option)?;
         match option.role {
-            Role::Core(apply) | Role::Tool(apply) => apply(&mut options, value).map_err(|why| word.bad(why))?,
-            Role::Early | Role::Debug | Role::Ignored(_) => {}
+            Role::Core(apply) | Role::Tool(apply) | Role::Debug(apply) => {
+                apply(&mut options, value).map_err(|why| word.bad(why))?
+            }
+            Role::Early | Role::Ignored(_) => {}
             Role::Lacking(accepted, why) => {
                 let harmless = word.value.is_some_and(|v| accepted.iter().any(|a| *a == v));
                 if !harmless {
@@ -399,33 +437,6 @@ fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
         }
     }
     Ok(request)
-}
-
-/// The word without its `--TOOL:` prefix; nothing if it is for another tool.
-fn for_this_tool(word: OsString, this: Tool) -> Option<OsString> {
-    const TOOLS: &[&str] = &[
-        "cachegrind",
-        "callgrind",
-        "memcheck",
-        "helgrind",
-        "drd",
-        "massif",
-        "dhat",
-        "lackey",
-        "none",
-        "exp-bbv",
-        "nulgrind",
-    ];
-    let bytes = word.as_bytes();
-    let Some(colon) = bytes.windows(3).position(|w| w == b":--") else { return Some(word) };
-    let Some(tool) = bytes[..colon].strip_prefix(b"--") else { return Some(word) };
-    if this.name().as_bytes() == tool {
-        Some(OsString::from_vec(bytes[colon + 1..].to_vec()))
-    } else if TOOLS.iter().any(|t| t.as_bytes() == tool) {
-        None
-    } else {
-        Some(word)
-    }
 }
 
 /// The name of an option that is easily mistyped as `name`.

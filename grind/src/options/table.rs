@@ -27,8 +27,8 @@ pub enum Role {
     Tool(Apply),
     /// Acted on before all others (`--help`, `--version`, …), in [`super::parse`].
     Early,
-    /// The same, but rarely needed: only shown by `--help-debug`.
-    Debug,
+    /// A setting that is rarely needed: only shown by `--help-debug`.
+    Debug(Apply),
     /// Accepted for the sake of scripts; why it has no effect.
     Ignored(&'static str),
     /// Accepted with one of these values, which ask for nothing; refused with any other, with this reason.
@@ -182,59 +182,6 @@ pub static OPTIONS: &[Opt] = &[
         "baseline",
         "the processor that the program sees: a fixed Haswell-class model (baseline, haswell), so that it takes the same \
          code paths everywhere, or the one that is there (host)",
-    ),
-    opt(
-        &["--code-limit"],
-        Kind::Int { min: 4, max: 1 << 20 },
-        Role::Core(|o, v| {
-            if let Value::Int(mib) = v {
-                o.code_limit = (mib as u64) << 20;
-            }
-            Ok(())
-        }),
-        "512",
-        "how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and \
-         what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
-    ),
-    opt(
-        &["--pair-calls-from"],
-        Kind::Int { min: 0, max: 1 << 20 },
-        Role::Core(|o, v| {
-            if let Value::Int(mib) = v {
-                o.pairs_from = (mib as u64) << 20;
-            }
-            Ok(())
-        }),
-        "8",
-        "let calls and returns be predicted as such, which large programs need, from so many MiB of executable files on; it \
-         makes smaller ones slower (counts are not affected; never with --tool=callgrind)",
-    ),
-    opt(
-        &["--hot-after"],
-        Kind::Int { min: 0, max: 1 << 40 },
-        Role::Core(|o, v| {
-            if let Value::Int(steps) = v {
-                o.hot_after = steps as u64;
-            }
-            Ok(())
-        }),
-        "80000000",
-        "translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have \
-         been counted and it is expected to pay; 0 for never (counts are not affected)",
-    ),
-    opt(
-        &["--beside"],
-        Kind::Choice(BESIDE_NAMES),
-        Role::Core(|o, v| {
-            if let Value::Text(name) = v {
-                o.beside = BESIDE.iter().find(|(n, _)| *n == name).map(|(_, b)| *b).unwrap_or_default();
-            }
-            Ok(())
-        }),
-        "auto",
-        "let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not \
-         stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never \
-         (counts are not affected)",
     ),
     opt(
         &["--time-stamp"],
@@ -406,9 +353,63 @@ pub static OPTIONS: &[Opt] = &[
     opt(
         &["--command-line-only"],
         Kind::Bool,
-        Role::Debug,
+        // Acted on before all others.
+        Role::Debug(|_, _| Ok(())),
         "no",
         "take options from the command line alone, not from files or the environment",
+    ),
+    opt(
+        &["--code-limit"],
+        Kind::Int { min: 4, max: 1 << 20 },
+        Role::Debug(|o, v| {
+            if let Value::Int(mib) = v {
+                o.code_limit = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "512",
+        "how many MiB of translated code a program may have at a time; when there is more, all of it is thrown away and \
+         what still runs is translated anew (counts are not affected; grind itself takes about three times as much)",
+    ),
+    opt(
+        &["--pair-calls-from"],
+        Kind::Int { min: 0, max: 1 << 20 },
+        Role::Debug(|o, v| {
+            if let Value::Int(mib) = v {
+                o.pairs_from = (mib as u64) << 20;
+            }
+            Ok(())
+        }),
+        "8",
+        "let calls and returns be predicted as such, which large programs need, from so many MiB of executable files on; it \
+         makes smaller ones slower (counts are not affected; never with --tool=callgrind)",
+    ),
+    opt(
+        &["--hot-after"],
+        Kind::Int { min: 0, max: 1 << 40 },
+        Role::Debug(|o, v| {
+            if let Value::Int(steps) = v {
+                o.hot_after = steps as u64;
+            }
+            Ok(())
+        }),
+        "80000000",
+        "translate a program anew while it runs, by what has been learnt of where its code goes, once so many blocks have \
+         been counted and it is expected to pay; 0 for never (counts are not affected)",
+    ),
+    opt(
+        &["--beside"],
+        Kind::Choice(BESIDE_NAMES),
+        Role::Debug(|o, v| {
+            if let Value::Text(name) = v {
+                o.beside = BESIDE.iter().find(|(n, _)| *n == name).map(|(_, b)| *b).unwrap_or_default();
+            }
+            Ok(())
+        }),
+        "auto",
+        "let a program that asks for the translation of new code wait for the answer of grind, on another processor, and not \
+         stop for it: while it often asks and that processor is free (auto), wherever there is one (always), or never \
+         (counts are not affected)",
     ),
     // What Valgrind's core has and grind does not.
     lacking(
@@ -600,7 +601,7 @@ mod tests {
     fn every_option_that_acts_is_explained_and_every_other_says_why() {
         for o in OPTIONS {
             match o.role {
-                Role::Core(_) | Role::Tool(_) | Role::Debug | Role::Early => {
+                Role::Core(_) | Role::Tool(_) | Role::Debug(_) | Role::Early => {
                     assert!(!o.help.is_empty(), "{:?}", o.names)
                 }
                 Role::Ignored(why) | Role::Lacking(_, why) => assert!(!why.is_empty(), "{:?}", o.names),

@@ -1,6 +1,7 @@
 //! Tests of the command line: every source of options, every kind of value, every refusal.
 
 use super::*;
+use std::os::unix::ffi::OsStringExt;
 
 fn environment(name: &OsStr) -> Option<OsString> {
     (name == "HERE").then(|| OsString::from("here"))
@@ -87,7 +88,10 @@ fn wrong_options_are_refused() {
     );
     assert_eq!(
         error(&["--instr-atstart=no", "x"]),
-        format!("Unknown option: --instr-atstart=no\nDid you mean '--instr-at-start=no'?{MORE}")
+        format!(
+            "Unknown option: --instr-atstart=no\nIt is an option of callgrind: it needs --tool=callgrind.\nDid you mean \
+             '--instr-at-start=no'?{MORE}"
+        )
     );
     assert_eq!(
         error(&["--trace-children", "x"]),
@@ -161,7 +165,33 @@ fn help_and_version_come_before_errors() {
 fn prefixes_choose_the_tool() {
     let (o, _) = run(&["--cachegrind:--instr-at-start=no", "--memcheck:--leak-check=full", "x"]);
     assert!(!o.instr_at_start);
+    let words = ["--memcheck:leak-check=no", "--callgrind:dump-instr=yes", "--cachegrind:cache-sim=yes"];
+    let (o, _) = run(&[&words[..], &["x"]].concat());
+    assert!(o.cache_sim && !o.callgrind.dump_instr);
+    let (o, _) = run(&[&["--tool=callgrind"], &words[..], &["x"]].concat());
+    assert!(!o.cache_sim && o.callgrind.dump_instr);
+    // From files and variables, too.
+    let Ok(Request::Run(o, ..)) = parse_with(&["--tool=callgrind", "x"], &words) else { panic!() };
+    assert!(!o.cache_sim && o.callgrind.dump_instr);
     assert!(error(&["--bogus:--leak-check=full", "x"]).starts_with("Unknown option: --bogus:--leak-check=full"));
+}
+
+#[test]
+fn who_wants_a_tool_of_valgrinds_is_known() {
+    for (args, wanted) in [
+        (&["--tool=dhat", "x"][..], Some("dhat")),
+        (&["--leak-check=full", "x"], Some("memcheck")),
+        (&["--tool=cachegrind", "--leak-check=full", "x"], None),
+        (&["--stacks=yes", "x"], None),
+        (&["--bogus", "x"], None),
+        (&["--log-fd=x", "x"], None),
+        (&[], None),
+    ] {
+        let error = parse_with(args, &[]).unwrap_err();
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        assert_eq!(error.wants_another_tool(&args).as_deref(), wanted, "{args:?}");
+    }
+    assert!(error(&["--leak-check=full", "x"]).contains("option of Valgrind's memcheck, which grind does not have"));
 }
 
 #[test]

@@ -106,11 +106,18 @@ fn a_run_is_logged_as_in_the_reference() {
          **8** child\n\
          ==8== \n\
          ==8== I refs:        1\n\
+         ==8== \n\
+         ==8== Profile: {out}.8\n\
+         ==8== To read it: cg_annotate {out}.8\n\
          --7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
          --7--          but instrumentation is already enabled\n\
          ==7== \n\
-         ==7== I refs:        1,234,567\n",
-        crate::called::VERSION
+         ==7== I refs:        1,234,567\n\
+         ==7== \n\
+         ==7== Profile: {out}.7\n\
+         ==7== To read it: cg_annotate {out}.7\n",
+        crate::called::VERSION,
+        out = run.folder.path().join("out").display()
     );
     assert_eq!(run.text("log"), expected);
     assert_eq!(run.text("out.7"), "cmd: prog a b\nevents: Ir\nfl=???\nfn=???\n0 1234567\nsummary: 1234567\n");
@@ -157,7 +164,7 @@ fn simulations_are_described_and_summed_up() {
          ==7==   D1: 1,024 B, 2-way, 64 B lines\n==7==   LL: 4,096 B, 4-way, 64 B lines\n";
     assert!(log.contains(start), "{log}");
     assert!(log.contains("==7== I refs:        1,000\n==7== I1  misses:        0\n"), "{log}");
-    assert!(log.ends_with("==7== Mispred rate:    0.0% (0.0%     + 0.0%   )\n"), "{log}");
+    assert!(log.contains("==7== Mispred rate:    0.0% (0.0%     + 0.0%   )\n"), "{log}");
     let profile = run.text("out.7");
     assert!(profile.starts_with("desc: I1 cache:         1024 B, 64 B, direct-mapped\ndesc: D1"), "{profile}");
     assert!(profile.ends_with("summary: 1000 0 0 0 0 0 0 0 0 0 0 0 0\n"), "{profile}");
@@ -212,7 +219,8 @@ fn an_unwritable_profile_is_reported_and_kept() {
          ==7==        ... so the profile is in '{folder}/out."
     );
     assert!(log.contains(&wanted), "{log}");
-    assert!(log.ends_with("==7== I refs:        3\n"));
+    let (_, last) = log.split_once("==7== I refs:        3\n").expect("a summary");
+    assert!(last.contains(&format!("Profile: {folder}/out.")), "where it is: {last}");
 
     let mut runner = run.runner();
     runner.spare = run.folder.path().join("absent");
@@ -268,4 +276,24 @@ fn notices_follow_verbosity() {
         runner.notice(1, Notice::Detail("d".into()));
         assert_eq!(run.text("log"), expected);
     }
+}
+
+/// The kernel puts an interpreter in front of a script, and grind a shell; nobody has typed them.
+#[test]
+fn a_script_is_called_what_was_typed() {
+    let run = Run::new(&["--trace-children=yes"]);
+    let mut runner = run.runner();
+    runner.runs(&args(&["./s", "a b"]));
+    runner.image_started(7, 0, Path::new("/bin/sh"), &args(&["/bin/sh", "-e", "./s", "a b"]));
+    assert!(runner.follow_exec(7, Path::new("/bin/true"), &args(&["s2", "x"])));
+    runner.image_started(7, 0, Path::new("/bin/sh"), &args(&["/bin/sh", "/tmp/s2", "x"]));
+    runner.forked(7, 8);
+    // Not a script: the words are those that the program got.
+    assert!(runner.follow_exec(8, Path::new("/bin/true"), &args(&["other", "x"])));
+    runner.image_started(8, 7, Path::new("/bin/other"), &args(&["other", "x"]));
+    end(&mut runner, 7, &[(0x1000, 1)]);
+    let log = run.text("log");
+    let commands: Vec<&str> = log.lines().filter_map(|line| line.split_once("Command: ")).map(|(_, c)| c).collect();
+    assert_eq!(commands, ["./s a\\ b", "s2 x", "other x"]);
+    assert!(run.text("out.7").starts_with("cmd: s2 x\n"));
 }
