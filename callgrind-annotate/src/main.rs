@@ -20,7 +20,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use cg_cli::color::Palette;
 use cg_cli::progress::Progress;
 use cg_cli::{exit, input, options as cli};
@@ -85,7 +85,8 @@ fn run(options: &Options) -> anyhow::Result<u8> {
 fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<Model> {
     let name = input::name(file);
     let progress = Progress::start("callgrind_annotate");
-    let opened = input::open(file, &progress.counter).with_context(|| format!("File {name} not opened"))?;
+    let opened = input::open_profile(file, &progress.counter);
+    let opened = opened.map_err(|why| anyhow!("File {name} not opened: {why}"))?;
     let mut collected = Collector::new(by_line);
     let outcome = cg_format::callgrind::read(opened, &name, &mut collected)?;
     drop(progress);

@@ -369,3 +369,16 @@ fn negative_counts_are_sorted_and_cut() {
     assert_eq!(rows(&two, &[]), ["f4", "f3", "f2", "f0", "f1"]);
     assert_eq!(rows(&["37 -102", "425 12", "92 124"], &["--threshold=50"]), ["f1"]);
 }
+
+#[test]
+fn a_missing_and_an_empty_profile_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("callgrind.out.7"), "").unwrap();
+    let complaint = |args: &[&str]| String::from_utf8(run(folder.path(), args).stderr).unwrap();
+    assert_eq!(
+        complaint(&["none"]),
+        "callgrind_annotate: error: File none not opened: No such file or directory (the newest profile here is \
+         'callgrind.out.7')\n"
+    );
+    assert!(complaint(&["callgrind.out.7"]).contains("callgrind.out.7:1: missing an `events:` line: it is empty"));
+}

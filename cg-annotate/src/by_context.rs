@@ -49,15 +49,8 @@ struct Tables {
 pub(crate) fn run(options: &Options, invocation: &[u8]) -> anyhow::Result<()> {
     let tables = read(options)?;
     let index = |option: &str, list: &str| -> anyhow::Result<Vec<usize>> {
-        let find = |name: &String| tables.events.iter().position(|e| e == name);
         let names = cg_cli::options::comma_list(list);
-        names
-            .iter()
-            .map(|n| {
-                let n = n.to_string();
-                find(&n).with_context(|| format!("{option} event `{n}` did not appear in `events:` line"))
-            })
-            .collect()
+        names.iter().map(|name| cg_cli::options::event(option, name, &tables.events)).collect()
     };
     let show = match &options.show {
         Some(list) => index("--show", list)?,

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use cg_cli::color::Palette;
-use cg_cli::{exit, options as cli};
+use cg_cli::{exit, newest, options as cli};
 use clap::CommandFactory;
 
 use options::Options;
@@ -30,12 +30,28 @@ use text::Style;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let options: Options = match cli::parse(Options::command(), args.iter().cloned()) {
+    let mut options: Options = match cli::parse(Options::command(), args.iter().cloned()) {
         Ok(options) => options,
         Err(code) => return code,
     };
     if options.diff && options.files.len() != 2 {
         return cli::usage_error(Options::command(), "argument --diff: requires exactly two Cachegrind output files");
+    }
+    if options.files.is_empty() {
+        let Some(newest) = newest::profile(newest::CACHEGRIND) else {
+            let other = newest::profile(newest::CALLGRIND)
+                .map(|name| format!("; callgrind_annotate reads '{}'", name.display()));
+            let text = format!(
+                "no profile is named, and there is no {}* here: `grind PROGRAM` makes one{}",
+                newest::CACHEGRIND,
+                other.unwrap_or_default()
+            );
+            return cli::usage_error(Options::command(), &text);
+        };
+        // Nobody may be there to read it.
+        let _ =
+            writeln!(io::stderr(), "cg_annotate: no profile is named: this is '{}', the newest here", newest.display());
+        options.files.push(newest);
     }
     exit::finish("cg_annotate", run(&options, &args))
 }

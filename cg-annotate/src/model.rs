@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use cg_format::cachegrind::{FunctionEntry, Header, Profile};
 use cg_format::hash::NameKeys;
 use cg_format::show::percent;
@@ -93,8 +93,7 @@ impl Model {
     }
 
     fn event(&self, option: &str, name: &str) -> anyhow::Result<usize> {
-        let found = self.profile.header.events.iter().position(|event| event == name);
-        found.with_context(|| format!("{option} event `{name}` did not appear in `events:` line"))
+        cg_cli::options::event(option, name, &self.profile.header.events)
     }
 
     /// Names of events by their indices.

@@ -96,8 +96,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub(crate) color: When,
 
-    /// Profiles to add up; - is standard input; .gz, .xz and .zst are read as they are
-    #[arg(required = true, value_name = "cachegrind-out-file")]
+    /// Profiles to add up [default: the newest cachegrind.out* here]; - is standard input; .gz, .xz and .zst are read as
+    /// they are
+    #[arg(value_name = "cachegrind-out-file")]
     pub(crate) files: Vec<OsString>,
 }
 

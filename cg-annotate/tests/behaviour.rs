@@ -505,3 +505,59 @@ fn contexts_that_are_none_are_refused() {
     assert_eq!(wrong(&["--by-context", "--show=Xx", "one"]).0, 1);
     assert_eq!(wrong(&["--by-context", "--diff", "one", "two"]).0, 2);
 }
+
+/// Each message says what is wrong, and what to do.
+#[test]
+fn what_beginners_do_is_answered() {
+    let folder = folder();
+    let complaint = |args: &[&str]| {
+        let output = run(folder.path(), args);
+        assert!(!output.status.success(), "{args:?}");
+        text(&output.stderr)
+    };
+    assert!(
+        complaint(&[]).contains("no profile is named, and there is no cachegrind.out* here: `grind PROGRAM` makes one")
+    );
+    assert_eq!(complaint(&["none"]), "cg_annotate: error: none: No such file or directory\n");
+    let write = |name: &str, profile: &str, age: u64| {
+        let path = folder.path().join(name);
+        fs::write(&path, profile).unwrap();
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    };
+    write("callgrind.out.5", "# callgrind format\nversion: 1\nevents: Ir\n", 1);
+    assert!(complaint(&[]).contains("; callgrind_annotate reads 'callgrind.out.5'\n"));
+    assert_eq!(
+        complaint(&["callgrind.out.5"]),
+        "cg_annotate: error: callgrind.out.5:1: missing a `command:` line: this is a profile with a call graph, which \
+         callgrind_annotate reads\n"
+    );
+    write("callgrind.out.6", "version: 1\ncreator: x\nevents: Ir\n", 1);
+    assert!(complaint(&["callgrind.out.6"]).contains("a profile with a call graph"));
+    write("empty", "", 1);
+    assert!(
+        complaint(&["empty"])
+            .contains("empty:1: missing a `command:` line: it is empty, as a profile is whose program")
+    );
+    write("cachegrind.out.9", OLD, 30);
+    write("cachegrind.out.10", OLD, 20);
+    write("cachegrind.out.10.ctx-a", OLD, 10);
+    assert_eq!(
+        complaint(&["none"]),
+        "cg_annotate: error: none: No such file or directory (the newest profile here is 'cachegrind.out.10', or \
+         'callgrind.out.6')\n"
+    );
+    let output = run(folder.path(), &[]);
+    assert_eq!(
+        text(&output.stderr),
+        "cg_annotate: no profile is named: this is 'cachegrind.out.10', the newest here\n"
+    );
+    assert!(text(&output.stdout).contains("PROGRAM TOTALS"));
+    for option in ["--show=Foo", "--sort=Foo"] {
+        assert!(
+            complaint(&[option, "old"]).contains("event `Foo` did not appear in `events:` line, which has Ir, Dr\n")
+        );
+    }
+    let output = run(folder.path(), &["--diff"]);
+    assert!(text(&output.stderr).contains("--diff: requires exactly two"), "{}", text(&output.stderr));
+}

@@ -26,11 +26,28 @@ pub fn finish(program: &str, result: anyhow::Result<u8>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => SUCCESS,
         Err(error) => {
             // Nothing is left to do if standard error is gone as well.
-            let _ = writeln!(io::stderr(), "{program}: error: {error:#}");
+            let _ = writeln!(io::stderr(), "{program}: error: {}", plain(&format!("{error:#}")));
             FAILURE
         }
     };
     ExitCode::from(code)
+}
+
+/// `text` without the numbers that Rust adds to the system's errors, as in `No such file or directory (os error 2)`.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    const START: &str = " (os error ";
+    let mut parts = text.split(START);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                plain.push_str(rest);
+            }
+            _ => plain.extend([START, part]),
+        }
+    }
+    plain
 }
 
 /// Whether the reader of the output went away.
@@ -45,6 +62,14 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn numbers_of_system_errors_are_left_out() {
+        let error = anyhow::Error::new(io::Error::from_raw_os_error(2)).context("a.out");
+        assert_eq!(plain(&format!("{error:#}")), "a.out: No such file or directory");
+        assert_eq!(plain("a (os error 2), b (os error 13): c"), "a, b: c");
+        assert_eq!(plain("a (os error x) b (os error "), "a (os error x) b (os error ");
+    }
 
     #[test]
     fn a_broken_pipe_is_found_below_its_context() {

@@ -49,6 +49,17 @@ pub fn open(path: &OsStr, counter: &Arc<Counter>) -> io::Result<Input> {
     decompressed(Box::new(Counted { inner: raw, counter: Arc::clone(counter) }))
 }
 
+/// The same for a profile: the reason, which does not name it, tells of the newest one if it is not there.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_profile(path: &OsStr, counter: &Arc<Counter>) -> Result<Input, String> {
+    open(path, counter).map_err(|error| {
+        let instead = if error.kind() == io::ErrorKind::NotFound { crate::newest::instead() } else { String::new() };
+        format!("{}{instead}", crate::exit::plain(&error.to_string()))
+    })
+}
+
 /// What `raw` holds, decompressed if its first bytes are those of gzip, xz or zstd.
 ///
 /// # Errors

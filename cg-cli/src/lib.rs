@@ -10,6 +10,7 @@ pub mod input;
 pub mod json;
 pub mod load;
 pub mod manual;
+pub mod newest;
 pub mod options;
 pub mod progress;
 pub mod rename;

@@ -136,7 +136,7 @@ fn sum_run(paths: &[OsString], options: &ReadOptions, counter: &Arc<Counter>) ->
     let (mut headers, mut summaries) = (Vec::<Header>::new(), Vec::new());
     for path in paths {
         let name = input::name(path);
-        let input = input::open(path, counter).with_context(|| name.clone())?;
+        let input = input::open_profile(path, counter).map_err(|why| anyhow!("{name}: {why}"))?;
         match read_more(&mut profile, input, &name, options) {
             Ok(outcome) => {
                 headers.push(outcome.header);

@@ -75,6 +75,18 @@ pub fn usage_error(mut command: clap::Command, message: &str) -> ExitCode {
     ExitCode::from(exit::FAILURE)
 }
 
+/// The index of the event `name`, which `option` names, among those of a profile.
+///
+/// # Errors
+/// There is no such event; the error says which there are.
+pub fn event(option: &str, name: &str, events: &[String]) -> anyhow::Result<usize> {
+    let found = events.iter().position(|event| event == name);
+    found.ok_or_else(|| {
+        let there = events.join(", ");
+        anyhow::anyhow!("{option} event `{name}` did not appear in `events:` line, which has {there}")
+    })
+}
+
 /// Splits `A,B,C`.
 #[must_use]
 pub fn comma_list(text: &str) -> Vec<String> {

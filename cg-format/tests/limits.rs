@@ -12,7 +12,11 @@ const HEAD: &str = "cmd: x\nevents: Ir Dr\n";
 
 #[test]
 fn faults_are_named_with_their_line() {
-    refused(b"", "x:1: missing a `command:` line");
+    refused(
+        b"",
+        "x:1: missing a `command:` line: it is empty, as a profile is whose program was killed or goes on, or whose disk was \
+         full",
+    );
     refused(b"desc: a\n", "x:2: missing a `command:` line");
     refused(b"cmd:x\n", "x:1: missing a `command:` line");
     refused(b"cmd: x\n", "x:2: missing an `events:` line");

@@ -35,7 +35,7 @@ fn an_output_file_is_whole_or_untouched() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
     let full = run(folder.path(), &["-o", "/dev/full", "a"]);
     assert_eq!(full.status.code(), Some(1));
-    let message = "cg_merge: error: /dev/full: cannot write the output file: No space left on device (os error 28)\n";
+    let message = "cg_merge: error: /dev/full: cannot write the output file: No space left on device\n";
     assert_eq!(text(&full.stderr), message);
 }
 

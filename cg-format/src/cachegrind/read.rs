@@ -75,6 +75,10 @@ pub enum ReadErrorKind {
     Input(InputError),
     /// The line after the `desc:` lines is no `cmd:` line.
     NoCommand,
+    /// There is nothing at all.
+    Empty,
+    /// It is a profile of callgrind.
+    CallGraph,
     /// The line after the `cmd:` line is no `events:` line.
     NoEvents,
     /// An event's name is not UTF-8 or comes twice.
@@ -109,6 +113,13 @@ impl fmt::Display for ReadErrorKind {
         match self {
             Self::Input(error) => error.fmt(f),
             Self::NoCommand => f.write_str("missing a `command:` line"),
+            Self::Empty => f.write_str(
+                "missing a `command:` line: it is empty, as a profile is whose program was killed or goes on, or whose disk \
+                 was full",
+            ),
+            Self::CallGraph => f.write_str(
+                "missing a `command:` line: this is a profile with a call graph, which callgrind_annotate reads",
+            ),
             Self::NoEvents => f.write_str("missing an `events:` line"),
             Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
             Self::TooManyEvents => f.write_str("more than 256 events: this is no profile"),
@@ -182,7 +193,11 @@ pub fn read_more(
     // The end of the input counts as one more line: that is where something is missing.
     let end = Some(parser.line + 1);
     if parser.stage != Stage::Body {
-        let kind = if parser.stage == Stage::Events { ReadErrorKind::NoEvents } else { ReadErrorKind::NoCommand };
+        let kind = match parser.stage {
+            Stage::Events => ReadErrorKind::NoEvents,
+            _ if parser.line == 0 => ReadErrorKind::Empty,
+            _ => ReadErrorKind::NoCommand,
+        };
         return Err(fault(end, kind));
     }
     if let Some(profile) = profile {
@@ -334,7 +349,12 @@ impl Parser {
             if let Some(text) = value(line, b"desc:") {
                 self.header.desc.push(text.to_vec());
             } else {
-                let text = value(line, b"cmd:").ok_or(ReadErrorKind::NoCommand)?;
+                let text = value(line, b"cmd:").ok_or_else(|| {
+                    // With one of these do profiles of callgrind begin, whoever wrote them.
+                    let keys = [&b"# callgrind format"[..], b"version:", b"creator:", b"pid:", b"part:", b"positions:"];
+                    let begins = keys.iter().any(|key| line.starts_with(key));
+                    if begins { ReadErrorKind::CallGraph } else { ReadErrorKind::NoCommand }
+                })?;
                 self.header.cmd = text.to_vec();
                 self.stage = Stage::Events;
             }

@@ -22,6 +22,8 @@ pub enum ReadErrorKind {
     BadPositions(String),
     /// Costs, or the end of the input, before an `events:` line.
     NoEvents,
+    /// There is nothing at all.
+    Empty,
     /// An event's name is not UTF-8 or comes twice.
     BadEvent(String),
     /// The line is of no known kind; the text is its beginning.
@@ -49,6 +51,10 @@ impl fmt::Display for ReadErrorKind {
             Self::Version(text) => write!(f, "version {text} of the format is not known here, only version 1"),
             Self::BadPositions(text) => write!(f, "unknown kind of position: {text}"),
             Self::NoEvents => f.write_str("missing an `events:` line"),
+            Self::Empty => f.write_str(
+                "missing an `events:` line: it is empty, as a profile is whose program was killed or goes on, or whose disk \
+                 was full",
+            ),
             Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
             Self::Malformed(text) => write!(f, "malformed line: {text}"),
             Self::BadNumber(text) => write!(f, "malformed number in line: {text}"),

@@ -90,7 +90,8 @@ pub fn read(input: impl Read, name: &str, sink: &mut impl Sink) -> Result<Outcom
     }
     let end = Some(parser.line + 1);
     if parser.outcome.parts.is_empty() {
-        return Err(fault(end, ReadErrorKind::NoEvents));
+        let kind = if parser.line == 0 { ReadErrorKind::Empty } else { ReadErrorKind::NoEvents };
+        return Err(fault(end, kind));
     }
     if !matches!(parser.next, Next::Row) {
         return Err(fault(end, ReadErrorKind::NoSource));
