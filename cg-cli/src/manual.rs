@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::Command;
+use clap::{ArgAction, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -20,12 +20,37 @@ pub fn page(command: &Command, narrative: &str) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone()).section("1").source(format!("grind {version}")).manual("grind");
     let mut out = Vec::new();
     man.render_title(&mut out)?;
-    man.render_name_section(&mut out)?;
-    man.render_synopsis_section(&mut out)?;
+    out.extend_from_slice(head(command).as_bytes());
     man.render_description_section(&mut out)?;
     man.render_options_section(&mut out)?;
     out.extend_from_slice(narrative.as_bytes());
     Ok(out)
+}
+
+/// The sections NAME and SYNOPSIS: what the program is in a few words, as `apropos` lists it, and how it is called. That all
+/// options stand in the second, as the library has it, helps nobody.
+fn head(command: &Command) -> String {
+    let roff = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let name = roff(command.get_name());
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let words = about.split(':').next().unwrap_or_default().trim_end_matches('.');
+    let mut letters = words.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_lowercase).collect();
+    let mut text = format!(
+        ".SH NAME\n{name} \\- {first}{}\n.SH SYNOPSIS\n.B {name}\n[\\fIoption\\fR ...]",
+        roff(letters.as_str())
+    );
+    for argument in command.get_positionals() {
+        let value = argument.get_value_names().and_then(|names| names.first()).map_or("argument", |name| name.as_str());
+        let many = if matches!(argument.get_action(), ArgAction::Append) { " ..." } else { "" };
+        let argument = match argument.is_required_set() {
+            true => format!(" \\fI{}\\fR{many}", roff(value)),
+            false => format!(" [\\fI{}\\fR{many}]", roff(value)),
+        };
+        text.push_str(&argument);
+    }
+    text.push('\n');
+    text
 }
 
 /// Compares the page and the completions of a program with the files under `man`, the folder of that name; with
@@ -54,4 +79,21 @@ pub fn check(man: &Path, command: &Command, narrative: &str) -> io::Result<Vec<P
         }
     }
     Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Arg;
+
+    #[test]
+    fn name_and_synopsis_are_short() {
+        let command = Command::new("x_y")
+            .about("Print it: a, b, and c")
+            .arg(Arg::new("flag").long("flag").action(ArgAction::SetTrue))
+            .arg(Arg::new("in").value_name("in-file").required(true))
+            .arg(Arg::new("more").value_name("more").action(ArgAction::Append));
+        let expected = ".SH NAME\nx_y \\- print it\n.SH SYNOPSIS\n.B x_y\n[\\fIoption\\fR ...] \\fIin\\-file\\fR [\\fImore\\fR ...]\n";
+        assert_eq!(head(&command), expected);
+    }
 }
