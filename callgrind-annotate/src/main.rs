@@ -68,7 +68,8 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     };
     let table = model.table();
     let shown = model.shown(&table);
-    let sources = source::find(&model, &table[..shown], style.auto, &style.wanted, &style.folders)?;
+    let sources =
+        source::find(&model, &table[..shown], style.auto, &style.wanted, &style.folders, &options.map_source)?;
     if options.json {
         let report = json::report(&model, &style, &table[..shown], &sources);
         out.write_all(report.as_bytes()).context("standard output")?;

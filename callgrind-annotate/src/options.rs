@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use cg_cli::color::When;
 use cg_cli::options::YesNo;
+use cg_cli::source_map::Mapping;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser, ValueEnum};
 
 /// Print a profile with a call graph: totals, the most expensive functions, who calls them and whom they call, and the
@@ -98,6 +100,10 @@ pub(crate) struct Options {
     /// Look for source files here too; may be repeated
     #[arg(short = 'I', long, value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
+
+    /// Read source files whose names begin with OLD where they begin with NEW instead; may be repeated
+    #[arg(long, value_name = "OLD=NEW", value_parser = OsStringValueParser::new().try_map(|text| Mapping::parse(&text)))]
+    pub(crate) map_source: Vec<Mapping>,
 
     /// Print the report as JSON, for programs
     #[arg(long)]

@@ -3,12 +3,12 @@
 //! They are looked for as they are named, then in the folders of `--include`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use cg_cli::source_map::{self, Mapping};
 use cg_cli::source_text;
 
 use crate::model::{Model, SourceLine, UNKNOWN};
@@ -40,13 +40,14 @@ pub(crate) fn find<'a>(
     auto: bool,
     wanted: &[Vec<u8>],
     folders: &[PathBuf],
+    mappings: &[Mapping],
 ) -> anyhow::Result<Sources<'a>> {
     static NO_LINES: BTreeMap<u32, SourceLine> = BTreeMap::new();
     let written = fs::metadata(&model.input).and_then(|meta| meta.modified()).ok();
     let open = |name: &[u8], wanted| {
         let found = folders.iter().map(Some).rev().chain([None]).rev().find_map(|folder| {
-            let path = Path::new(OsStr::from_bytes(name));
-            let path = folder.map_or_else(|| path.to_owned(), |folder| folder.join(path));
+            let path = source_map::place(mappings, name);
+            let path = folder.map_or_else(|| path.clone(), |folder| folder.join(&path));
             source_text::read(&path).ok().map(|found| (found, folder))
         });
         found.map(|((text, time), folder)| {

@@ -382,3 +382,14 @@ fn a_missing_and_an_empty_profile_are_answered() {
     );
     assert!(complaint(&["callgrind.out.7"]).contains("callgrind.out.7:1: missing an `events:` line: it is empty"));
 }
+
+#[test]
+fn sources_are_read_where_they_are_now() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("here")).unwrap();
+    fs::write(folder.path().join("here/a.c"), "int x;\n").unwrap();
+    fs::write(folder.path().join("p.out"), "events: Ir\nfl=/build/a.c\nfn=f\n1 5\n").unwrap();
+    assert!(text(&run(folder.path(), &["p.out"])).contains("could not be found:\n"));
+    let report = text(&run(folder.path(), &["--map-source=/build=here", "p.out"]));
+    assert!(report.contains("-- Auto-annotated source: /build/a.c\n") && report.contains("  int x;\n"), "{report}");
+}

@@ -2,6 +2,7 @@
 
 use cg_cli::json::Json;
 
+use crate::growth::{self, ChangedLine, FunctionVerdict, Growth};
 use crate::model::{Inner, Model, Outer, Verdict};
 use crate::source::{Source, Text, plan};
 use crate::text::Style;
@@ -20,7 +21,12 @@ const COVERAGE: [&str; 6] = [
 ];
 
 /// The whole report.
-pub(crate) fn report(model: &Model, style: &Style, verdicts: &[Verdict<'_>]) -> anyhow::Result<String> {
+pub(crate) fn report(
+    model: &Model,
+    style: &Style,
+    verdicts: &[Verdict<'_>],
+    of_functions: &[FunctionVerdict<'_>],
+) -> anyhow::Result<String> {
     let mut json = Json::default();
     json.begin_object();
     json.name("schema", b"cg_annotate");
@@ -57,6 +63,24 @@ pub(crate) fn report(model: &Model, style: &Style, verdicts: &[Verdict<'_>]) -> 
         json.integers("total_after", after.iter().copied());
     }
     gate(&mut json, verdicts);
+    if !of_functions.is_empty() {
+        json.key("fail_above_function");
+        json.begin_array();
+        for FunctionVerdict { bound, failed, .. } in of_functions {
+            json.begin_object();
+            json.name("event", bound.event.as_bytes());
+            json.key("bound_percent");
+            json.float(bound.percent);
+            json.key("failed");
+            json.boolean(!failed.is_empty());
+            grown(&mut json, "functions", failed);
+            json.end_object();
+        }
+        json.end_array();
+    }
+    if let Some(pair) = &model.pair {
+        grown(&mut json, "growth", &growth::changed(model, pair)?);
+    }
     let files = model.by_file()?;
     outers(&mut json, "files", "functions", &files);
     outers(&mut json, "functions", "files", &model.by_function(&files)?);
@@ -85,6 +109,58 @@ fn gate(json: &mut Json, verdicts: &[Verdict<'_>]) {
         }
         json.key("failed");
         json.boolean(verdict.failed);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+fn grown(json: &mut Json, key: &str, all: &[Growth<'_>]) {
+    json.key(key);
+    json.begin_array();
+    for growth in all {
+        json.begin_object();
+        json.name("file", growth.file);
+        json.name("function", growth.function);
+        let [before, after] = &growth.sides;
+        json.integers("before", before.iter().copied());
+        json.integers("after", after.iter().copied());
+        json.key("growth_percent");
+        json.begin_array();
+        for event in 0..before.len() {
+            match growth.percent(event) {
+                Some(percent) => json.float(percent),
+                None => json.null(),
+            }
+        }
+        json.end_array();
+        json.end_object();
+    }
+    json.end_array();
+}
+
+/// The lines of a changed file of which either side has counts.
+fn changed_lines(json: &mut Json, lines: &[ChangedLine<'_>]) {
+    json.key("changed_lines");
+    json.begin_array();
+    for line in lines.iter().filter(|line| line.counts.iter().any(Option::is_some)) {
+        json.begin_object();
+        for (key, number) in ["line_before", "line_after"].into_iter().zip(line.numbers) {
+            json.key(key);
+            match number {
+                Some(number) => json.integer(i128::from(number)),
+                None => json.null(),
+            }
+        }
+        for (key, counts) in ["before", "after"].into_iter().zip(&line.counts) {
+            match counts {
+                Some(counts) => json.integers(key, counts.iter().copied()),
+                None => {
+                    json.key(key);
+                    json.null();
+                }
+            }
+        }
+        json.name("text", line.text);
         json.end_object();
     }
     json.end_array();
@@ -130,6 +206,7 @@ fn annotation(json: &mut Json, model: &Model, files: &[Outer<'_>]) -> anyhow::Re
                 Text::Known(_) => b"annotated",
                 Text::Unreadable => b"unreadable",
                 Text::NotIdentical => b"not identical",
+                Text::Changed(_) => b"changed",
             },
         );
         json.key("newer_than");
@@ -138,7 +215,7 @@ fn annotation(json: &mut Json, model: &Model, files: &[Outer<'_>]) -> anyhow::Re
         json.end_array();
         let text: Vec<&[u8]> = match &source.text {
             Text::Known(text) => cg_cli::source_text::lines(text).map(|(_, line)| line).collect(),
-            Text::Unreadable | Text::NotIdentical => Vec::new(),
+            Text::Unreadable | Text::NotIdentical | Text::Changed(_) => Vec::new(),
         };
         json.key("lines");
         json.begin_array();
@@ -153,6 +230,9 @@ fn annotation(json: &mut Json, model: &Model, files: &[Outer<'_>]) -> anyhow::Re
             json.end_object();
         }
         json.end_array();
+        if let (Text::Changed(texts), Some(pair)) = (&source.text, &model.pair) {
+            changed_lines(json, &growth::lines(model, pair, &source.name, texts.each_ref().map(|text| &text[..]))?);
+        }
         json.end_object();
     }
     json.end_array();

@@ -1,11 +1,17 @@
 //! From the command line to a [`Model`]: reads, subtracts, renames.
 
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Write};
+
 use anyhow::anyhow;
 use cg_cli::load::{self, Loaded};
+use cg_cli::paths::{self, Prefixes};
 use cg_cli::progress::Progress;
 use cg_cli::rename::Renamer;
+use cg_cli::substitute::Substitution;
 use cg_format::cachegrind::{Detail, ReadOptions};
 
+use crate::growth::Pair;
 use crate::model::Model;
 use crate::options::Options;
 
@@ -16,25 +22,68 @@ pub(crate) fn model(options: &Options) -> anyhow::Result<Model> {
     let read = ReadOptions { detail, ..ReadOptions::default() };
     let progress = Progress::start("cg_annotate");
     let counter = &progress.counter;
-    let mut renamer = Renamer::new(options.mod_filename.as_ref(), options.mod_funcname.as_ref());
     let names = options.files.iter().map(|file| cg_cli::input::name(file));
+    let mut renamer = Renamer::new(options.mod_filename.as_ref(), options.mod_funcname.as_ref());
     if !options.diff {
         let Loaded { mut profile, headers, .. } = load::sum(&options.files, &read, counter)?;
         drop(progress);
         renamer.rename(&mut profile)?;
-        return Ok(Model::new(profile, names.zip(headers).collect(), None, renamer.originals));
+        let mut model = Model::new(profile, names.zip(headers).collect(), None, renamer.originals);
+        model.source_map.clone_from(&options.map_source);
+        return Ok(model);
     }
     let [first, second] = &options.files[..] else { return Err(anyhow!("--diff needs two files")) };
     let pair = [first, second];
     let mut loaded = load::pair(pair, &read, counter)?;
     drop(progress);
+    let matching = matching(options, &loaded)?;
+    let file = options.mod_filename.as_ref().or(matching.as_ref());
     let sides = [&loaded[0], &loaded[1]].map(|side| side.profile.total().to_vec());
     // Renamed first: what is joined by it must meet.
+    let mut originals = Vec::new();
     for side in &mut loaded {
+        let mut renamer = Renamer::new(file, options.mod_funcname.as_ref());
         renamer.rename(&mut side.profile)?;
+        originals.push(renamer.originals);
     }
+    let kept = options.needs_sides().then(|| [0, 1].map(|side| loaded[side].profile.clone()));
     load::subtract(&mut loaded, pair)?;
     let [before, after] = loaded;
     let headers = [before.headers, after.headers].concat();
-    Ok(Model::new(before.profile, names.zip(headers).collect(), Some(sides), renamer.originals))
+    let mut all: HashMap<Vec<u8>, BTreeSet<Vec<u8>>> = HashMap::new();
+    for (name, names) in originals.iter().flatten() {
+        all.entry(name.clone()).or_default().extend(names.iter().cloned());
+    }
+    let mut model = Model::new(before.profile, names.zip(headers).collect(), Some(sides), all);
+    model.source_map.clone_from(&options.map_source);
+    let originals = <[_; 2]>::try_from(originals).map_err(|_| anyhow!("--diff needs two files"))?;
+    model.pair = kept.map(|profiles| Pair { profiles, originals, sources: options.shows_growth() });
+    Ok(model)
+}
+
+/// How to rename files that differ by a prefix alone, if that is wanted; else, if there are such, how to ask for it.
+fn matching(options: &Options, [before, after]: &[Loaded; 2]) -> anyhow::Result<Option<Substitution>> {
+    if options.mod_filename.is_some() {
+        return Ok(None);
+    }
+    let found = paths::differing(&before.profile, &after.profile);
+    // Nobody may be there to read it.
+    let tell = |text: String| _ = writeln!(io::stderr(), "cg_annotate: {text}");
+    let Some(prefixes) = found else {
+        if options.match_paths {
+            tell(
+                "--match-paths: files of the two profiles do not differ by a folder alone; none is renamed".to_owned(),
+            );
+        }
+        return Ok(None);
+    };
+    let substitution = prefixes.substitution();
+    let Prefixes { before, after, files } = prefixes;
+    let what = format!("{files} source files differ only by a folder, '{before}' and '{after}'");
+    if options.match_paths {
+        tell(format!("{what}: as with --mod-filename='{substitution}'"));
+        return Ok(Some(Substitution::parse(&substitution)?));
+    }
+    tell(format!("{what}: --match-paths compares them, and so does --mod-filename='{substitution}'"));
+    Ok(None)
 }

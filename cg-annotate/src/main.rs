@@ -7,6 +7,8 @@
 mod by_context;
 mod columns;
 mod counts;
+mod grown;
+mod growth;
 mod json;
 mod load;
 mod markdown;
@@ -64,22 +66,31 @@ fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
     let mut model = load::model(options)?;
     model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
     let verdicts = model.verdicts(&options.fail_above)?;
+    let of_functions = match &model.pair {
+        Some(pair) => growth::verdicts(&model, pair, &options.fail_above_function, options.threshold)?,
+        None => Vec::new(),
+    };
     let style = Style {
         invocation,
         threshold: options.threshold,
         percentages: options.percentages(),
         annotate: options.annotates(),
         context: options.context,
+        growth: options.shows_growth(),
         palette: Palette::for_stdout(options.color),
     };
     // The gate decides even if nobody reads the report to its end.
-    let printed = print(options, &model, &style, &verdicts);
+    let printed = print(options, &model, &style, &verdicts, &of_functions);
     let mut failed = false;
     for verdict in verdicts.iter().filter(|verdict| verdict.failed) {
         failed = true;
         let _ = writeln!(io::stderr(), "cg_annotate: {}", text::verdict_line(verdict));
     }
-    drop(verdicts);
+    for line in of_functions.iter().flat_map(grown::verdict_lines) {
+        failed = true;
+        let _ = writeln!(io::stderr(), "cg_annotate: {line}");
+    }
+    drop((verdicts, of_functions));
     // The process ends: giving millions of small pieces back one by one would take longer than the report.
     std::mem::forget(model);
     match printed {
@@ -94,12 +105,13 @@ fn print(
     model: &model::Model,
     style: &Style,
     verdicts: &[model::Verdict<'_>],
+    of_functions: &[growth::FunctionVerdict<'_>],
 ) -> anyhow::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 14, io::stdout().lock());
     if options.json {
-        out.write_all(json::report(model, style, verdicts)?.as_bytes()).context("standard output")?;
+        out.write_all(json::report(model, style, verdicts, of_functions)?.as_bytes()).context("standard output")?;
     } else if options.github_summary {
-        out.write_all(markdown::report(model, verdicts)?.as_bytes()).context("standard output")?;
+        out.write_all(markdown::report(model, verdicts, of_functions)?.as_bytes()).context("standard output")?;
     } else {
         text::print(&mut out, model, style).context("cannot print the report")?;
     }

@@ -4,15 +4,73 @@ use std::fmt::Write;
 
 use cg_format::show::{commas, percent, percent_text};
 
+use crate::grown::{self, signed};
+use crate::growth::{self, FunctionVerdict, Growth};
 use crate::model::{Model, Verdict};
 use crate::text::number;
 
 /// The whole report.
-pub(crate) fn report(model: &Model, verdicts: &[Verdict<'_>]) -> anyhow::Result<String> {
+pub(crate) fn report(
+    model: &Model,
+    verdicts: &[Verdict<'_>],
+    of_functions: &[FunctionVerdict<'_>],
+) -> anyhow::Result<String> {
     let mut text = String::new();
     totals(&mut text, model, verdicts);
-    functions(&mut text, model)?;
+    for FunctionVerdict { bound, event, failed } in of_functions {
+        let percent = number(bound.percent);
+        let name = cell(bound.event.as_bytes());
+        if failed.is_empty() {
+            let _ = writeln!(text, "\nNo function grew by more than {percent}% in {name}.");
+            continue;
+        }
+        let _ = writeln!(text, "\n**{} above {percent}% in {name}**\n", plural(failed.len()));
+        grown(&mut text, model, *event, &failed.iter().collect::<Vec<_>>());
+    }
+    match &model.pair {
+        None => functions(&mut text, model)?,
+        Some(pair) => {
+            let changed = growth::changed(model, pair)?;
+            for event in &model.show {
+                let of = growth::of_event(&changed, *event);
+                if of.is_empty() {
+                    continue;
+                }
+                let name = cell(model.names(&[*event])[0].as_bytes());
+                let _ = writeln!(text, "\n<details><summary>{name}: {} changed</summary>\n", plural(of.len()));
+                grown(&mut text, model, *event, &of);
+                text.push_str("\n</details>\n");
+            }
+        }
+    }
     Ok(text)
+}
+
+fn plural(count: usize) -> String {
+    if count == 1 { "1 function".to_owned() } else { format!("{count} functions") }
+}
+
+/// A table of functions: what each was, is, and how much it grew.
+fn grown(text: &mut String, model: &Model, event: usize, all: &[&Growth<'_>]) {
+    let name = cell(model.names(&[event])[0].as_bytes());
+    let _ = writeln!(text, "| {name} before | After | Change | % | Function | File |");
+    text.push_str("| ---: | ---: | ---: | ---: | :--- | :--- |\n");
+    for growth in all.iter().take(growth::MOST) {
+        let [before, after] = &growth.sides;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} |",
+            commas(before[event]),
+            commas(after[event]),
+            signed(growth.change(event)),
+            grown::percent(growth.percent(event)),
+            cell(growth.function),
+            cell(growth.file),
+        );
+    }
+    if all.len() > growth::MOST {
+        let _ = writeln!(text, "\nand {} more", all.len() - growth::MOST);
+    }
 }
 
 fn totals(text: &mut String, model: &Model, verdicts: &[Verdict<'_>]) {
@@ -89,10 +147,6 @@ fn functions(text: &mut String, model: &Model) -> anyhow::Result<()> {
     }
     text.push_str("\n</details>\n");
     Ok(())
-}
-
-fn signed(count: i128) -> String {
-    if count > 0 { format!("+{}", commas(count)) } else { commas(count) }
 }
 
 /// A name, so that nothing in it means anything in a table of Markdown.

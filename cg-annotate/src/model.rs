@@ -7,11 +7,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::bail;
+use cg_cli::source_map::Mapping;
 use cg_format::cachegrind::{FunctionEntry, Header, Profile};
 use cg_format::hash::NameKeys;
 use cg_format::show::percent;
 
 use crate::counts::{Counts, View};
+use crate::growth::Pair;
 use crate::options::Bound;
 
 /// The file of counts whose source is not known.
@@ -30,6 +32,10 @@ pub(crate) struct Model {
     pub(crate) sides: Option<[Sums; 2]>,
     /// For a file its original names, where renaming changed or joined them.
     pub(crate) originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    /// Both sides of a difference, where they are wanted.
+    pub(crate) pair: Option<Pair>,
+    /// Where sources are looked for.
+    pub(crate) source_map: Vec<Mapping>,
     /// Indices of the events to show, in order.
     pub(crate) show: Vec<usize>,
     /// Indices of the events to sort by, the most important first.
@@ -71,7 +77,17 @@ impl Model {
         originals: HashMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     ) -> Self {
         let all: Vec<usize> = (0..profile.header.events.len()).collect();
-        Self { profile, inputs, sides, originals, show: all.clone(), sort: all, least: 0 }
+        Self {
+            profile,
+            inputs,
+            sides,
+            originals,
+            pair: None,
+            source_map: Vec::new(),
+            show: all.clone(),
+            sort: all,
+            least: 0,
+        }
     }
 
     /// Applies `--show`, `--sort` and `--threshold`.
@@ -92,7 +108,8 @@ impl Model {
         cg_cli::options::comma_list(list).iter().map(|name| self.event(option, name)).collect()
     }
 
-    fn event(&self, option: &str, name: &str) -> anyhow::Result<usize> {
+    /// The index of an event that an option names.
+    pub(crate) fn event(&self, option: &str, name: &str) -> anyhow::Result<usize> {
         cg_cli::options::event(option, name, &self.profile.header.events)
     }
 
@@ -171,17 +188,7 @@ impl Model {
 
     /// Counts of each line of a file, over all its functions.
     pub(crate) fn lines(&self, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Sums>> {
-        let mut lines = BTreeMap::new();
-        for entry in self.profile.files().filter(|entry| entry.name() == file) {
-            for function in entry.functions() {
-                let rows = function.rows();
-                for (row, line) in rows.lines().enumerate() {
-                    let counts = lines.entry(line).or_insert_with(|| self.zeros());
-                    rows.add_row_to(row, counts)?;
-                }
-            }
-        }
-        Ok(lines)
+        lines_of(self, &self.profile, file)
     }
 
     /// The original names of a file.
@@ -229,4 +236,19 @@ impl Model {
         let mut sizes = self.sort.iter().map(|event| b.0.of(*event).unsigned_abs().cmp(&a.0.of(*event).unsigned_abs()));
         sizes.find(|order| order.is_ne()).unwrap_or_else(|| b.1.cmp(a.1))
     }
+}
+
+/// Counts of each line of a file of `profile`, which counts what `model` does.
+pub(crate) fn lines_of(model: &Model, profile: &Profile, file: &[u8]) -> anyhow::Result<BTreeMap<u64, Sums>> {
+    let mut lines = BTreeMap::new();
+    for entry in profile.files().filter(|entry| entry.name() == file) {
+        for function in entry.functions() {
+            let rows = function.rows();
+            for (row, line) in rows.lines().enumerate() {
+                let counts = lines.entry(line).or_insert_with(|| model.zeros());
+                rows.add_row_to(row, counts)?;
+            }
+        }
+    }
+    Ok(lines)
 }

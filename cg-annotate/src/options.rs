@@ -7,7 +7,9 @@ use std::ffi::OsString;
 
 use cg_cli::color::When;
 use cg_cli::options::YesNo;
+use cg_cli::source_map::Mapping;
 use cg_cli::substitute::Substitution;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser};
 
 /// Print a profile: totals, the most expensive functions, and the source lines with their counts.
@@ -92,6 +94,23 @@ pub(crate) struct Options {
     #[arg(long, value_name = "EVENT:PERCENT", requires = "diff", value_parser = bound)]
     pub(crate) fail_above: Vec<Bound>,
 
+    /// With --diff: the same for each function with at least --threshold percent of a total; may be repeated
+    #[arg(long, value_name = "EVENT:PERCENT", requires = "diff", value_parser = bound)]
+    pub(crate) fail_above_function: Vec<Bound>,
+
+    /// With --diff: show each function's counts before and after, and changed source files with the counts of both sides;
+    /// bounds show that, too
+    #[arg(long, requires = "diff")]
+    pub(crate) growth: bool,
+
+    /// With --diff: rename source files so that those of two builds in different folders meet
+    #[arg(long, requires = "diff", conflicts_with = "mod_filename")]
+    pub(crate) match_paths: bool,
+
+    /// Read source files whose names begin with OLD where they begin with NEW instead; may be repeated
+    #[arg(long, value_name = "OLD=NEW", value_parser = OsStringValueParser::new().try_map(|text| Mapping::parse(&text)))]
+    pub(crate) map_source: Vec<Mapping>,
+
     /// When to colour the report
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Auto)]
     pub(crate) color: When,
@@ -115,6 +134,16 @@ impl Options {
     /// Whether percentages are shown.
     pub(crate) fn percentages(&self) -> bool {
         !self.no_show_percs && self.show_percs != Some(YesNo::No)
+    }
+
+    /// Whether a reviewer is to see what grew.
+    pub(crate) fn shows_growth(&self) -> bool {
+        self.growth || !self.fail_above.is_empty() || !self.fail_above_function.is_empty()
+    }
+
+    /// Whether both sides of a difference are needed beside it.
+    pub(crate) fn needs_sides(&self) -> bool {
+        self.diff && (self.shows_growth() || self.json || self.github_summary)
     }
 
     /// Whether source files are printed.

@@ -3,13 +3,11 @@
 //! A file is shown only if all files that its counts came from can be read and are the same.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::time::SystemTime;
 
+use cg_cli::source_map::place;
 use cg_cli::source_text;
 
 use crate::counts::add;
@@ -32,6 +30,8 @@ pub(crate) enum Text {
     Known(Vec<u8>),
     Unreadable,
     NotIdentical,
+    /// What it was before and what it is, where the two sides of a difference are looked at apart.
+    Changed([Vec<u8>; 2]),
 }
 
 /// Where the counts of the profile went, in the order of the report.
@@ -78,6 +78,8 @@ impl Coverage {
                 Text::Known(_) if *line > 0 => 0,
                 Text::Known(_) => 1,
                 Text::NotIdentical => 2,
+                Text::Changed(_) if *line > 0 => 0,
+                Text::Changed(_) => 1,
                 Text::Unreadable => 3,
             };
             add(&mut self.sums[kind], counts)?;
@@ -92,10 +94,12 @@ impl Source {
         let originals = model.originals_of(name);
         let lines = model.lines(name)?;
         let read: io::Result<Vec<(Vec<u8>, SystemTime)>> =
-            originals.iter().map(|name| source_text::read(Path::new(OsStr::from_bytes(name)))).collect();
+            originals.iter().map(|name| source_text::read(&place(&model.source_map, name))).collect();
         let (text, oldest) = match read {
             Err(_) => (Text::Unreadable, None),
-            Ok(texts) if texts.windows(2).any(|pair| pair[0].0 != pair[1].0) => (Text::NotIdentical, None),
+            Ok(texts) if texts.windows(2).any(|pair| pair[0].0 != pair[1].0) => {
+                (changed(model, name, &originals, texts).map_or(Text::NotIdentical, Text::Changed), None)
+            }
             Ok(texts) => {
                 let oldest = texts.iter().map(|(_, time)| *time).min();
                 (texts.into_iter().next().map_or(Text::Unreadable, |(text, _)| Text::Known(text)), oldest)
@@ -112,4 +116,22 @@ impl Source {
         }
         Ok(Self { name: name.to_vec(), originals, lines, text, outdated })
     }
+}
+
+/// The texts of `originals` as those of the two sides, if each side has one of them.
+fn changed(
+    model: &Model,
+    name: &[u8],
+    originals: &[Vec<u8>],
+    texts: Vec<(Vec<u8>, SystemTime)>,
+) -> Option<[Vec<u8>; 2]> {
+    let pair = model.pair.as_ref().filter(|pair| pair.sources)?;
+    let mut texts: Vec<Vec<u8>> = texts.into_iter().map(|(text, _)| text).collect();
+    let mut of = |side: usize| {
+        let names = pair.originals[side].get(name)?;
+        let only = names.first().filter(|_| names.len() == 1)?;
+        Some(std::mem::take(&mut texts[originals.iter().position(|original| original == only)?]))
+    };
+    // Two names of different contents, and one for each side: they are not the same one.
+    Some([of(0)?, of(1)?])
 }

@@ -11,6 +11,7 @@ use crate::columns::Columns;
 use crate::counts::add;
 use crate::model::{Model, Outer, Verdict};
 use crate::source::{Coverage, LABELS, Source, Text, plan};
+use crate::{grown, growth};
 
 /// What the options say about the look of the report.
 pub(crate) struct Style {
@@ -20,6 +21,8 @@ pub(crate) struct Style {
     pub(crate) percentages: bool,
     pub(crate) annotate: bool,
     pub(crate) context: u64,
+    /// Whether what grew is shown.
+    pub(crate) growth: bool,
     pub(crate) palette: Palette,
 }
 
@@ -27,6 +30,12 @@ pub(crate) struct Style {
 pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style) -> anyhow::Result<()> {
     metadata(out, model, style)?;
     summary(out, model, style)?;
+    if style.growth
+        && let Some(pair) = &model.pair
+    {
+        section(out, style, b"Function growth")?;
+        grown::functions(out, model, &growth::changed(model, pair)?)?;
+    }
     let files = model.by_file()?;
     table(out, model, style, &files, &FILES)?;
     table(out, model, style, &model.by_function(&files)?, &FUNCTIONS)?;
@@ -158,7 +167,7 @@ fn table(out: &mut dyn Write, model: &Model, style: &Style, outers: &[Outer<'_>]
     Ok(())
 }
 
-fn annotated(out: &mut dyn Write, model: &Model, style: &Style, source: &Source) -> io::Result<()> {
+fn annotated(out: &mut dyn Write, model: &Model, style: &Style, source: &Source) -> anyhow::Result<()> {
     section(out, style, &[b"Annotated source file: ", &source.name[..]].concat())?;
     let refusal: &[u8] = match &source.text {
         Text::Known(text) => {
@@ -170,14 +179,19 @@ fn annotated(out: &mut dyn Write, model: &Model, style: &Style, source: &Source)
                 warning(out, style, &lines)?;
                 out.write_all(b"\n")?;
             }
-            return known(out, model, style, source, text);
+            return Ok(known(out, model, style, source, text)?);
+        }
+        Text::Changed(texts) => {
+            let Some(pair) = &model.pair else { return Ok(()) };
+            let lines = growth::lines(model, pair, &source.name, texts.each_ref().map(|text| &text[..]))?;
+            return Ok(grown::source(out, model, style, source, &lines)?);
         }
         Text::Unreadable => b"Unannotated because one or more of these original files are unreadable:",
         Text::NotIdentical => b"Unannotated because two or more of these original files are not identical:",
     };
     line(out, &[refusal])?;
     source.originals.iter().try_for_each(|name| line(out, &[b"- ", name]))?;
-    out.write_all(b"\n")
+    Ok(out.write_all(b"\n")?)
 }
 
 fn warning(out: &mut dyn Write, style: &Style, lines: &[Vec<u8>]) -> io::Result<()> {

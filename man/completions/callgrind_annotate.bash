@@ -23,7 +23,7 @@ _callgrind_annotate() {
 
     case "${cmd}" in
         callgrind_annotate)
-            opts="-I -h -V --show --sort --threshold --show-percs --no-show-percs --auto --annotate --no-annotate --context --inclusive --tree --cycles --include --json --color --help --version"
+            opts="-I -h -V --show --sort --threshold --show-percs --no-show-percs --auto --annotate --no-annotate --context --inclusive --tree --cycles --include --map-source --json --color --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -70,6 +70,10 @@ _callgrind_annotate() {
                     return 0
                     ;;
                 -I)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --map-source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -15,6 +15,7 @@ both\t'Both'"
 complete -c callgrind_annotate -l cycles -d 'Find cycles of functions that call each other and show their cost once; with no, numbers are those of the reference, and costs of recursive calls add up beyond 100% [default: yes]' -r -f -a "yes\t'On'
 no\t'Off'"
 complete -c callgrind_annotate -s I -l include -d 'Look for source files here too; may be repeated' -r -F
+complete -c callgrind_annotate -l map-source -d 'Read source files whose names begin with OLD where they begin with NEW instead; may be repeated' -r
 complete -c callgrind_annotate -l color -d 'When to colour the report' -r -f -a "auto\t'If standard output is a terminal and `NO_COLOR` is unset or empty'
 always\t'Always'
 never\t'Never'"

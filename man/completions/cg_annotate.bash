@@ -23,7 +23,7 @@ _cg_annotate() {
 
     case "${cmd}" in
         cg_annotate)
-            opts="-h -V --diff --by-context --mod-filename --mod-funcname --show --sort --threshold --show-percs --no-show-percs --annotate --no-annotate --auto --context --json --github-summary --fail-above --color --help --version"
+            opts="-h -V --diff --by-context --mod-filename --mod-funcname --show --sort --threshold --show-percs --no-show-percs --annotate --no-annotate --auto --context --json --github-summary --fail-above --fail-above-function --growth --match-paths --map-source --color --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -62,6 +62,14 @@ _cg_annotate() {
                     return 0
                     ;;
                 --fail-above)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fail-above-function)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --map-source)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -9,6 +9,8 @@ complete -c cg_annotate -l auto -d 'Old spelling of --annotate and --no-annotate
 no\t'Off'"
 complete -c cg_annotate -l context -d 'Print this many lines of source before and after each line that has counts' -r
 complete -c cg_annotate -l fail-above -d 'With --diff: end with exit status 3 if the total of EVENT grew by more than PERCENT; may be repeated' -r
+complete -c cg_annotate -l fail-above-function -d 'With --diff: the same for each function with at least --threshold percent of a total; may be repeated' -r
+complete -c cg_annotate -l map-source -d 'Read source files whose names begin with OLD where they begin with NEW instead; may be repeated' -r
 complete -c cg_annotate -l color -d 'When to colour the report' -r -f -a "auto\t'If standard output is a terminal and `NO_COLOR` is unset or empty'
 always\t'Always'
 never\t'Never'"
@@ -19,5 +21,7 @@ complete -c cg_annotate -l annotate -d 'Print source files with their counts [de
 complete -c cg_annotate -l no-annotate -d 'Do not print source files'
 complete -c cg_annotate -l json -d 'Print the report as JSON, for programs'
 complete -c cg_annotate -l github-summary -d 'Print the totals and the functions above the threshold as Markdown tables'
+complete -c cg_annotate -l growth -d 'With --diff: show each function\'s counts before and after, and changed source files with the counts of both sides; bounds show that, too'
+complete -c cg_annotate -l match-paths -d 'With --diff: rename source files so that those of two builds in different folders meet'
 complete -c cg_annotate -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c cg_annotate -s V -l version -d 'Print version'
