@@ -1,14 +1,12 @@
 //! From the command line to a [`Model`]: reads, subtracts, renames.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Write};
 
 use anyhow::anyhow;
 use cg_cli::load::{self, Loaded};
-use cg_cli::paths::{self, Prefixes};
+use cg_cli::paths;
 use cg_cli::progress::Progress;
 use cg_cli::rename::Renamer;
-use cg_cli::substitute::Substitution;
 use cg_format::cachegrind::{Detail, ReadOptions};
 
 use crate::growth::Pair;
@@ -36,7 +34,10 @@ pub(crate) fn model(options: &Options) -> anyhow::Result<Model> {
     let pair = [first, second];
     let mut loaded = load::pair(pair, &read, counter)?;
     drop(progress);
-    let matching = matching(options, &loaded)?;
+    let matching = match options.mod_filename {
+        Some(_) => None,
+        None => paths::matching("cg_annotate", options.match_paths, [&loaded[0].profile, &loaded[1].profile])?,
+    };
     let file = options.mod_filename.as_ref().or(matching.as_ref());
     let sides = [&loaded[0], &loaded[1]].map(|side| side.profile.total().to_vec());
     // Renamed first: what is joined by it must meet.
@@ -59,31 +60,4 @@ pub(crate) fn model(options: &Options) -> anyhow::Result<Model> {
     let originals = <[_; 2]>::try_from(originals).map_err(|_| anyhow!("--diff needs two files"))?;
     model.pair = kept.map(|profiles| Pair { profiles, originals, sources: options.shows_growth() });
     Ok(model)
-}
-
-/// How to rename files that differ by a prefix alone, if that is wanted; else, if there are such, how to ask for it.
-fn matching(options: &Options, [before, after]: &[Loaded; 2]) -> anyhow::Result<Option<Substitution>> {
-    if options.mod_filename.is_some() {
-        return Ok(None);
-    }
-    let found = paths::differing(&before.profile, &after.profile);
-    // Nobody may be there to read it.
-    let tell = |text: String| _ = writeln!(io::stderr(), "cg_annotate: {text}");
-    let Some(prefixes) = found else {
-        if options.match_paths {
-            tell(
-                "--match-paths: files of the two profiles do not differ by a folder alone; none is renamed".to_owned(),
-            );
-        }
-        return Ok(None);
-    };
-    let substitution = prefixes.substitution();
-    let Prefixes { before, after, files } = prefixes;
-    let what = format!("{files} source files differ only by a folder, '{before}' and '{after}'");
-    if options.match_paths {
-        tell(format!("{what}: as with --mod-filename='{substitution}'"));
-        return Ok(Some(Substitution::parse(&substitution)?));
-    }
-    tell(format!("{what}: --match-paths compares them, and so does --mod-filename='{substitution}'"));
-    Ok(None)
 }

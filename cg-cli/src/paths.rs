@@ -4,8 +4,11 @@
 //! the names alone, and only told, or applied where that was asked for; a guess needs most of the files that differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, Write};
 
 use cg_format::cachegrind::Profile;
+
+use crate::substitute::{SubstituteError, Substitution};
 
 /// Prefixes in whose place files of two profiles have the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,37 @@ pub fn differing(before: &Profile, after: &Profile) -> Option<Prefixes> {
     enough.then(|| Prefixes { before: old.to_owned(), after: new.to_owned(), files })
 }
 
+/// How to rename files that differ by a prefix alone, if that is `wanted`; else, if there are such, standard error says, in
+/// the name of `program`, how to ask for it.
+///
+/// # Errors
+/// None in practice: the expression is one.
+pub fn matching(
+    program: &str,
+    wanted: bool,
+    [before, after]: [&Profile; 2],
+) -> Result<Option<Substitution>, SubstituteError> {
+    // Nobody may be there to read it.
+    let tell = |text: String| _ = writeln!(io::stderr(), "{program}: {text}");
+    let Some(prefixes) = differing(before, after) else {
+        if wanted {
+            tell(
+                "--match-paths: files of the two profiles do not differ by a folder alone; none is renamed".to_owned(),
+            );
+        }
+        return Ok(None);
+    };
+    let substitution = prefixes.substitution();
+    let Prefixes { before, after, files } = prefixes;
+    let what = format!("{files} source files differ only by a folder, '{before}' and '{after}'");
+    if wanted {
+        tell(format!("{what}: as with --mod-filename='{substitution}'"));
+        return Substitution::parse(&substitution).map(Some);
+    }
+    tell(format!("{what}: --match-paths compares them, and so does --mod-filename='{substitution}'"));
+    Ok(None)
+}
+
 impl Prefixes {
     /// The value of `--mod-filename` that takes them away.
     #[must_use]
@@ -94,7 +128,6 @@ fn common_end(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::substitute::Substitution;
 
     fn profile(files: &[&str]) -> Profile {
         let mut profile = Profile::new(["Ir"]);

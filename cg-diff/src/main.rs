@@ -13,7 +13,7 @@ use cg_cli::json::Json;
 use cg_cli::progress::Progress;
 use cg_cli::rename::Renamer;
 use cg_cli::substitute::Substitution;
-use cg_cli::{exit, load, options as cli};
+use cg_cli::{exit, load, options as cli, paths};
 use cg_format::cachegrind::{Detail, Profile, ReadOptions, write_functions};
 use clap::{CommandFactory, Parser};
 
@@ -30,6 +30,10 @@ struct Options {
     /// Rename functions by s/OLD/NEW/, with flags g (all matches) and i (ignore case)
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = substitution)]
     mod_funcname: Option<Substitution>,
+
+    /// Rename source files so that those of two builds in different folders meet
+    #[arg(long, conflicts_with = "mod_filename")]
+    match_paths: bool,
 
     /// Print the difference as JSON, for programs
     #[arg(long)]
@@ -62,7 +66,11 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     let progress = Progress::start("cg_diff");
     let mut loaded = load::pair(names, &read, &progress.counter)?;
     drop(progress);
-    let mut renamer = Renamer::new(options.mod_filename.as_ref(), options.mod_funcname.as_ref());
+    let matching = match options.mod_filename {
+        Some(_) => None,
+        None => paths::matching("cg_diff", options.match_paths, [&loaded[0].profile, &loaded[1].profile])?,
+    };
+    let mut renamer = Renamer::new(options.mod_filename.as_ref().or(matching.as_ref()), options.mod_funcname.as_ref());
     for side in &mut loaded {
         renamer.rename(&mut side.profile)?;
     }

@@ -38,6 +38,18 @@ fn renamed_files_and_functions_meet() {
 }
 
 #[test]
+fn files_of_builds_in_two_folders_meet_if_that_is_wanted() {
+    let folder = folder();
+    let output = run(folder.path(), &["--mod-funcname=s/\\.v.//", "one", "two"]);
+    assert!(
+        text(&output.stderr)
+            .starts_with("cg_diff: 1 source files differ only by a folder, 'v1/' and 'v2/': --match-paths")
+    );
+    let output = run(folder.path(), &["--mod-funcname=s/\\.v.//", "--match-paths", "one", "two"]);
+    assert!(text(&output.stdout).ends_with("fl=a.c\nfn=f\n0 2\nsummary: 2\n"), "{}", text(&output.stdout));
+}
+
+#[test]
 fn a_difference_to_itself_is_zero() {
     let folder = folder();
     let expected =

@@ -23,7 +23,7 @@ _cg_diff() {
 
     case "${cmd}" in
         cg_diff)
-            opts="-h -V --mod-filename --mod-funcname --json --help --version"
+            opts="-h -V --mod-filename --mod-funcname --match-paths --json --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
