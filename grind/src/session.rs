@@ -58,8 +58,8 @@ pub struct Runner<'a> {
     written: HashMap<PathBuf, i32>,
     /// The line to the process that waits for the first one.
     front: Option<Reporter>,
-    /// Whether there has been a first process.
-    started: bool,
+    /// The first process, once there has been one.
+    first: Option<i32>,
     /// The command of the first process, and those that processes are about to start, as they were given.
     given: (Vec<OsString>, HashMap<i32, Vec<OsString>>),
 }
@@ -81,7 +81,7 @@ impl<'a> Runner<'a> {
             spare: std::env::temp_dir(),
             written: HashMap::new(),
             front: None,
-            started: false,
+            first: None,
             given: Default::default(),
         }
     }
@@ -369,7 +369,8 @@ impl Session for Runner<'_> {
 
     fn image_started(&mut self, pid: i32, parent: i32, _exe: &Path, args: &[OsString]) {
         let parent = if parent == 0 { nix::unistd::getppid().as_raw() } else { parent };
-        let first = !std::mem::replace(&mut self.started, true);
+        let first = self.first.is_none();
+        self.first.get_or_insert(pid);
         let args = self.command(pid, first, args);
         self.processes.insert(pid, Process { args: args.clone(), parent });
         if let Some(front) = self.front.as_mut().filter(|_| first) {
@@ -498,6 +499,18 @@ impl Session for Runner<'_> {
         if let Some(calls) = &mut self.calls {
             let _ = calls.ended(pid);
         }
+        // Scripts that start programs do so all the time; but who profiles one that becomes another waits for a profile.
+        if self.first == Some(pid) && self.called == Called::Grind {
+            // It runs already, and may have ended.
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            let program = program.map_or_else(|_| String::new(), |path| format!(", '{}',", path.display()));
+            let text = format!(
+                "the process goes on as another program{program} which is not followed: there is no profile of it \
+                 (--trace-children=yes follows it)"
+            );
+            self.notice(pid, Notice::Warning(text));
+        }
+        self.forget(pid);
     }
 
     fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {

@@ -207,11 +207,33 @@ fn a_log_ends_with_the_profile_and_what_reads_it() {
     );
 }
 
+/// As starters of interpreters do, which look like the interpreter to those who call them.
+#[test]
+fn a_program_that_becomes_another_says_why_there_is_no_profile() {
+    let place = Place::new();
+    place.put("starter", b"#!/bin/sh\n/bin/true\nexec /bin/echo x\n", 0o755);
+    for tool in ["--tool=cachegrind", "--tool=callgrind"] {
+        let answer = place.grind(&[tool, "./starter"]);
+        assert_eq!(answer.out, "x\n");
+        let warnings: Vec<&str> = answer.err.lines().filter(|line| line.contains("Warning: ")).collect();
+        assert_eq!(warnings.len(), 1, "of the first process alone: {}", answer.err);
+        assert!(
+            warnings[0].contains("which is not followed: there is no profile of it (--trace-children=yes"),
+            "{warnings:?}"
+        );
+    }
+    let answer = place.grind(&["-q", "./starter"]);
+    assert_eq!(answer.err, "");
+    assert!(!place.names().iter().any(|name| name.contains(".out.")), "{:?}", place.names());
+    let answer = place.grind(&["--trace-children=yes", "./starter"]);
+    assert!(!answer.err.contains("Warning: "), "{}", answer.err);
+}
+
 #[test]
 fn names_of_functions_that_fit_nothing_are_told_at_the_end() {
     let place = Place::new();
     let options = ["--tool=callgrind", "--callgrind-out-file=out", "--dump-before=mian", "--pop-on-jump=*alloc"];
-    let answer = place.grind(&[&options[..], &["/bin/sh", "-c", "(exit 1); exit 0"]].concat());
+    let answer = place.grind(&[&options[..], &["/bin/sh", "-c", "(exit 1); /bin/true; exit 0"]].concat());
     let told: Vec<&str> = answer.err.lines().filter(|line| line.contains("Warning: --")).collect();
     assert_eq!(told.len(), 1, "{}", answer.err);
     assert!(told[0].contains("--dump-before=mian: no function that has run has this name"), "{told:?}");
