@@ -364,9 +364,10 @@ impl Parser {
             b"jfn" => self.jump_name = Some(self.text_of(value)),
             b"jump" | b"jcnd" => self.jump(value, key == b"jcnd")?,
             b"cfni" => {
-                let name = resolve(&mut self.texts, value, |name| names.text(name))?;
-                let unknown = names.text(b"???");
-                let file = *self.file.get_or_insert_with(|| names.file(b"???"));
+                let name = self.text_of(value);
+                let names = &mut self.outcome.names;
+                let unknown = names.text(UNKNOWN);
+                let file = *self.file.get_or_insert_with(|| names.file(UNKNOWN));
                 let object = *self.object.get_or_insert_with(|| names.object(b""));
                 let function = (name != unknown).then(|| names.function_of(Function { name, file, object }));
                 self.set_inlined(function, sink);
