@@ -8,8 +8,8 @@ use std::io::{self, Write};
 
 use cg_format::show::{commas, percent};
 
-use crate::cost::Cost;
 use crate::model::Model;
+use cg_model::Cost;
 
 /// The columns of a table.
 pub(crate) struct Columns<'a> {

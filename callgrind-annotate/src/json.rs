@@ -2,10 +2,10 @@
 
 use cg_cli::json::Json;
 
-use crate::cost::Cost;
 use crate::model::{Entry, Link, Model};
 use crate::source::{Source, Sources};
 use crate::text::Style;
+use cg_model::Cost;
 
 /// The version of the schema.
 pub(crate) const VERSION: i128 = 1;

@@ -4,10 +4,7 @@
 //! one; what it cannot read it names.
 #![forbid(unsafe_code)]
 
-mod collect;
 mod columns;
-mod cost;
-mod graph;
 mod json;
 mod model;
 mod options;
@@ -24,10 +21,11 @@ use anyhow::{Context, anyhow, bail};
 use cg_cli::color::Palette;
 use cg_cli::progress::Progress;
 use cg_cli::{exit, input, options as cli};
+use cg_format::callgrind::Outcome;
 use clap::CommandFactory;
 
-use collect::Collector;
-use model::{Model, Rules};
+use cg_model::{Collector, Grouping, Rules};
+use model::Model;
 use options::Options;
 use text::Style;
 
@@ -54,8 +52,9 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         }
     };
     let here = model::here();
-    let rules = Rules { inclusive: options.inclusive(), cycles: options.cycles(), here: here.as_deref() };
-    let mut model = load(&file, options.annotates() || !options.sources.is_empty(), rules)?;
+    let rules = Rules { grouping: Grouping::FileAndName, cycles: options.cycles(), here: here.as_deref() };
+    let profile = load(&file, options.annotates() || !options.sources.is_empty(), rules)?;
+    let mut model = Model::new(profile, options.inclusive());
     model.select(options.show.as_deref(), options.sort.as_deref(), options.threshold)?;
     let style = Style {
         percentages: options.percentages(),
@@ -83,7 +82,7 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     Ok(exit::SUCCESS)
 }
 
-fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<Model> {
+fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<cg_model::Model> {
     let name = input::name(file);
     let progress = Progress::start("callgrind_annotate");
     let opened = input::open_profile(file, &progress.counter);
@@ -99,7 +98,8 @@ fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<Model> 
         // Nobody may be there to read it.
         let _ = writeln!(io::stderr(), "callgrind_annotate: warning: {text}");
     }
-    Model::new(name, outcome, collected, rules)
+    let Outcome { header, parts, names, .. } = outcome;
+    Ok(cg_model::Model::new(name, header, parts, &names, collected, rules)?)
 }
 
 /// The first profile of the current folder, by name.

@@ -10,10 +10,10 @@ use cg_cli::source_text;
 use cg_format::show::commas;
 
 use crate::columns::Columns;
-use crate::cost::Cost;
 use crate::model::{Entry, Link, Model};
 use crate::options::Tree;
 use crate::source::{Source, Sources};
+use cg_model::Cost;
 
 /// What the options say about the look of the report.
 pub(crate) struct Style {

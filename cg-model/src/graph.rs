@@ -7,7 +7,7 @@
 ///
 /// Groups are numbered in the order in which they are completed, callees first. The search keeps its own stack, since
 /// call graphs are deeper than ours is.
-pub(crate) fn groups(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+pub fn groups(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut targets: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     edges.for_each(|(from, to)| targets[from].push(to));
     let mut search = Search {

@@ -7,22 +7,22 @@ use cg_format::count::TooLarge;
 
 /// Values of the first events; the others were never mentioned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cost(Vec<i64>);
+pub struct Cost(Vec<i64>);
 
 impl Cost {
     /// The value of an event, if it was ever mentioned.
-    pub(crate) fn get(&self, event: usize) -> Option<i64> {
+    pub fn get(&self, event: usize) -> Option<i64> {
         self.0.get(event).copied()
     }
 
     /// The value of an event.
-    pub(crate) fn value(&self, event: usize) -> i64 {
+    pub fn value(&self, event: usize) -> i64 {
         self.get(event).unwrap_or(0)
     }
 
     /// Adds values.
     #[inline]
-    pub(crate) fn add(&mut self, values: &[i64]) -> Result<(), TooLarge> {
+    pub fn add(&mut self, values: &[i64]) -> Result<(), TooLarge> {
         if self.0.len() < values.len() {
             self.0.resize(values.len(), 0);
         }
@@ -33,12 +33,12 @@ impl Cost {
     }
 
     /// Adds another cost.
-    pub(crate) fn add_cost(&mut self, other: &Self) -> Result<(), TooLarge> {
+    pub fn add_cost(&mut self, other: &Self) -> Result<(), TooLarge> {
         self.add(&other.0)
     }
 
     /// The larger one of each value.
-    pub(crate) fn max(mut self, other: &Self) -> Self {
+    pub fn max(mut self, other: &Self) -> Self {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), i64::MIN);
         }
@@ -47,7 +47,7 @@ impl Cost {
     }
 
     /// The values that were mentioned.
-    pub(crate) fn values(&self) -> &[i64] {
+    pub fn values(&self) -> &[i64] {
         &self.0
     }
 }

@@ -1,0 +1,258 @@
+//! What happened at each position of the code: self costs, calls and jumps, in the order of functions and positions.
+//!
+//! [`Detail`] keeps what it is told and puts it in order once, in [`Detail::finish`]; what happened at one position in
+//! several parts is then one row. Costs stand in one list, a full row for each entry, so that a million instructions are
+//! two allocations.
+
+use cg_format::callgrind::{Call, FileId, FunctionId, Jump, JumpKind, PartHeader, Place, Position, Sink};
+use cg_format::count::TooLarge;
+
+/// Self cost at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The function that the code belongs to.
+    pub function: FunctionId,
+    /// Where.
+    pub at: Position,
+    costs: usize,
+}
+
+/// Calls from a position to a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSite {
+    /// Who calls.
+    pub function: FunctionId,
+    /// Where.
+    pub at: Position,
+    /// Who is called.
+    pub callee: FunctionId,
+    /// How often.
+    pub count: u64,
+    costs: usize,
+}
+
+/// Jumps from one position to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JumpSite {
+    /// Where the jump stands.
+    pub function: FunctionId,
+    /// Where.
+    pub at: Position,
+    /// Where it leads.
+    pub target: Position,
+    /// The function that it leads to.
+    pub target_function: FunctionId,
+    /// Times that it jumped.
+    pub taken: u64,
+    /// Times that it was executed, if it is conditional.
+    pub executed: Option<u64>,
+}
+
+/// Positions and what happened there.
+#[derive(Debug, Default)]
+pub struct Detail {
+    /// Self costs; after [`Detail::finish`] by function, address, file and line, each once.
+    pub rows: Vec<Row>,
+    /// Calls, likewise, and then by callee.
+    pub calls: Vec<CallSite>,
+    /// Jumps, likewise, and then by target.
+    pub jumps: Vec<JumpSite>,
+    /// Whether a position has an address.
+    pub addresses: bool,
+    width: Option<usize>,
+    costs: Vec<i64>,
+}
+
+impl Detail {
+    /// The costs of a row, one for each event.
+    #[must_use]
+    pub fn row_costs(&self, row: &Row) -> &[i64] {
+        self.at(row.costs)
+    }
+
+    /// The inclusive costs of calls, one for each event.
+    #[must_use]
+    pub fn call_costs(&self, call: &CallSite) -> &[i64] {
+        self.at(call.costs)
+    }
+
+    fn at(&self, costs: usize) -> &[i64] {
+        &self.costs[costs..costs + self.width.unwrap_or(0)]
+    }
+
+    /// Adds what another profile says, whose functions and files have these numbers here.
+    pub fn append(&mut self, other: &Self, functions: &[FunctionId], files: &[FileId]) {
+        self.width = self.width.or(other.width);
+        self.addresses |= other.addresses;
+        let there = |at: Position| Position { file: files[at.file.index()], ..at };
+        for row in &other.rows {
+            let costs = self.store(other.row_costs(row));
+            self.rows.push(Row { function: functions[row.function.index()], at: there(row.at), costs });
+        }
+        for call in &other.calls {
+            let costs = self.store(other.call_costs(call));
+            let (function, callee) = (functions[call.function.index()], functions[call.callee.index()]);
+            self.calls.push(CallSite { function, callee, at: there(call.at), costs, ..*call });
+        }
+        for jump in &other.jumps {
+            let (function, target) = (functions[jump.function.index()], functions[jump.target_function.index()]);
+            self.jumps.push(JumpSite {
+                function,
+                target_function: target,
+                at: there(jump.at),
+                target: there(jump.target),
+                ..*jump
+            });
+        }
+    }
+
+    /// Puts everything in order and adds up what happened at the same position.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when a sum does not fit.
+    pub fn finish(&mut self) -> Result<(), TooLarge> {
+        self.rows.sort_by_key(|row| (row.function, order(row.at)));
+        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
+        for row in std::mem::take(&mut self.rows) {
+            match rows.last() {
+                Some(last) if (last.function, last.at) == (row.function, row.at) => self.join(last.costs, row.costs)?,
+                _ => rows.push(row),
+            }
+        }
+        self.rows = rows;
+        self.calls.sort_by_key(|call| (call.function, order(call.at), call.callee));
+        let mut calls: Vec<CallSite> = Vec::with_capacity(self.calls.len());
+        for call in std::mem::take(&mut self.calls) {
+            match calls.last_mut() {
+                Some(last) if (last.function, last.at, last.callee) == (call.function, call.at, call.callee) => {
+                    last.count = last.count.checked_add(call.count).ok_or(TooLarge)?;
+                    let costs = last.costs;
+                    self.join(costs, call.costs)?;
+                }
+                _ => calls.push(call),
+            }
+        }
+        self.calls = calls;
+        let key = |jump: &JumpSite| {
+            (jump.function, order(jump.at), jump.target_function, order(jump.target), jump.executed.is_some())
+        };
+        self.jumps.sort_by_key(key);
+        let mut jumps: Vec<JumpSite> = Vec::with_capacity(self.jumps.len());
+        for jump in std::mem::take(&mut self.jumps) {
+            match jumps.last_mut() {
+                Some(last) if key(last) == key(&jump) => {
+                    last.taken = last.taken.checked_add(jump.taken).ok_or(TooLarge)?;
+                    if let (Some(sum), Some(more)) = (&mut last.executed, jump.executed) {
+                        *sum = sum.checked_add(more).ok_or(TooLarge)?;
+                    }
+                }
+                _ => jumps.push(jump),
+            }
+        }
+        self.jumps = jumps;
+        Ok(())
+    }
+
+    fn join(&mut self, sum: usize, more: usize) -> Result<(), TooLarge> {
+        for event in 0..self.width.unwrap_or(0) {
+            self.costs[sum + event] = self.costs[sum + event].checked_add(self.costs[more + event]).ok_or(TooLarge)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps costs; zeros that are missing at the end are added.
+    fn store(&mut self, costs: &[i64]) -> usize {
+        let (at, width) = (self.costs.len(), self.width.unwrap_or(0));
+        self.costs.extend(costs.iter().take(width));
+        self.costs.resize(at + width, 0);
+        at
+    }
+}
+
+/// Positions are in the order of addresses, and where none are known, of lines.
+fn order(at: Position) -> (u64, FileId, u32) {
+    (at.place.addr, at.file, at.place.line)
+}
+
+impl Sink for Detail {
+    fn part(&mut self, header: &PartHeader) {
+        // Parts that count other events have no model.
+        self.width.get_or_insert(header.events.len());
+    }
+
+    fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
+        self.addresses |= at.place.addr != 0;
+        let costs = self.store(costs);
+        self.rows.push(Row { function, at, costs });
+        Ok(())
+    }
+
+    fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
+        let costs = self.store(costs);
+        self.calls.push(CallSite { function, at, callee: call.callee, count: call.count, costs });
+        Ok(())
+    }
+
+    fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
+        let (taken, executed) = match jump.kind {
+            JumpKind::Always { count } => (count, None),
+            JumpKind::Conditional { taken, executed } => (taken, Some(executed)),
+        };
+        let target_function = jump.function.unwrap_or(function);
+        self.jumps.push(JumpSite { function, at, target: jump.target, target_function, taken, executed });
+    }
+}
+
+impl Row {
+    /// The place within the file.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.at.place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cg_format::callgrind::Names;
+
+    #[test]
+    fn one_position_is_one_row_whatever_part_or_file_it_comes_from() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let (f, g) = (names.function(b"f", file, object), names.function(b"g", file, object));
+        let at = |line| Position { place: Place { addr: 0, line }, file };
+        let header = PartHeader { events: vec!["Ir".into(), "Dr".into()], ..PartHeader::default() };
+        let mut one = Detail::default();
+        one.part(&header);
+        one.row(g, at(2), &[5]).unwrap();
+        one.row(f, at(3), &[1, 2]).unwrap();
+        one.row(f, at(2), &[7]).unwrap();
+        let call = Call { callee: g, target: Place::default(), count: 2 };
+        one.call(f, at(3), &call, &[5]).unwrap();
+        let jump = |kind| Jump { target: at(2), function: None, kind };
+        one.jump(f, at(3), &jump(JumpKind::Conditional { taken: 1, executed: 3 }));
+        let mut sum = Detail::default();
+        // The second time functions and files have other numbers.
+        sum.append(&one, &[g, f], &[file]);
+        sum.append(&one, &[g, f], &[file]);
+        sum.finish().unwrap();
+        let rows: Vec<_> = sum.rows.iter().map(|row| (row.function, row.place().line, sum.row_costs(row))).collect();
+        assert_eq!(rows, [(f, 2, &[10, 0][..]), (g, 2, &[14, 0]), (g, 3, &[2, 4])]);
+        assert_eq!((sum.calls.len(), sum.calls[0].count, sum.call_costs(&sum.calls[0])), (1, 4, &[10, 0][..]));
+        assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed), (1, 2, Some(6)));
+    }
+
+    #[test]
+    fn sums_that_do_not_fit_are_an_error() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let f = names.function(b"f", file, object);
+        let at = Position { place: Place::default(), file };
+        let mut detail = Detail::default();
+        detail.part(&PartHeader { events: vec!["Ir".into()], ..PartHeader::default() });
+        detail.row(f, at, &[i64::MAX]).unwrap();
+        detail.row(f, at, &[1]).unwrap();
+        assert_eq!(detail.finish(), Err(TooLarge));
+    }
+}

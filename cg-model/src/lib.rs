@@ -1,0 +1,18 @@
+//! What a profile says, before it is known how it looks: self and inclusive costs, cycles, totals, calls and lines.
+//!
+//! Every program that shows profiles computes through this crate, so that they print the same numbers by construction.
+//! [`Collector`] is the sink that adds up a profile while `cg-format` reads it; [`Model`] is what follows from the sums.
+//! The crate prints nothing, opens no file and knows no options.
+#![forbid(unsafe_code)]
+
+mod collect;
+mod cost;
+mod detail;
+mod graph;
+mod model;
+
+pub use collect::{Arc, Collector, Line, LineCall, Unit};
+pub use cost::Cost;
+pub use detail::{CallSite, Detail, JumpSite, Row};
+pub use graph::groups;
+pub use model::{Entry, Grouping, Link, Model, ModelError, Rules, SourceCall, SourceLine, Total, UNKNOWN};
