@@ -115,6 +115,16 @@ impl Names {
         (0..small(self.functions.len())).map(FunctionId)
     }
 
+    /// All files, in the order of their numbers.
+    pub fn files(&self) -> impl ExactSizeIterator<Item = FileId> + use<> {
+        (0..small(self.files.names.len())).map(FileId)
+    }
+
+    /// All objects, in the order of their numbers.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = ObjectId> + use<> {
+        (0..small(self.objects.names.len())).map(ObjectId)
+    }
+
     /// How many files there are; their numbers are below.
     #[must_use]
     pub fn file_count(&self) -> usize {

@@ -1,0 +1,154 @@
+//! The head of the report: everything that is not a column, as JSON. `web/src/data/head.ts` has its types.
+
+use cg_cli::json::Json;
+use cg_format::callgrind::{FileId, Names};
+use cg_format::events;
+
+use crate::load::Side;
+use crate::pack::Column;
+use crate::sources::State;
+
+/// The version of what head and columns look like.
+const SCHEMA: i128 = 1;
+
+/// Something that the reader of the report should know before believing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Warning {
+    /// What kind it is, for the page.
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+}
+
+/// What stands in the head.
+pub(crate) struct Head<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) names: &'a Names,
+    /// The new side, and the base if there is one.
+    pub(crate) sides: &'a [Side],
+    /// Indices of the events of the first side that are shown.
+    pub(crate) show: &'a [usize],
+    /// The event to begin with, an index into `show`.
+    pub(crate) sort: usize,
+    pub(crate) sources: &'a [(FileId, State)],
+    /// Whether there were to be sources.
+    pub(crate) embeds: bool,
+    pub(crate) redacted: bool,
+    pub(crate) warnings: &'a [Warning],
+    pub(crate) columns: &'a [Column],
+}
+
+impl Head<'_> {
+    /// The head as JSON.
+    pub(crate) fn json(&self) -> String {
+        let mut json = Json::default();
+        json.begin_object();
+        json.key("schema");
+        json.integer(SCHEMA);
+        json.key("version");
+        json.string(env!("CARGO_PKG_VERSION").as_bytes());
+        json.key("title");
+        json.string(self.title.as_bytes());
+        json.key("redacted");
+        json.boolean(self.redacted);
+        json.key("embeds");
+        json.boolean(self.embeds);
+        json.key("functions");
+        json.integer(self.names.functions().len() as i128);
+        self.events(&mut json);
+        json.key("primary");
+        json.integer(self.sort as i128);
+        json.key("sides");
+        json.begin_array();
+        self.sides.iter().for_each(|side| self.side(&mut json, side));
+        json.end_array();
+        json.key("sources");
+        json.begin_array();
+        for (file, state) in self.sources {
+            json.begin_object();
+            json.key("file");
+            json.integer(file.index() as i128);
+            json.key("state");
+            json.string(state.word().as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("warnings");
+        json.begin_array();
+        for Warning { kind, text } in self.warnings {
+            json.begin_object();
+            json.key("kind");
+            json.string(kind.as_bytes());
+            json.key("text");
+            json.string(text.as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("columns");
+        json.begin_object();
+        for column in self.columns {
+            let flags = i128::from(column.signed) + 2 * i128::from(column.delta);
+            let (start, length, count) = (column.start as i128, column.length as i128, column.count as i128);
+            json.integers(&column.name, [start, length, count, i128::from(column.width), flags]);
+        }
+        json.end_object();
+        json.end_object();
+        json.finish()
+    }
+
+    fn events(&self, json: &mut Json) {
+        let model = &self.sides[0].model;
+        json.key("events");
+        json.begin_array();
+        for at in self.show {
+            let name = &model.events[*at];
+            let types = model.parts.iter().flat_map(|part| &part.header.types);
+            let told = types.into_iter().find(|told| told.name == name.as_bytes()).map(|told| told.meaning.clone());
+            let meaning = told.or_else(|| events::by_name(name).map(|event| event.meaning.as_bytes().to_vec()));
+            json.begin_object();
+            json.key("name");
+            json.string(name.as_bytes());
+            json.key("column");
+            json.integer(*at as i128);
+            json.key("meaning");
+            json.string(&meaning.unwrap_or_default());
+            json.end_object();
+        }
+        json.end_array();
+    }
+
+    fn side(&self, json: &mut Json, side: &Side) {
+        let model = &side.model;
+        json.begin_object();
+        json.key("command");
+        json.string(if self.redacted { b"" } else { model.header.cmd.trim_ascii() });
+        json.key("creator");
+        json.string(&model.header.creator);
+        json.key("addresses");
+        json.boolean(side.detail.addresses);
+        json.key("jumps");
+        json.boolean(!side.detail.jumps.is_empty());
+        json.key("calculated");
+        json.boolean(model.total.calculated);
+        // As text: numbers of JavaScript have 53 bits.
+        json.key("totals");
+        json.begin_array();
+        self.show.iter().for_each(|event| json.string(model.total.cost.value(*event).to_string().as_bytes()));
+        json.end_array();
+        json.key("inputs");
+        json.begin_array();
+        for (name, header, parts) in &side.inputs {
+            json.begin_object();
+            json.key("name");
+            json.string(if self.redacted { crate::load::last(name.as_bytes()) } else { name.as_bytes() });
+            json.key("parts");
+            json.integer(*parts as i128);
+            json.key("desc");
+            json.begin_array();
+            header.desc.iter().filter(|_| !self.redacted).for_each(|line| json.string(line));
+            json.end_array();
+            json.end_object();
+        }
+        json.end_array();
+        json.end_object();
+    }
+}

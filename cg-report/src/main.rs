@@ -1,0 +1,102 @@
+//! `cg_report`: makes one HTML file of profiles.
+//!
+//! The program reads profiles, sources and object files, and writes the report in one step: nothing half-written stays.
+//! All that a profile says is hostile until it is text.
+#![forbid(unsafe_code)]
+
+mod head;
+mod html;
+mod load;
+mod options;
+mod pack;
+mod report;
+mod side;
+mod sources;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, bail};
+use cg_cli::{exit, options as cli};
+use clap::CommandFactory;
+
+use load::Renaming;
+use options::Options;
+
+/// What others may do with the report, before the umask: what they may do with profiles.
+const MODE: u32 = 0o600;
+
+fn main() -> ExitCode {
+    let options: Options = match cli::parse(Options::command(), std::env::args_os()) {
+        Ok(options) => options,
+        Err(code) => return code,
+    };
+    exit::finish("cg_report", run(&options))
+}
+
+fn run(options: &Options) -> anyhow::Result<u8> {
+    for folder in &options.include {
+        let meta = std::fs::metadata(folder).with_context(|| format!("--include {}", folder.display()))?;
+        if !meta.is_dir() {
+            bail!("--include {}: this is no folder", folder.display());
+        }
+    }
+    let output = output(options)?;
+    let renaming = Renaming {
+        file: options.mod_filename.as_ref(),
+        function: options.mod_funcname.as_ref(),
+        redact: options.redact,
+    };
+    let (names, sides) = load::sides(&[&options.files], renaming)?;
+    let page = report::page(options, &names, &sides)?;
+    let size = page.size() as u64;
+    if size > options.max_size {
+        bail!(
+            "the report would have {} MB, more than --max-size allows; --source none, --show or a larger --max-size \
+             help",
+            size >> 20
+        );
+    }
+    if output == "-" {
+        let mut out = BufWriter::new(io::stdout().lock());
+        page.write(&mut out).and_then(|()| out.flush()).context("standard output")?;
+    } else {
+        cg_format::atomic::write_file(Path::new(&output), MODE, |out| page.write(out))?;
+        if options.open {
+            open(&output)?;
+        }
+    }
+    // The process ends: giving millions of small pieces back one by one would take longer than the report.
+    std::mem::forget((names, sides));
+    Ok(exit::SUCCESS)
+}
+
+/// Where the report goes.
+fn output(options: &Options) -> anyhow::Result<OsString> {
+    let output = match (&options.output, &options.files[0]) {
+        (Some(output), _) => output.clone(),
+        (None, first) if first == "-" => bail!("name the report with --output: the profile has no name"),
+        (None, first) => [first, OsStr::new(".html")].into_iter().collect(),
+    };
+    if options.open && output == "-" {
+        bail!("--open needs a report in a file, not on standard output");
+    }
+    Ok(output)
+}
+
+/// Shows the report in a browser, which goes on by itself.
+fn open(report: &OsStr) -> anyhow::Result<()> {
+    let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
+    let browser = named.unwrap_or_else(|| "xdg-open".into());
+    let path = std::path::absolute(Path::new(report)).context("the current folder")?;
+    let quiet = Command::new(&browser).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    quiet.map(|_| ()).with_context(|| {
+        format!(
+            "the report is {}, but it cannot be opened: {} cannot be started; name a browser in $BROWSER",
+            path.display(),
+            browser.to_string_lossy()
+        )
+    })
+}

@@ -1,0 +1,97 @@
+//! The command line of `cg_report`: the one definition of its options.
+//!
+//! The manual page and the completions are made from it. An option that is not built is not here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use cg_cli::substitute::Substitution;
+use clap::{Parser, ValueEnum};
+
+/// Make one HTML file of profiles, to look at in a browser without a network: functions, call graphs, flame graphs and
+/// sources. Several profiles are added up.
+#[derive(Debug, Parser)]
+#[command(name = "cg_report", version, infer_long_args = true, max_term_width = 100)]
+pub(crate) struct Options {
+    /// Where to write the report; - is standard output [default: the first profile's name with .html]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<OsString>,
+
+    /// Open the report in $BROWSER, or in what xdg-open finds
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// Show only these events, in this order; others are not in the report
+    #[arg(long, value_name = "A,B,C")]
+    pub(crate) show: Option<String>,
+
+    /// The event that the report begins with [default: the first one]
+    #[arg(long, value_name = "A")]
+    pub(crate) sort: Option<String>,
+
+    /// Whether the text of source files becomes part of the report
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Sources::Embed)]
+    pub(crate) source: Sources,
+
+    /// How much source text the report may hold, such as 16M; the most expensive files come first
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size)]
+    pub(crate) source_limit: u64,
+
+    /// Look for source files here too; may be repeated
+    #[arg(short = 'I', long, value_name = "DIR")]
+    pub(crate) include: Vec<PathBuf>,
+
+    /// Rename source files by s/OLD/NEW/, with flags g (all matches) and i (ignore case)
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = Substitution::parse)]
+    pub(crate) mod_filename: Option<Substitution>,
+
+    /// Rename functions by s/OLD/NEW/, with flags g (all matches) and i (ignore case)
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = Substitution::parse)]
+    pub(crate) mod_funcname: Option<Substitution>,
+
+    /// Leave out sources, folders of files and objects, the command line and descriptions of the run
+    #[arg(long)]
+    pub(crate) redact: bool,
+
+    /// Refuse to write a larger report
+    #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = size)]
+    pub(crate) max_size: u64,
+
+    /// Profiles, to be added up; - is standard input; .gz, .xz and .zst are read as they are
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<OsString>,
+}
+
+/// What becomes of source files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sources {
+    /// Their text is part of the report.
+    Embed,
+    /// The report has their names only.
+    None,
+}
+
+/// A size in bytes, with K, M or G for powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
+    size.ok_or_else(|| format!("`{text}` is no size such as 500K, 16M or 1G"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_of_1024() {
+        assert_eq!((size("7"), size("2K"), size("3m"), size("1G")), (Ok(7), Ok(2048), Ok(3 << 20), Ok(1 << 30)));
+        for wrong in ["", "M", "-1", "1T", "99999999999G", "é"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

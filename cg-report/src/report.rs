@@ -1,0 +1,172 @@
+//! From sides to a page: names, columns, warnings and the head, put together.
+
+use anyhow::{Context, bail};
+use cg_format::callgrind::{FileId, Names};
+use cg_format::show::commas;
+use cg_model::UNKNOWN;
+
+use crate::head::{Head, Warning};
+use crate::html::Page;
+use crate::load::{Side, last, packing};
+use crate::options::{Options, Sources};
+use crate::pack::Pack;
+use crate::{side, sources};
+
+/// Rows of the table for browsers without scripts.
+const TOP: usize = 50;
+
+/// Makes the page.
+pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::Result<Page> {
+    let new = &sides[0];
+    let events = &new.model.events;
+    let at = |option: &str, name: &str| {
+        let found = events.iter().position(|event| event == name);
+        found.with_context(|| {
+            format!("{}: {option} event `{name}` did not appear in input: it has {}", new.model.input, events.join(" "))
+        })
+    };
+    let show: Vec<usize> = match &options.show {
+        Some(list) => list.split(',').map(|name| at("--show", name)).collect::<anyhow::Result<_>>()?,
+        None => (0..events.len()).collect(),
+    };
+    let sort = match options.sort.as_deref().map(|name| at("--sort", name)).transpose()? {
+        Some(event) => match show.iter().position(|shown| *shown == event) {
+            Some(place) => place,
+            None => bail!("--sort event `{}` is not among those of --show", events[event]),
+        },
+        None => 0,
+    };
+    let Some(primary) = show.get(sort).copied() else { bail!("{}: it counts no events", new.model.input) };
+    let mut pack = Pack::default();
+    pack_names(&mut pack, names).map_err(packing)?;
+    let incomplete = side::pack(&mut pack, new, "", &show).map_err(packing)?;
+    let embeds = options.source == Sources::Embed && !options.redact;
+    let texts = if embeds {
+        sources::pack(&mut pack, names, new, primary, &options.include, options.source_limit).map_err(packing)?
+    } else {
+        Vec::new()
+    };
+    let warnings = warnings(names, new, primary, incomplete, &texts);
+    let title = title(options, new);
+    let head = Head {
+        title: &title,
+        names,
+        sides,
+        show: &show,
+        sort,
+        sources: &texts,
+        embeds,
+        redacted: options.redact,
+        warnings: &warnings,
+        columns: &pack.columns,
+    };
+    let head = head.json();
+    Ok(Page { head, data: pack.text, table: table(new, primary), title })
+}
+
+/// What the window is called: the program that ran, or the profile.
+fn title(options: &Options, side: &Side) -> String {
+    let command = side.model.header.cmd.trim_ascii();
+    let program = command.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let name = if program.is_empty() || options.redact { side.model.input.as_bytes() } else { program };
+    format!("{} – profile", String::from_utf8_lossy(last(name)))
+}
+
+fn pack_names(pack: &mut Pack, names: &Names) -> std::io::Result<()> {
+    let functions: Vec<_> = names.functions().collect();
+    pack.text("names.fn", &joined(functions.iter().map(|id| names.function_name(*id))))?;
+    pack.text("names.file", &joined(names.files().map(|id| names.file_name(id))))?;
+    pack.text("names.obj", &joined(names.objects().map(|id| names.object_name(id))))?;
+    let files: Vec<u64> = functions.iter().map(|id| names.get(*id).file.index() as u64).collect();
+    let objects: Vec<u64> = functions.iter().map(|id| names.get(*id).object.index() as u64).collect();
+    pack.close("fn.file", &files)?;
+    pack.close("fn.obj", &objects)
+}
+
+/// Names as lines of valid UTF-8. Bytes that are not are shown as `\xNN`, so that different names stay different.
+fn joined<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (i, name) in names.enumerate() {
+        if i > 0 {
+            text.push(b'\n');
+        }
+        for chunk in name.utf8_chunks() {
+            text.extend_from_slice(chunk.valid().replace('\n', "\\n").as_bytes());
+            chunk.invalid().iter().for_each(|byte| text.extend_from_slice(format!("\\x{byte:02x}").as_bytes()));
+        }
+    }
+    text
+}
+
+fn warnings(
+    names: &Names,
+    side: &Side,
+    event: usize,
+    incomplete: usize,
+    texts: &[(FileId, sources::State)],
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |kind, text| warnings.push(Warning { kind, text });
+    let name = &side.model.events[event];
+    let total = side.model.total.cost.value(event);
+    let costs = |wanted: &dyn Fn(&cg_model::Row) -> bool| {
+        let rows = side.detail.rows.iter().filter(|row| wanted(row));
+        rows.fold(0_i128, |sum, row| sum + i128::from(side.detail.row_costs(row)[event]))
+    };
+    if total == 0 {
+        warn("zero", format!("Nothing was counted: the total of {name} is 0."));
+    }
+    let rows = costs(&|_| true);
+    if rows != i128::from(total) {
+        warn(
+            "total",
+            format!(
+                "The profile states a total of {} {name}, but its rows add up to {}: {} are in no function.",
+                commas(i128::from(total)),
+                commas(rows),
+                commas(i128::from(total) - rows)
+            ),
+        );
+    }
+    let unknown = costs(&|row| row.at.place.line == 0 || names.file_name(row.at.file) == UNKNOWN);
+    if total > 0 && unknown * 2 > i128::from(total) {
+        let percent = unknown as f64 * 100.0 / total as f64;
+        warn(
+            "lines",
+            format!(
+                "{percent:.0} % of {name} have no source line. Build the program with -g, and install debug symbols of \
+                 its libraries."
+            ),
+        );
+    }
+    if incomplete > 0 {
+        warn(
+            "incomplete",
+            format!(
+                "{incomplete} functions are marked as incomplete: their callers saw another cost than they spent with \
+                 what they called, as happens where counting began or ended within a call, and with signals."
+            ),
+        );
+    }
+    let count = |state| texts.iter().filter(|(_, found)| *found == state).count();
+    let newer = count(sources::State::Newer);
+    if newer > 0 {
+        warn("newer", format!("{newer} source files were changed after the profile was written: lines may not fit."));
+    }
+    let large = count(sources::State::TooLarge);
+    if large > 0 {
+        warn("clipped", format!("{large} source files had no room: raise --source-limit to have them."));
+    }
+    warnings
+}
+
+fn table(side: &Side, event: usize) -> Vec<[String; 3]> {
+    let mut entries: Vec<_> = side.model.entries.iter().filter(|entry| entry.function.is_some()).collect();
+    entries.sort_by_key(|entry| (std::cmp::Reverse(entry.inclusive.value(event)), entry.name.as_slice()));
+    let show = |value: i64| commas(i128::from(value));
+    let rows = entries.iter().take(TOP).map(|entry| {
+        let name = String::from_utf8_lossy(entry.function.as_deref().unwrap_or_default()).into_owned();
+        [show(entry.inclusive.value(event)), show(entry.own.value(event)), name]
+    });
+    rows.collect()
+}

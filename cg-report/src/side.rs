@@ -1,0 +1,148 @@
+//! A side of the report as columns: functions, cycles, arcs, rows, calls and jumps, in the order of function numbers.
+//!
+//! The numbers are the model's; nothing is computed here but their order. Columns of the base of a comparison have the
+//! prefix `b.`; both sides number functions alike.
+
+use std::io;
+
+use cg_format::callgrind::FunctionId;
+use cg_model::{Cost, Entry, Link};
+
+use crate::load::Side;
+use crate::pack::Pack;
+
+/// The function has rows of self cost; others are only called.
+const HAS_ROWS: u64 = 1;
+/// What callers saw differs from what the function spent with its callees.
+const INCOMPLETE: u64 = 2;
+
+/// Packs a side; `events` are the indices of the events that the report shows. Gives the number of functions that are
+/// marked as incomplete.
+pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[usize]) -> io::Result<usize> {
+    let functions = side.model.entries.iter().take_while(|entry| entry.function.is_some()).count();
+    let (own, cycles) = side.model.entries.split_at(functions);
+    let links = links(&side.model.links, functions);
+    let incomplete = entries(pack, prefix, own, &links, events)?;
+    let name = |what: &str| format!("{prefix}{what}");
+    pack.numbers(name("cy.number"), &column(cycles, |entry| entry.cycle.unwrap_or(0) as u64))?;
+    for event in events {
+        pack.costs(name(&format!("cy.self.{event}")), &column(cycles, |entry| entry.own.value(*event)))?;
+        pack.costs(name(&format!("cy.incl.{event}")), &column(cycles, |entry| entry.inclusive.value(*event)))?;
+    }
+    pack.close(name("arc.from"), &offsets(functions, links.iter().map(|link| link.caller)))?;
+    pack.close(name("arc.to"), &column(&links, |link| link.callee as u64))?;
+    pack.numbers(name("arc.count"), &column(&links, |link| link.count))?;
+    pack.numbers(name("arc.within"), &column(&links, |link| u64::from(link.cost.is_none())))?;
+    for (event, costs) in arc_costs(side, &links, events) {
+        pack.costs(name(&format!("arc.cost.{event}")), &costs)?;
+    }
+    details(pack, side, prefix, functions, events)?;
+    Ok(incomplete)
+}
+
+/// Calls between functions, by caller and callee.
+fn links(all: &[Link], functions: usize) -> Vec<&Link> {
+    let mut links: Vec<&Link> = all.iter().filter(|link| link.caller < functions && link.callee < functions).collect();
+    links.sort_unstable_by_key(|link| (link.caller, link.callee));
+    links
+}
+
+/// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum.
+fn arc_costs(side: &Side, links: &[&Link], events: &[usize]) -> Vec<(usize, Vec<i64>)> {
+    let mut costs: Vec<(usize, Vec<i64>)> = events.iter().map(|event| (*event, vec![0; links.len()])).collect();
+    for call in &side.detail.calls {
+        let ends = (call.function.index(), call.callee.index());
+        let Ok(at) = links.binary_search_by_key(&ends, |link| (link.caller, link.callee)) else { continue };
+        let row = side.detail.call_costs(call);
+        // Calls outside of cycles were added up without a fault by the model.
+        costs.iter_mut().for_each(|(event, costs)| costs[at] = costs[at].saturating_add(row[*event]));
+    }
+    costs
+}
+
+fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[usize]) -> io::Result<usize> {
+    let mut calls = vec![0_u64; own.len()];
+    let mut seen: Vec<Option<Cost>> = vec![None; own.len()];
+    let mut spent: Vec<Cost> = own.iter().map(|entry| entry.own.clone()).collect();
+    for link in links {
+        calls[link.callee] = calls[link.callee].saturating_add(link.count);
+        if let Some(cost) = &link.cost {
+            // The model added these up without a fault.
+            let _ = seen[link.callee].get_or_insert_default().add_cost(cost);
+            let _ = spent[link.caller].add_cost(cost);
+        }
+    }
+    let width = events.iter().max().map_or(0, |event| event + 1);
+    let differs = |at: usize| match &seen[at] {
+        Some(seen) if own[at].cycle.is_none() => (0..width).any(|event| seen.value(event) != spent[at].value(event)),
+        _ => false,
+    };
+    let flags: Vec<u64> =
+        (0..own.len()).map(|at| u64::from(own[at].rows) * HAS_ROWS + u64::from(differs(at)) * INCOMPLETE).collect();
+    pack.numbers(format!("{prefix}fn.flags"), &flags)?;
+    pack.numbers(format!("{prefix}fn.cycle"), &column(own, |entry| entry.cycle.unwrap_or(0) as u64))?;
+    pack.numbers(format!("{prefix}fn.calls"), &calls)?;
+    for event in events {
+        pack.costs(format!("{prefix}fn.self.{event}"), &column(own, |entry| entry.own.value(*event)))?;
+        pack.costs(format!("{prefix}fn.incl.{event}"), &column(own, |entry| entry.inclusive.value(*event)))?;
+    }
+    let none = Cost::default();
+    for event in events {
+        let costs: Vec<i64> = seen.iter().map(|seen| seen.as_ref().unwrap_or(&none).value(*event)).collect();
+        pack.costs(format!("{prefix}fn.seen.{event}"), &costs)?;
+    }
+    Ok(flags.iter().filter(|flags| **flags & INCOMPLETE != 0).count())
+}
+
+fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events: &[usize]) -> io::Result<()> {
+    let detail = &side.detail;
+    let name = |what: &str| format!("{prefix}{what}");
+    let of = |function: FunctionId| function.index();
+    pack.close(name("row.from"), &offsets(functions, detail.rows.iter().map(|row| of(row.function))))?;
+    pack.close(name("row.file"), &column(&detail.rows, |row| row.at.file.index() as u64))?;
+    pack.close(name("row.line"), &column(&detail.rows, |row| u64::from(row.at.place.line)))?;
+    for event in events {
+        let costs = column(&detail.rows, |row| detail.row_costs(row)[*event]);
+        pack.costs(name(&format!("row.cost.{event}")), &costs)?;
+    }
+    pack.close(name("call.from"), &offsets(functions, detail.calls.iter().map(|call| of(call.function))))?;
+    pack.close(name("call.file"), &column(&detail.calls, |call| call.at.file.index() as u64))?;
+    pack.close(name("call.line"), &column(&detail.calls, |call| u64::from(call.at.place.line)))?;
+    pack.close(name("call.to"), &column(&detail.calls, |call| of(call.callee) as u64))?;
+    pack.numbers(name("call.count"), &column(&detail.calls, |call| call.count))?;
+    for event in events {
+        let costs = column(&detail.calls, |call| detail.call_costs(call)[*event]);
+        pack.costs(name(&format!("call.cost.{event}")), &costs)?;
+    }
+    let jumps = &detail.jumps;
+    pack.close(name("jump.from"), &offsets(functions, jumps.iter().map(|jump| of(jump.function))))?;
+    pack.close(name("jump.file"), &column(jumps, |jump| jump.at.file.index() as u64))?;
+    pack.close(name("jump.line"), &column(jumps, |jump| u64::from(jump.at.place.line)))?;
+    pack.close(name("jump.tofn"), &column(jumps, |jump| of(jump.target_function) as u64))?;
+    pack.close(name("jump.tofile"), &column(jumps, |jump| jump.target.file.index() as u64))?;
+    pack.close(name("jump.toline"), &column(jumps, |jump| u64::from(jump.target.place.line)))?;
+    pack.numbers(name("jump.taken"), &column(jumps, |jump| jump.taken))?;
+    pack.numbers(name("jump.executed"), &column(jumps, |jump| jump.executed.unwrap_or(0)))?;
+    pack.numbers(name("jump.cond"), &column(jumps, |jump| u64::from(jump.executed.is_some())))?;
+    if detail.addresses {
+        pack.close(name("row.addr"), &column(&detail.rows, |row| row.at.place.addr))?;
+        pack.close(name("call.addr"), &column(&detail.calls, |call| call.at.place.addr))?;
+        pack.close(name("jump.addr"), &column(jumps, |jump| jump.at.place.addr))?;
+        pack.close(name("jump.toaddr"), &column(jumps, |jump| jump.target.place.addr))?;
+    }
+    Ok(())
+}
+
+fn column<T, V>(items: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
+    items.iter().map(value).collect()
+}
+
+/// Where the entries of each function begin, and where the last ones end, if `owners` ascend.
+fn offsets(functions: usize, owners: impl Iterator<Item = usize>) -> Vec<u64> {
+    let mut offsets = vec![0_u64; functions + 1];
+    owners.for_each(|owner| offsets[owner + 1] += 1);
+    for at in 0..functions {
+        offsets[at + 1] += offsets[at];
+    }
+    offsets
+}

@@ -1,0 +1,50 @@
+// The head of the report, as `head.rs` writes it.
+
+import type { ColumnInfo } from "./columns.ts";
+
+export interface EventInfo {
+    name: string;
+    /** The number that its columns have. */
+    column: number;
+    meaning: string;
+}
+
+export interface Input {
+    name: string;
+    parts: number;
+    desc: string[];
+}
+
+export interface SideInfo {
+    command: string;
+    creator: string;
+    /** Whether costs have addresses of instructions. */
+    addresses: boolean;
+    jumps: boolean;
+    calculated: boolean;
+    /** Decimal, one for each event. */
+    totals: string[];
+    inputs: Input[];
+}
+
+export interface Warning {
+    kind: string;
+    text: string;
+}
+
+export interface Head {
+    schema: number;
+    version: string;
+    title: string;
+    redacted: boolean;
+    embeds: boolean;
+    functions: number;
+    events: EventInfo[];
+    primary: number;
+    sides: SideInfo[];
+    sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];
+    warnings: Warning[];
+    columns: Record<string, ColumnInfo>;
+}
+
+export const SCHEMA = 1;

@@ -1,0 +1,150 @@
+// What the report is about: functions, arcs and positions, by the numbers that functions have in the profile.
+//
+// Costs come in columns that may not be there yet; then the answer is undefined, and whoever asked within a component or an
+// effect is called again. Nothing is computed here that Rust has computed already.
+
+import type { Column, Numbers } from "./columns.ts";
+import { namespaceOf, shortened, visible } from "./names.ts";
+import type { Pack } from "./pack.ts";
+
+export const HAS_ROWS = 1;
+export const INCOMPLETE = 2;
+
+/** Calls by one end: those of function `f` are `order[k]` for k from `from[f]` to `from[f + 1]`. */
+export interface Calls {
+    from: Numbers;
+    /** Numbers of arcs. */
+    order: Uint32Array;
+}
+
+/** A side: the profile, or the base that it is compared with. */
+export class Side {
+    readonly pack: Pack;
+    readonly prefix: string;
+    readonly at: number;
+    private callersIndex: Calls | undefined;
+    private callerOf: Uint32Array | undefined;
+
+    constructor(pack: Pack, at: number) {
+        this.pack = pack;
+        this.at = at;
+        this.prefix = at === 0 ? "" : "b.";
+    }
+
+    static readonly FIRST = ["fn.flags", "fn.cycle", "fn.calls", "arc.from", "arc.to", "arc.count", "arc.within"];
+
+    column(name: string): Column | undefined {
+        return this.pack.column(this.prefix + name);
+    }
+
+    now(name: string): Numbers {
+        return this.pack.now(this.prefix + name).values;
+    }
+
+    get arcs(): number {
+        return this.pack.count(`${this.prefix}arc.to`);
+    }
+
+    /** The caller of each arc. */
+    callers(): Uint32Array {
+        if (!this.callerOf) {
+            const from = this.now("arc.from");
+            this.callerOf = new Uint32Array(this.arcs);
+            for (let f = 0; f + 1 < from.length; f++) { this.callerOf.fill(f, from[f], from[f + 1]); }
+        }
+        return this.callerOf;
+    }
+
+    /** Arcs by callee. */
+    incoming(): Calls {
+        if (!this.callersIndex) {
+            const to = this.now("arc.to");
+            const from = new Uint32Array(this.now("arc.from").length);
+            for (let arc = 0; arc < to.length; arc++) { from[to[arc] + 1] += 1; }
+            for (let f = 0; f + 1 < from.length; f++) { from[f + 1] += from[f]; }
+            const next = from.slice();
+            const order = new Uint32Array(to.length);
+            for (let arc = 0; arc < to.length; arc++) { order[next[to[arc]]++] = arc; }
+            this.callersIndex = { from, order };
+        }
+        return this.callersIndex;
+    }
+}
+
+export class Model {
+    readonly pack: Pack;
+    readonly sides: Side[];
+    readonly functions: number;
+    /** Names of functions, files and objects, made visible. */
+    readonly names: string[];
+    readonly files: string[];
+    readonly objects: string[];
+    readonly fileOf: Numbers;
+    readonly objectOf: Numbers;
+    private lower: string[] | undefined;
+    private short: (string | undefined)[];
+    private spaces: (string | undefined)[];
+
+    private constructor(pack: Pack) {
+        this.pack = pack;
+        this.functions = pack.head.functions;
+        this.sides = pack.head.sides.map((_, at) => new Side(pack, at));
+        const list = (name: string, count: number) => {
+            const text = pack.text(name) ?? "";
+            return count === 0 ? [] : text.split("\n").map(visible);
+        };
+        this.names = list("names.fn", this.functions);
+        this.files = list("names.file", 1);
+        this.objects = list("names.obj", 1);
+        this.fileOf = pack.now("fn.file").values;
+        this.objectOf = pack.now("fn.obj").values;
+        this.short = new Array(this.functions);
+        this.spaces = new Array(this.functions);
+        for (let f = 0; f < this.names.length; f++) {
+            if (this.names[f] === "") { this.names[f] = "(no name)"; }
+        }
+        if (this.names.length !== this.functions) { throw new Error("the names of functions are damaged"); }
+    }
+
+    static async open(pack: Pack): Promise<Model> {
+        const first = pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? name : `b.${name}`)));
+        const column = pack.head.events[pack.head.primary].column;
+        await pack.load("names.fn", "names.file", "names.obj", "fn.file", "fn.obj", `fn.self.${column}`,
+            `fn.incl.${column}`, ...first);
+        return new Model(pack);
+    }
+
+    get side(): Side {
+        return this.sides[0];
+    }
+
+    get base(): Side | undefined {
+        return this.sides[1];
+    }
+
+    get hasCalls(): boolean {
+        return this.sides.some((side) => side.arcs > 0);
+    }
+
+    /** The name of a function, shortened if that is wanted. */
+    name(f: number, short: boolean): string {
+        if (!short) { return this.names[f]; }
+        return (this.short[f] ??= shortened(this.names[f]));
+    }
+
+    lowered(): string[] {
+        return (this.lower ??= this.names.map((name) => name.toLowerCase()));
+    }
+
+    namespace(f: number): string {
+        return (this.spaces[f] ??= namespaceOf(this.names[f]));
+    }
+
+    file(f: number): string {
+        return this.files[this.fileOf[f]];
+    }
+
+    object(f: number): string {
+        return this.objects[this.objectOf[f]];
+    }
+}

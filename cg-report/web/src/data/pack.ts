@@ -1,0 +1,84 @@
+// The data of the report. What is not unpacked yet is asked for, and whoever asked is told when it is there.
+
+import { signal } from "@preact/signals";
+import { bytesOf, decode, inflate, type Column, type ColumnInfo } from "./columns.ts";
+import type { Head } from "./head.ts";
+
+export class Pack {
+    readonly head: Head;
+    private readonly data: string;
+    private readonly columns = new Map<string, Column>();
+    private readonly texts = new Map<string, string>();
+    private readonly waiting = new Map<string, Promise<void>>();
+    private readonly version = signal(0);
+    /** What could not be unpacked. */
+    readonly fault = signal("");
+
+    constructor(head: Head, data: string) {
+        this.head = head;
+        this.data = data;
+    }
+
+    has(name: string): boolean {
+        return Object.hasOwn(this.head.columns, name);
+    }
+
+    /** How many values a column has. */
+    count(name: string): number {
+        return this.has(name) ? this.head.columns[name][2] : 0;
+    }
+
+    /** Unpacks columns and texts. */
+    async load(...names: string[]): Promise<void> {
+        await Promise.all(names.map((name) => this.start(name)));
+    }
+
+    /** A column if it is there; else it comes, and who asked within a component or an effect is called again. */
+    column(name: string): Column | undefined {
+        const found = this.columns.get(name);
+        if (!found) { this.want(name); }
+        return found;
+    }
+
+    text(name: string): string | undefined {
+        const found = this.texts.get(name);
+        if (found === undefined) { this.want(name); }
+        return found;
+    }
+
+    /** Columns that are there because they were loaded at the start. */
+    now(name: string): Column {
+        const found = this.columns.get(name);
+        if (!found) { throw new Error(`${name} is not loaded`); }
+        return found;
+    }
+
+    private want(name: string) {
+        void this.version.value;
+        void this.start(name).catch((error) => { this.fault.value = `${name}: ${error}`; });
+    }
+
+    private start(name: string): Promise<void> {
+        if (this.columns.has(name) || this.texts.has(name)) { return Promise.resolve(); }
+        let pending = this.waiting.get(name);
+        if (!pending) {
+            pending = this.unpack(name);
+            this.waiting.set(name, pending);
+        }
+        return pending;
+    }
+
+    private async unpack(name: string) {
+        if (!this.has(name)) { throw new Error("not in this report"); }
+        const info: ColumnInfo = this.head.columns[name];
+        const [start, length] = info;
+        const bytes = length === 0 ? new Uint8Array(0) : await inflate(bytesOf(this.data.slice(start, start + length)));
+        if (name.startsWith("names.") || name.startsWith("src.") || name.startsWith("text.")) {
+            this.texts.set(name, new TextDecoder().decode(bytes));
+        } else {
+            this.columns.set(name, decode(bytes, info));
+        }
+        this.waiting.delete(name);
+        this.version.value += 1;
+    }
+}

@@ -1,0 +1,130 @@
+// Which functions a call graph shows: those that cost enough while the active function runs, and the callers that it is
+// reached by. Costs of functions and arcs are sums over call paths, as flame graphs show them.
+
+import { expand, type Flow, type Tree } from "./expand.ts";
+
+export interface Limits {
+    /** The least share of the active function's cost that a function must have. */
+    node: number;
+    /** The least share that an arc must have. */
+    arc: number;
+    callers: number;
+    callees: number;
+    /** How many nodes there may be; if there are more, the limit doubles. */
+    most: number;
+}
+
+export interface Node {
+    f: number;
+    cost: number[];
+    self: number[];
+    exact: boolean;
+    /** Cost of what is not shown: callers, and callees. */
+    above: number;
+    below: number;
+    aboveCount: number;
+    belowCount: number;
+}
+
+export interface Arc {
+    from: number;
+    to: number;
+    cost: number[];
+    exact: boolean;
+    /** Whether it leads back to where the path came from; such arcs have counts only. */
+    back: boolean;
+}
+
+export interface Neighbourhood {
+    root: number;
+    nodes: Map<number, Node>;
+    arcs: Arc[];
+    /** The limit that was used in the end. */
+    limit: number;
+}
+
+export function neighbourhood(down: Flow[], up: Flow[] | undefined, root: number, functions: number, limits: Limits,
+    back: (f: number) => Iterable<number>): Neighbourhood {
+    const sides = down.map((_, side) => side);
+    const whole = Math.max(...down.map((flow) => flow.whole(root)), 1e-12);
+    const budget = 4000;
+    const least = (whole * Math.min(limits.node, limits.arc)) / 40;
+    const below = expand(down, root, functions, { budget, least, depth: limits.callees });
+    const above = up && limits.callers > 0 ? expand(up, root, functions, { budget: 1000, least, depth: limits.callers }) : undefined;
+    let limit = limits.node;
+    for (;;) {
+        const result = collect(limit);
+        if (result.nodes.size <= limits.most || limit >= 0.5) { return result; }
+        limit *= 2;
+    }
+
+    function collect(limit: number): Neighbourhood {
+        const nodes = new Map<number, Node>();
+        const arcs = new Map<string, Arc>();
+        const take = (tree: Tree, upwards: boolean) => {
+            const sums = new Map<number, number[]>();
+            const selfs = new Map<number, number[]>();
+            const exact = new Map<number, boolean>();
+            for (let node = 0; node < tree.count; node++) {
+                const f = tree.fn[node];
+                const sum = sums.get(f) ?? sides.map(() => 0);
+                const self = selfs.get(f) ?? sides.map(() => 0);
+                sides.forEach((side) => {
+                    sum[side] += tree.cost[side][node];
+                    self[side] += tree.own[side][node];
+                });
+                sums.set(f, sum);
+                selfs.set(f, self);
+                exact.set(f, (exact.get(f) ?? true) && tree.exact[node]);
+            }
+            const kept = (f: number) => f === root || Math.max(...(sums.get(f) ?? [0])) >= limit * whole;
+            for (let node = 0; node < tree.count; node++) {
+                const f = tree.fn[node];
+                if (!kept(f)) { continue; }
+                if (!nodes.has(f)) {
+                    nodes.set(f, { f, cost: sums.get(f) as number[], self: upwards ? sides.map(() => NaN) : selfs.get(f) as number[],
+                        exact: exact.get(f) as boolean, above: 0, below: 0, aboveCount: 0, belowCount: 0 });
+                }
+                const parent = tree.parent[node];
+                if (parent < 0 || !kept(tree.fn[parent])) { continue; }
+                const [from, to] = upwards ? [f, tree.fn[parent]] : [tree.fn[parent], f];
+                const key = `${from} ${to}`;
+                const arc = arcs.get(key) ?? { from, to, cost: sides.map(() => 0), exact: true, back: false };
+                // What both trees know of an arc is the same.
+                if (arcs.has(key) && upwards && below.fn.includes(from) && !arc.back && from !== root) { continue; }
+                sides.forEach((side) => { arc.cost[side] += tree.cost[side][node]; });
+                arc.exact &&= tree.exact[node];
+                arcs.set(key, arc);
+            }
+            // What is left out is counted where it would have been.
+            for (let node = 0; node < tree.count; node++) {
+                const shown = nodes.get(tree.fn[node]);
+                if (!shown || !kept(tree.fn[node])) { continue; }
+                let cost = tree.rest[0][node];
+                let count = tree.restCount[node];
+                for (const child of tree.children[node]) {
+                    if (!kept(tree.fn[child])) {
+                        cost += tree.cost[0][child];
+                        count += 1;
+                    }
+                }
+                if (upwards) {
+                    shown.above += cost;
+                    shown.aboveCount += count;
+                } else {
+                    shown.below += cost;
+                    shown.belowCount += count;
+                }
+            }
+        };
+        take(below, false);
+        if (above) { take(above, true); }
+        const shown = [...arcs.values()].filter((arc) => Math.max(...arc.cost) >= limits.arc * whole);
+        for (const f of nodes.keys()) {
+            for (const g of f < 0 ? [] : back(f)) {
+                if (nodes.has(g) && !arcs.has(`${f} ${g}`)) { shown.push({ from: f, to: g, cost: sides.map(() => 0), exact: true, back: true }); }
+            }
+        }
+        return { root, nodes, arcs: shown, limit };
+    }
+}

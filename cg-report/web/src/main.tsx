@@ -1,0 +1,71 @@
+// The page's program: reads the report that it stands in, and shows it.
+
+import { effect } from "@preact/signals";
+import { render } from "preact";
+import { SCHEMA, type Head } from "./data/head.ts";
+import { Model } from "./data/model.ts";
+import { Pack } from "./data/pack.ts";
+import { open, short, theme } from "./state/store.ts";
+import { layoutSizes, Shell } from "./ui/shell.tsx";
+
+/** Says in a sentence why there is nothing to see. */
+function sorry(text: string) {
+    const place = document.getElementById("app");
+    if (place) {
+        const line = document.createElement("p");
+        line.className = "sorry";
+        line.setAttribute("role", "alert");
+        line.textContent = text;
+        place.replaceChildren(line);
+    }
+}
+
+function setting(name: string): string {
+    try {
+        return localStorage.getItem(`cg_report ${name}`) ?? "";
+    } catch {
+        return "";
+    }
+}
+
+function keep(name: string, value: string) {
+    try {
+        localStorage.setItem(`cg_report ${name}`, value);
+    } catch {
+        // Without a place to keep settings they last as long as the page.
+    }
+}
+
+async function start() {
+    if (typeof DecompressionStream !== "function" || typeof Object.hasOwn !== "function") {
+        sorry("This browser is too old for this report: it needs Chromium 111, Firefox 115, Safari 16.4, or a later one.");
+        return;
+    }
+    const stored = setting("theme");
+    theme.value = stored === "dark" || stored === "light" ? stored : "auto";
+    short.value = setting("short") !== "no";
+    const side = Number(setting("side"));
+    if (side >= 220 && side < 2000) { layoutSizes.value = { ...layoutSizes.value, side }; }
+    effect(() => {
+        const root = document.documentElement;
+        if (theme.value === "auto") { root.removeAttribute("data-theme"); } else { root.dataset.theme = theme.value; }
+        keep("theme", theme.value);
+        keep("short", short.value ? "yes" : "no");
+        keep("side", String(Math.round(layoutSizes.value.side)));
+    });
+    const text = (id: string) => document.getElementById(id)?.textContent ?? "";
+    const head = JSON.parse(text("head")) as Head;
+    if (head.schema !== SCHEMA) { throw new Error(`it has version ${head.schema}, not ${SCHEMA}`); }
+    const pack = new Pack(head, text("data"));
+    const report = await Model.open(pack);
+    open(report);
+    document.title = head.title;
+    const place = document.getElementById("app");
+    if (place) { render(<Shell />, place); }
+    document.documentElement.dataset.ready = "yes";
+}
+
+start().catch((error) => {
+    console.error(error);
+    sorry(`This report is damaged and cannot be shown: ${error instanceof Error ? error.message : String(error)}.`);
+});

@@ -1,0 +1,241 @@
+// The one store: what is shown, as signals. Views read them and call the functions below; nothing else changes them.
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import { stableId, baseName } from "../data/names.ts";
+import type { Model } from "../data/model.ts";
+import { costs, eventsOf, totalOf, type Event } from "./events.ts";
+import { parse } from "./formula.ts";
+import { isEmpty, parseQuery } from "./query.ts";
+import { matching } from "./search.ts";
+import * as url from "./url.ts";
+
+export const WHOLE = -1;
+export type Numbering = "percent" | "absolute" | "percall";
+export type Comparison = "new" | "base" | "delta";
+
+/** The report; there is one once the page shows anything. */
+let opened: Model | undefined;
+export function model(): Model {
+    if (!opened) { throw new Error("no report is open"); }
+    return opened;
+}
+
+/** The active function, the root of views; [`WHOLE`] for the program. */
+export const active = signal(WHOLE);
+/** The selected function, which views outline. */
+export const selected = signal(WHOLE);
+export const events = signal<Event[]>([]);
+export const eventAt = signal(0);
+export const secondAt = signal(-1);
+export const query = signal("");
+export const panes = signal<[string, string]>(["overview", "flame"]);
+export const numbering = signal<Numbering>("percent");
+export const comparison = signal<Comparison>("delta");
+/** Functions from the root of the flame graph down to where it is zoomed. */
+export const path = signal<number[]>([]);
+export const file = signal(-1);
+export const cause = signal(-1);
+export const short = signal(true);
+export const note = signal("");
+export const dialog = signal<"" | "help" | "formulas">("");
+/** The group that filters functions, as a search text. */
+export const theme = signal<"auto" | "light" | "dark">("auto");
+
+export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);
+export const second = computed(() => (secondAt.value >= 0 ? events.value[secondAt.value] : undefined));
+export const isDiff = computed(() => opened !== undefined && opened.sides.length > 1);
+export const total = computed(() => totalOf(model(), model().side, event.value));
+export const baseTotal = computed(() => {
+    const base = model().base;
+    return base ? totalOf(model(), base, event.value) : 0;
+});
+
+export function inclusive(side = model().side, of = event.value) {
+    return costs(side, "fn.incl", of)?.values;
+}
+
+export function self(side = model().side, of = event.value) {
+    return costs(side, "fn.self", of)?.values;
+}
+
+export const parsed = computed(() => parseQuery(query.value));
+
+/** For each function 1 if the search finds it; null if nothing is searched for or it is not known yet. */
+export const found = computed<Uint8Array | null>(() => {
+    if (isEmpty(parsed.value)) { return null; }
+    const side = model().side;
+    return matching(model(), parsed.value, {
+        self: self(side), incl: inclusive(side), calls: side.now("fn.calls"), total: total.value,
+    });
+});
+
+// ---- What changes the state --------------------------------------------------------------------------------------------
+
+/** Makes a function, or the whole program, the root of all views. */
+export function activate(f: number) {
+    batch(() => {
+        active.value = f;
+        selected.value = f;
+        path.value = [];
+        file.value = -1;
+        cause.value = -1;
+    });
+}
+
+export function select(f: number) {
+    selected.value = f;
+}
+
+export function show(view: string, pane: 0 | 1) {
+    const next: [string, string] = [...panes.value];
+    next[pane] = view;
+    panes.value = next;
+}
+
+/** Shows a view in the pane that does not show it already. */
+export function reveal(view: string) {
+    if (!panes.value.includes(view)) { show(view, 1); }
+}
+
+export function nextEvent(step: number) {
+    const count = events.value.length;
+    eventAt.value = (eventAt.value + step + count) % count;
+}
+
+/** The caller that brings most, or the callee that takes most. */
+export function hottest(callers: boolean): number {
+    const side = model().side;
+    const cost = costs(side, "arc.cost", event.value)?.values;
+    if (active.value === WHOLE || !cost) { return WHOLE; }
+    const f = active.value;
+    let best = WHOLE;
+    let most = -1;
+    if (callers) {
+        const { from, order } = side.incoming();
+        const caller = side.callers();
+        for (let k = from[f]; k < from[f + 1]; k++) {
+            if (caller[order[k]] !== f && cost[order[k]] > most) { [best, most] = [caller[order[k]], cost[order[k]]]; }
+        }
+    } else {
+        const from = side.now("arc.from");
+        const to = side.now("arc.to");
+        for (let arc = from[f]; arc < from[f + 1]; arc++) {
+            if (to[arc] !== f && cost[arc] > most) { [best, most] = [to[arc], cost[arc]]; }
+        }
+    }
+    return best;
+}
+
+/** Adds or replaces a formula; gives what is wrong with it. */
+export function addFormula(name: string, formula: string): { fault: string; at: number } | undefined {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) { return { fault: "the name is no name of an event", at: -1 }; }
+    const own = events.value.filter((event) => event.name !== name || !formulas.value.has(name));
+    if (own.some((event) => event.name === name)) { return { fault: "there is an event of this name", at: -1 }; }
+    const result = parse(formula, own);
+    if ("fault" in result) { return result; }
+    formulas.value = new Map([...formulas.value, [name, formula]]);
+    events.value = [...own, { name, meaning: formula, terms: result.terms, derived: true }];
+    return undefined;
+}
+
+export function removeFormula(name: string) {
+    formulas.value = new Map([...formulas.value].filter(([known]) => known !== name));
+    const shown = event.value.name;
+    events.value = events.value.filter((event) => event.name !== name);
+    eventAt.value = Math.max(0, events.value.findIndex((event) => event.name === shown));
+    secondAt.value = -1;
+}
+
+/** Formulas made in the page, by name. */
+export const formulas = signal<Map<string, string>>(new Map());
+
+// ---- The URL -----------------------------------------------------------------------------------------------------------
+
+let ids: Map<string, number> | undefined;
+
+export function idOf(f: number): string {
+    return stableId(model().object(f), model().file(f), model().names[f]);
+}
+
+/** The function of a stable id. */
+function byId(id: string): number {
+    if (!id) { return WHOLE; }
+    if (!ids) {
+        ids = new Map();
+        for (let f = 0; f < model().functions; f++) { ids.set(idOf(f), f); }
+    }
+    return ids.get(id) ?? WHOLE;
+}
+
+function shown(): url.Shown {
+    const f = active.value;
+    return {
+        f: f === WHOLE ? "" : idOf(f),
+        n: f === WHOLE ? "" : model().names[f].slice(0, 200),
+        e: eventAt.value === model().pack.head.primary ? "" : event.value.name,
+        e2: second.value?.name ?? "",
+        p: panes.value,
+        q: query.value,
+        cmp: comparison.value === "delta" ? "" : comparison.value,
+        path: path.value.map(idOf),
+        x: [...formulas.value].map(([name, formula]) => `${name}=${formula}`),
+        file: file.value >= 0 ? model().files[file.value] : "",
+        why: cause.value >= 0 ? String(cause.value) : "",
+    };
+}
+
+function restore(hash: string) {
+    const wanted = url.decode(hash);
+    batch(() => {
+        for (const text of wanted.x) {
+            const at = text.indexOf("=");
+            if (at > 0) { addFormula(text.slice(0, at), text.slice(at + 1)); }
+        }
+        const eventOf = (name: string) => events.value.findIndex((event) => event.name === name);
+        eventAt.value = wanted.e && eventOf(wanted.e) >= 0 ? eventOf(wanted.e) : model().pack.head.primary;
+        secondAt.value = wanted.e2 ? eventOf(wanted.e2) : -1;
+        panes.value = wanted.p;
+        query.value = wanted.q;
+        comparison.value = wanted.cmp === "new" || wanted.cmp === "base" ? wanted.cmp : "delta";
+        const f = byId(wanted.f);
+        if (wanted.f && f === WHOLE) {
+            note.value = `This report has no function ${wanted.n || wanted.f} of that object and file; searching for it.`;
+            query.value = wanted.n ? `"${baseName(wanted.n).replaceAll("\"", "")}"` : wanted.q;
+        }
+        active.value = f;
+        selected.value = f;
+        const known = wanted.path.map(byId);
+        path.value = known.includes(WHOLE) ? [] : known;
+        file.value = wanted.file ? model().files.indexOf(wanted.file) : -1;
+        cause.value = /^\d+$/.test(wanted.why) ? Number(wanted.why) : -1;
+    });
+}
+
+export function permalink(): string {
+    return location.href.replace(/#.*$/, "") + url.encode(shown());
+}
+
+/** Opens a report and keeps state and URL together from then on. */
+export function open(report: Model) {
+    opened = report;
+    events.value = eventsOf(report);
+    eventAt.value = report.pack.head.primary;
+    if (!report.hasCalls) { panes.value = ["overview", "code"]; url.NOTHING.p = ["overview", "code"]; }
+    restore(location.hash);
+    let last = active.peek();
+    effect(() => {
+        const hash = url.encode(shown());
+        if (hash === location.hash || (location.hash === "" && hash === url.encode(url.NOTHING))) { return; }
+        // Going somewhere is a step back leads over; looking at it differently is not.
+        if (active.value !== last) {
+            history.pushState(null, "", hash);
+        } else {
+            history.replaceState(null, "", hash);
+        }
+        last = active.value;
+    });
+    addEventListener("popstate", () => {
+        restore(location.hash);
+        last = active.peek();
+    });
+}

@@ -1,0 +1,78 @@
+// The hash of the URL is the whole state, so that a link says what is seen.
+
+export interface Shown {
+    /** Stable id of the active function; empty for the whole program. */
+    f: string;
+    /** A name to look for if the id is not known here. */
+    n: string;
+    /** Name of the event, and of the second one. */
+    e: string;
+    e2: string;
+    /** Views of the upper and the lower pane. */
+    p: [string, string];
+    q: string;
+    cmp: string;
+    /** Stable ids from the root of the flame graph to where it is zoomed. */
+    path: string[];
+    /** Formulas: `name=formula`. */
+    x: string[];
+    /** Function, file or what else the code view shows. */
+    file: string;
+    why: string;
+}
+
+export const NOTHING: Shown = { f: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
+    file: "", why: "" };
+
+export function encode(shown: Shown): string {
+    const out: string[] = ["v=1"];
+    const put = (key: string, value: string) => {
+        if (value) { out.push(`${key}=${encodeURIComponent(value)}`); }
+    };
+    put("f", shown.f);
+    put("n", shown.n);
+    put("e", shown.e);
+    put("e2", shown.e2);
+    put("p", shown.p.map(encodeURIComponent).join(","));
+    put("q", shown.q);
+    put("cmp", shown.cmp);
+    put("path", shown.path.join("."));
+    put("file", shown.file);
+    put("why", shown.why);
+    shown.x.forEach((formula) => put("x", formula));
+    return `#${out.join("&")}`;
+}
+
+/** What a hash says; what it does not say, or says wrongly, is as at the start. */
+export function decode(hash: string): Shown {
+    const shown: Shown = { ...NOTHING, p: [...NOTHING.p], x: [] };
+    for (const part of hash.replace(/^#/, "").split("&")) {
+        const at = part.indexOf("=");
+        if (at < 0) { continue; }
+        let value: string;
+        try {
+            value = decodeURIComponent(part.slice(at + 1));
+        } catch {
+            continue;
+        }
+        switch (part.slice(0, at)) {
+            case "f": shown.f = value; break;
+            case "n": shown.n = value; break;
+            case "e": shown.e = value; break;
+            case "e2": shown.e2 = value; break;
+            case "q": shown.q = value; break;
+            case "cmp": shown.cmp = value; break;
+            case "file": shown.file = value; break;
+            case "why": shown.why = value; break;
+            case "x": shown.x.push(value); break;
+            case "path": shown.path = value.split(".").filter((id) => /^[0-9a-f]{16}$/.test(id)); break;
+            case "p": {
+                const [upper, lower] = value.split(",");
+                shown.p = [upper || shown.p[0], lower || shown.p[1]];
+                break;
+            }
+            default: break;
+        }
+    }
+    return shown;
+}

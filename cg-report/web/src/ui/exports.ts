@@ -1,0 +1,49 @@
+// What can be taken out of the report: tables as CSV and JSON, graphs as DOT, paths as folded stacks, pictures as PNG and SVG.
+
+import { downwards, expand, pathTo } from "../layout/expand.ts";
+import { event, model, total } from "../state/store.ts";
+
+/** Lets the reader save a text or a picture. */
+export function save(name: string, content: Blob) {
+    const link = document.createElement("a");
+    const place = URL.createObjectURL(content);
+    Object.assign(link, { href: place, download: name });  // lint: a blob of our own
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(place), 10_000);
+}
+
+/** A cell of CSV. What a spreadsheet would take for a formula is made text. */
+export function csvCell(value: string | number): string {
+    if (typeof value === "number") { return String(value); }
+    const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll("\"", "\"\"")}"` : safe;
+}
+
+export function csv(head: string[], rows: Iterable<(string | number)[]>): string {
+    const lines = [head.map(csvCell).join(",")];
+    for (const row of rows) { lines.push(row.map(csvCell).join(",")); }
+    return `${lines.join("\n")}\n`;
+}
+
+/** A string of DOT. */
+export function dotString(text: string): string {
+    return `"${text.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"").replaceAll("\n", "\\n")}"`;
+}
+
+export const exporters = {
+    /** Paths below a function, one a line, as flame graph tools read them. */
+    folded(root: number): string {
+        const side = model().side;
+        const flow = downwards(side, event.value, total.value);
+        if (!flow) { return ""; }
+        const tree = expand([flow], root, model().functions, { budget: 20_000, least: 0.5 });
+        const lines: string[] = [];
+        for (let node = 0; node < tree.count; node++) {
+            const cost = Math.round(tree.own[0][node] + tree.rest[0][node]);
+            if (cost <= 0) { continue; }
+            const names = (root >= 0 ? [root] : []).concat(pathTo(tree, node)).map((f) => model().names[f].replaceAll(";", ","));
+            lines.push(`${names.join(";") || "(no function)"} ${cost}`);
+        }
+        return `${lines.join("\n")}\n`;
+    },
+};

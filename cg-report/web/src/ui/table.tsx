@@ -1,0 +1,180 @@
+// A table of any length: only the rows in sight are in the document.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+export interface TableColumn {
+    id: string;
+    title: string;
+    /** What it is, in a sentence. */
+    hint?: string;
+    /** In pixels; the one without takes what is left. */
+    width?: number;
+    text?: boolean;
+    /** The least width of the one without. */
+    least?: number;
+    cell: (row: number) => ComponentChildren;
+    /** Length of the bar behind the number, from 0 to 1. */
+    bar?: (row: number) => number;
+    /** What the cell says in full. */
+    full?: (row: number) => string;
+}
+
+interface Properties {
+    label: string;
+    rows: ArrayLike<number>;
+    columns: TableColumn[];
+    sort?: { id: string; down: boolean };
+    onSort?: (id: string) => void;
+    selected?: number;
+    onSelect?: (row: number) => void;
+    onActivate?: (row: number) => void;
+    onMenu?: (row: number, x: number, y: number) => void;
+    faint?: (row: number) => boolean;
+    footer?: ComponentChildren;
+    empty?: ComponentChildren;
+    /** Rows of a tree: level, and whether it is open. */
+    tree?: (row: number) => { level: number; open: boolean | undefined };
+    onToggle?: (row: number) => void;
+}
+
+const HEIGHT = 24;
+/** Browsers cannot scroll further. */
+const TALLEST = 15_000_000;
+
+export function Table(properties: Properties) {
+    const { label, rows, columns, sort, selected, footer, tree } = properties;
+    const body = useRef<HTMLDivElement>(null);
+    const [top, setTop] = useState(0);
+    const [room, setRoom] = useState(600);
+    useLayoutEffect(() => {
+        const element = body.current;
+        if (!element) { return undefined; }
+        const measure = () => setRoom(element.clientHeight);
+        measure();
+        const observer = new ResizeObserver(measure);
+        observer.observe(element);
+        return () => observer.disconnect();
+    }, []);
+    const all = rows.length * HEIGHT;
+    const tall = Math.min(all, TALLEST);
+    // Where the document is shorter than the rows, a step of it is several of theirs.
+    const factor = tall > room ? (all - room) / (tall - room) : 1;
+    const offset = top * factor;
+    const first = Math.max(0, Math.floor(offset / HEIGHT) - 4);
+    const last = Math.min(rows.length, Math.ceil((offset + room) / HEIGHT) + 4);
+    const place = selected === undefined ? -1 : indexOf(rows, selected);
+    const reach = (at: number) => {
+        const element = body.current;
+        if (!element || at < 0) { return; }
+        const y = at * HEIGHT;
+        const visible = element.scrollTop * factor;
+        if (y < visible) { element.scrollTop = y / factor; }
+        if (y + HEIGHT > visible + room) { element.scrollTop = (y + HEIGHT - room) / factor; }
+    };
+    useEffect(() => reach(place), [selected, rows]);
+    const template = columns.map(({ width, least }) => (width ? `${width}px` : `minmax(${least ?? 120}px, 1fr)`)).join(" ");
+    const wide = columns.reduce((sum, { width, least }) => sum + (width ?? least ?? 120), 12);
+
+    function onKey(event: KeyboardEvent) {
+        const page = Math.max(1, Math.floor(room / HEIGHT) - 1);
+        const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page,
+            Home: -rows.length, End: rows.length };
+        if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+        const step = steps[event.key];
+        if (step !== undefined && rows.length > 0) {
+            const to = Math.max(0, Math.min(rows.length - 1, (place < 0 ? (step > 0 ? -1 : 0) : place) + step));
+            properties.onSelect?.(rows[to]);
+            event.preventDefault();
+            event.stopPropagation();
+        } else if (event.key === "Enter" && place >= 0) {
+            properties.onActivate?.(rows[place]);
+            event.preventDefault();
+        } else if ((event.key === "ArrowRight" || event.key === "ArrowLeft") && tree && place >= 0) {
+            const { open } = tree(rows[place]);
+            if (open !== undefined && open !== (event.key === "ArrowRight")) { properties.onToggle?.(rows[place]); }
+            event.preventDefault();
+        }
+    }
+
+    const shown = [];
+    for (let at = first; at < last; at++) { shown.push(at); }
+    return (
+        <div class="table">
+            <div class="scroll" ref={body} tabIndex={0} role={tree ? "treegrid" : "grid"} aria-label={label}
+                aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={onKey}
+                aria-activedescendant={place >= first && place < last ? `${idOf(label)}-${rows[place]}` : undefined}
+                onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+                <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template, minWidth: `${wide}px` }}>
+                    {columns.map(({ id, title, hint, text }) => {
+                        const sorted = sort?.id === id;
+                        const state = sorted ? (sort.down ? "descending" : "ascending") : "none";
+                        return (
+                            <div key={id} role="columnheader" class={text ? "text" : "number"} title={hint}
+                                aria-sort={properties.onSort ? state : undefined}>
+                                {properties.onSort
+                                    ? <button type="button" onClick={() => properties.onSort?.(id)}>
+                                        {title}{sorted && <span class="arrow">{sort.down ? "\u25be" : "\u25b4"}</span>}
+                                    </button>
+                                    : <span>{title}</span>}
+                            </div>
+                        );
+                    })}
+                </div>
+                {rows.length === 0 && <p class="nothing">{properties.empty ?? "Nothing is here."}</p>}
+                <div class="space" style={{ height: `${tall}px`, minWidth: `${wide}px` }}>
+                    {shown.map((at) => {
+                        const row = rows[at];
+                        const level = tree?.(row);
+                        const chosen = row === selected;
+                        return (
+                            <div key={row} id={`${idOf(label)}-${row}`} role="row" aria-rowindex={at + 2}
+                                aria-selected={chosen} aria-level={level && level.level + 1} aria-expanded={level?.open}
+                                class={`row${chosen ? " chosen" : ""}${properties.faint?.(row) ? " faint" : ""}`}
+                                style={{ gridTemplateColumns: template,
+                                    transform: `translateY(${Math.round(at * HEIGHT - offset + top)}px)` }}
+                                onClick={() => properties.onSelect?.(row)}
+                                onDblClick={() => properties.onActivate?.(row)}
+                                onContextMenu={(event) => {
+                                    if (!properties.onMenu) { return; }
+                                    event.preventDefault();
+                                    properties.onSelect?.(row);
+                                    properties.onMenu(row, event.clientX, event.clientY);
+                                }}>
+                                {columns.map(({ id, text, cell, bar, full }, column) => (
+                                    <div key={id} role="gridcell" class={text ? "text" : "number"} title={full?.(row)}>
+                                        {bar && <span class="bar" style={{ width: `${bounded(bar(row))}%` }} />}
+                                        {column === 0 && level && (
+                                            <span class="indent" style={{ width: `${level.level * 14 + 16}px` }}
+                                                onClick={(event) => {
+                                                    event.stopPropagation();
+                                                    properties.onToggle?.(row);
+                                                }}>
+                                                {level.open === undefined ? "" : level.open ? "\u25be" : "\u25b8"}
+                                            </span>
+                                        )}
+                                        <span class="value">{cell(row)}</span>
+                                    </div>
+                                ))}
+                            </div>
+                        );
+                    })}
+                </div>
+            </div>
+            {footer && <div class="foot">{footer}</div>}
+        </div>
+    );
+}
+
+function bounded(share: number): number {
+    return Number.isFinite(share) ? Math.max(0, Math.min(100, share * 100)) : 0;
+}
+
+function idOf(label: string): string {
+    return label.toLowerCase().replace(/[^a-z]+/g, "-");
+}
+
+function indexOf(rows: ArrayLike<number>, row: number): number {
+    for (let at = 0; at < rows.length; at++) { if (rows[at] === row) { return at; } }
+    return -1;
+}

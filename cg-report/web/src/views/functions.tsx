@@ -1,0 +1,167 @@
+// V1: all functions, with their costs.
+
+import { signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { compact, digits, exactly, percent } from "../data/format.ts";
+import { INCOMPLETE } from "../data/model.ts";
+import { csv, save } from "../ui/exports.ts";
+import { openMenu } from "../ui/menu.tsx";
+import { cost, Delta, Loading, Name } from "../ui/parts.tsx";
+import { Table, type TableColumn } from "../ui/table.tsx";
+import { costs } from "../state/events.ts";
+import { active, activate, baseTotal, comparison, event, events, found, inclusive, isDiff, model, numbering, parsed, query,
+    second, select, selected, self, total } from "../state/store.ts";
+import { searchFault } from "../state/search.ts";
+import type { Numbers } from "../data/columns.ts";
+
+const sorting = signal<{ id: string; down: boolean }>({ id: "incl", down: true });
+const onlyChanged = signal<"all" | "changed" | "new" | "gone">("all");
+
+/** Functions, by a column and then by name. */
+function ordered(rows: Uint32Array, value: Numbers | ((f: number) => string), down: boolean): Uint32Array {
+    const names = model().names;
+    const byName = (a: number, b: number) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b);
+    if (typeof value === "function") {
+        const text = new Map<number, string>();
+        rows.forEach((f) => text.set(f, value(f)));
+        return rows.slice().sort((a, b) => {
+            const [x, y] = [text.get(a) as string, text.get(b) as string];
+            return (x < y ? -1 : x > y ? 1 : byName(a, b)) * (down ? -1 : 1);
+        });
+    }
+    return rows.slice().sort((a, b) => (down ? value[b] - value[a] : value[a] - value[b]) || byName(a, b));
+}
+
+function difference(now: Numbers | undefined, before: Numbers | undefined): Float64Array | undefined {
+    return now && before ? Float64Array.from(now, (value, f) => value - before[f]) : undefined;
+}
+
+export function Functions({ wide }: { wide: boolean }) {
+    const report = model();
+    const side = report.side;
+    const base = report.base;
+    const incl = inclusive();
+    const own = self();
+    const calls = side.now("fn.calls");
+    const flags = side.now("fn.flags");
+    const more = second.value;
+    const extra = more ? costs(side, "fn.self", more)?.values : undefined;
+    const baseIncl = base ? inclusive(base) : undefined;
+    const baseSelf = base ? self(base) : undefined;
+    const diff = isDiff.value && comparison.value === "delta";
+    const others = wide ? events.value.filter((of) => of !== event.value) : [];
+    const otherSelf = others.map((of) => costs(side, "fn.self", of)?.values);
+    const sort = sorting.value;
+    const deltaIncl = useMemo(() => (diff ? difference(incl, baseIncl) : undefined), [diff, incl, baseIncl]);
+    const deltaSelf = useMemo(() => (diff ? difference(own, baseSelf) : undefined), [diff, own, baseSelf]);
+
+    const listed = useMemo(() => {
+        const rows: number[] = [];
+        if (!incl) { return new Uint32Array(0); }
+        const old = base?.now("fn.flags");
+        const oldCalls = base?.now("fn.calls");
+        for (let f = 0; f < report.functions; f++) {
+            const here = flags[f] !== 0 || calls[f] > 0 || incl[f] !== 0;
+            const there = old !== undefined && (old[f] !== 0 || (oldCalls?.[f] ?? 0) > 0);
+            const wanted = onlyChanged.value;
+            const kept = wanted === "all" || !diff ? true : wanted === "new" ? here && !there : wanted === "gone"
+                ? !here && there : (deltaIncl?.[f] ?? 0) !== 0 || (deltaSelf?.[f] ?? 0) !== 0;
+            if ((here || there) && kept) { rows.push(f); }
+        }
+        return Uint32Array.from(rows);
+    }, [incl, flags, onlyChanged.value, diff, deltaIncl, deltaSelf]);
+
+    const key: Numbers | ((f: number) => string) | undefined = sort.id === "incl" ? (comparison.value === "base" ? baseIncl : incl)
+        : sort.id === "self" ? (comparison.value === "base" ? baseSelf : own) : sort.id === "calls" ? calls
+        : sort.id === "second" ? extra ?? incl : sort.id === "dincl" ? deltaIncl ?? incl : sort.id === "dself" ? deltaSelf ?? own
+        : sort.id === "object" ? (f) => report.object(f) : sort.id === "file" ? (f) => report.file(f)
+        : sort.id.startsWith("event ") ? otherSelf[others.findIndex((of) => `event ${of.name}` === sort.id)] ?? incl
+        : (f) => report.names[f];
+    const all = useMemo(() => (key ? ordered(listed, key, sort.down) : listed), [listed, sort.id, sort.down,
+        typeof key === "function" ? null : key]);
+    const mask = found.value;
+    const rows = useMemo(() => (mask ? all.filter((f) => mask[f] === 1) : all), [all, mask]);
+    if (!incl || !own) { return <Loading />; }
+
+    const whole = total.value;
+    const shownIncl = comparison.value === "base" && baseIncl ? baseIncl : incl;
+    const shownSelf = comparison.value === "base" && baseSelf ? baseSelf : own;
+    const of = comparison.value === "base" && base ? baseTotal.value : whole;
+    const full = (kind: string, values: Numbers) => (f: number) => {
+        const column = costs(side, kind, event.value);
+        const text = column && values === column.values ? exactly(column, f) : digits(values[f]);
+        return `${text} ${event.value.name}, ${percent(values[f], of)} % of the program`;
+    };
+    const columns: TableColumn[] = [
+        { id: "incl", title: "Incl.", hint: `Inclusive cost in ${event.value.name}: with all that is called`, width: wide ? 104 : 76,
+            cell: (f) => cost(shownIncl[f], of, calls[f]), bar: (f) => shownIncl[f] / of, full: full("fn.incl", shownIncl) },
+        { id: "self", title: "Self", hint: `Self cost in ${event.value.name}: without what is called`, width: wide ? 104 : 76,
+            cell: (f) => cost(shownSelf[f], of, calls[f]), bar: (f) => shownSelf[f] / of, full: full("fn.self", shownSelf) },
+    ];
+    if (diff && deltaIncl && deltaSelf && baseIncl && baseSelf) {
+        columns.push({ id: "dself", title: "\u0394 self", width: 88, hint: "New minus base",
+            cell: (f) => <Delta now={own[f]} before={baseSelf[f]} /> });
+        if (wide) {
+            columns.push({ id: "dincl", title: "\u0394 incl.", width: 96, hint: "New minus base",
+                cell: (f) => <Delta now={incl[f]} before={baseIncl[f]} /> });
+        }
+    }
+    if (extra && more) {
+        columns.push({ id: "second", title: more.name, hint: `Self cost in ${more.name}`, width: 84,
+            cell: (f) => compact(extra[f]), full: (f) => digits(extra[f]) });
+    }
+    if (wide || (!diff && !extra)) {
+        columns.push({ id: "calls", title: "Calls", width: wide ? 90 : 62, hint: "How often it was called", cell: (f) => compact(calls[f]),
+            full: (f) => digits(calls[f]) });
+    }
+    columns.push({ id: "name", title: "Function", text: true, least: wide ? 260 : 120, cell: (f) => (
+        <>
+            {(flags[f] & INCOMPLETE) !== 0 && (
+                <span class="mark" title={`incomplete: callers saw ${digits(costs(side, "fn.seen", event.value)?.values[f] ?? 0)}, the function with its callees spent another cost`}>{"\u25d0"}</span>
+            )}
+            <Name f={f} />
+        </>
+    ), full: (f) => `${report.names[f]}\n${report.file(f)}\n${report.object(f)}` });
+    if (wide) {
+        others.forEach((other, at) => {
+            const values = otherSelf[at];
+            columns.push({ id: `event ${other.name}`, title: other.name, width: 84, hint: `Self cost in ${other.name}: ${other.meaning}`,
+                cell: (f) => (values ? compact(values[f]) : ""), full: (f) => digits(values?.[f] ?? 0) });
+        });
+        columns.push({ id: "object", title: "Object", width: 150, text: true, cell: (f) => last(report.object(f)), full: (f) => report.object(f) });
+        columns.push({ id: "file", title: "File", width: 180, text: true, cell: (f) => last(report.file(f)), full: (f) => report.file(f) });
+    }
+    const sum = rows.reduce((all, f) => all + shownSelf[f], 0);
+    const fault = parsed.value.fault || searchFault.value;
+    return (
+        <Table label="Functions" rows={rows} columns={columns} sort={sort}
+            onSort={(id) => { sorting.value = { id, down: sort.id === id ? !sort.down : id !== "name" && id !== "file" && id !== "object" }; }}
+            selected={selected.value < 0 ? undefined : selected.value} onSelect={select} onActivate={activate} onMenu={openMenu}
+            faint={(f) => f === active.value}
+            empty={query.value ? `No function is found by \u201c${query.value}\u201d.` : "The profile has no functions."}
+            footer={<>
+                <span>{digits(rows.length)} of {digits(listed.length)}{fault ? ` \u00b7 ${fault}` : ""}</span>
+                {diff && (
+                    <label>Show <select value={onlyChanged.value} onChange={(change) => { onlyChanged.value = change.currentTarget.value as "all"; }}>
+                        <option value="all">all</option><option value="changed">changed</option>
+                        <option value="new">only new</option><option value="gone">only gone</option>
+                    </select></label>
+                )}
+                <span>self {numbering.value === "percent" ? `${percent(sum, of)} %` : compact(sum)}</span>
+                <button type="button" class="quiet" title="Save these rows as CSV" onClick={() => {
+                    const head = ["function", "file", "object", "calls", `inclusive ${event.value.name}`, `self ${event.value.name}`];
+                    const lines = Array.from(rows, (f) => [report.names[f], report.file(f), report.object(f), calls[f], shownIncl[f], shownSelf[f]]);
+                    save("functions.csv", new Blob([csv(head, lines)], { type: "text/csv" }));
+                }}>CSV</button>
+                <button type="button" class="quiet" title="Save these rows as JSON" onClick={() => {
+                    const lines = Array.from(rows, (f) => ({ function: report.names[f], file: report.file(f), object: report.object(f),
+                        calls: calls[f], inclusive: shownIncl[f], self: shownSelf[f] }));
+                    save("functions.json", new Blob([JSON.stringify({ event: event.value.name, functions: lines }, null, 1)], { type: "application/json" }));
+                }}>JSON</button>
+            </>} />
+    );
+}
+
+function last(path: string): string {
+    return path.slice(path.lastIndexOf("/") + 1) || path;
+}

@@ -1,0 +1,29 @@
+// The views, in the order of their tabs. A view is a component that asks for the data it shows; nothing else knows it.
+
+import type { ComponentType } from "preact";
+import { Calls } from "./calls.tsx";
+import { Code } from "./code.tsx";
+import { Flame } from "./flame.tsx";
+import { AllFunctions } from "./all.tsx";
+import { Graph } from "./graph.tsx";
+import { Overview } from "./overview.tsx";
+import { Treemap } from "./treemap.tsx";
+
+export interface View {
+    id: string;
+    title: string;
+    hint: string;
+    component: ComponentType;
+    /** Whether this report has what it shows; where that is not so for a reason that can be told, the view tells it. */
+    wanted?: () => boolean;
+}
+
+export const VIEWS: View[] = [
+    { id: "overview", title: "Overview", hint: "Totals and what costs most", component: Overview },
+    { id: "flame", title: "Flame", hint: "Call paths as stacked cells", component: Flame },
+    { id: "graph", title: "Graph", hint: "The call graph around the active function", component: Graph },
+    { id: "treemap", title: "Treemap", hint: "Call paths as nested rectangles", component: Treemap },
+    { id: "calls", title: "Calls", hint: "Callers and callees", component: Calls },
+    { id: "code", title: "Code", hint: "Source with costs", component: Code },
+    { id: "functions", title: "Functions", hint: "All functions with all events", component: AllFunctions },
+];

@@ -1,0 +1,230 @@
+// V0: totals, what costs most, and what to know before believing it; of the active function, if there is one.
+
+import { useMemo } from "preact/hooks";
+import { compact, digits, percent, ratio } from "../data/format.ts";
+import { INCOMPLETE } from "../data/model.ts";
+import { costs, exactTotal, totalOf, type Event } from "../state/events.ts";
+import { active, event, eventAt, events, inclusive, isDiff, model, self, total, WHOLE } from "../state/store.ts";
+import { Delta, Link, Loading, Name } from "../ui/parts.tsx";
+import { downwards, expand, TOP } from "../layout/expand.ts";
+import type { Numbers } from "../data/columns.ts";
+import { Causes } from "./why.tsx";
+
+/** The highest values. */
+function top(values: Numbers, count: number, keep: (f: number) => boolean = () => true): number[] {
+    const best: number[] = [];
+    for (let f = 0; f < values.length; f++) {
+        if (values[f] <= 0 || !keep(f) || (best.length === count && values[f] <= values[best[count - 1]])) { continue; }
+        let at = best.length;
+        while (at > 0 && values[best[at - 1]] < values[f]) { at -= 1; }
+        best.splice(at, 0, f);
+        if (best.length > count) { best.pop(); }
+    }
+    return best;
+}
+
+function Ranking({ title, rows, value, of, hint, unit }: { title: string; rows: number[]; value: (f: number) => number; of: number;
+    hint: string; unit?: (value: number) => string }) {
+    return (
+        <section class="card">
+            <h3 title={hint}>{title}</h3>
+            {rows.length === 0 ? <p class="muted">none</p> : (
+                <ol class="ranking">
+                    {rows.map((f) => (
+                        <li key={f}>
+                            <span class="bar" style={{ width: `${Math.min(100, (value(f) * 100) / of)}%` }} />
+                            <span class="number" title={digits(value(f))}>{unit ? unit(value(f)) : `${percent(value(f), of)} %`}</span>
+                            <Link f={f} />
+                        </li>
+                    ))}
+                </ol>
+            )}
+        </section>
+    );
+}
+
+function Totals() {
+    const report = model();
+    const f = active.value;
+    return (
+        <section class="card totals">
+            <h3>{f === WHOLE ? "Totals" : "Costs"}</h3>
+            <table>
+                <thead><tr>
+                    <th>Event</th>
+                    {f === WHOLE
+                        ? <><th class="number">Total</th>{report.base && <><th class="number">Base</th><th class="number">{"\u0394"}</th><th class="number">{"\u0394 %"}</th></>}</>
+                        : <><th class="number">Inclusive</th><th class="number">%</th><th class="number">Self</th><th class="number">%</th></>}
+                    <th>Meaning</th>
+                </tr></thead>
+                <tbody>
+                    {events.value.map((of, at) => <Total key={of.name} of={of} at={at} />)}
+                </tbody>
+            </table>
+        </section>
+    );
+}
+
+function Total({ of, at }: { of: Event; at: number }) {
+    const report = model();
+    const f = active.value;
+    const whole = totalOf(report, report.side, of);
+    const name = <button type="button" class="link" aria-pressed={at === eventAt.value} onClick={() => { eventAt.value = at; }}>{of.name}</button>;
+    if (f !== WHOLE) {
+        const incl = costs(report.side, "fn.incl", of)?.values;
+        const own = costs(report.side, "fn.self", of)?.values;
+        return (
+            <tr class={at === eventAt.value ? "chosen" : ""}>
+                <th scope="row">{name}</th>
+                <td class="number">{incl ? digits(incl[f]) : ""}</td><td class="number">{incl ? percent(incl[f], whole) : ""}</td>
+                <td class="number">{own ? digits(own[f]) : ""}</td><td class="number">{own ? percent(own[f], whole) : ""}</td>
+                <td class="muted">{of.meaning}</td>
+            </tr>
+        );
+    }
+    const before = report.base ? totalOf(report, report.base, of) : 0;
+    return (
+        <tr class={at === eventAt.value ? "chosen" : ""}>
+            <th scope="row">{name}</th>
+            <td class="number">{digits(exactTotal(report, report.side, of))}</td>
+            {report.base && (
+                <>
+                    <td class="number">{digits(exactTotal(report, report.base, of))}</td>
+                    <td class="number"><Delta now={whole} before={before} text={`${whole > before ? "+" : ""}${digits(whole - before)}`} /></td>
+                    <td class="number">{before === 0 ? "\u2013" : `${whole >= before ? "+" : "\u2212"}${Math.abs(((whole - before) * 100) / before).toFixed(2)}`}</td>
+                </>
+            )}
+            <td class="muted">{of.meaning}{of.derived ? " (computed)" : ""}</td>
+        </tr>
+    );
+}
+
+/** The way from the top that takes most at each step. */
+function HotPath() {
+    const report = model();
+    const flow = downwards(report.side, event.value, total.value);
+    const path = useMemo(() => {
+        if (!flow) { return undefined; }
+        const tree = expand([flow], TOP, report.functions, { budget: 600, least: total.value * 0.02 });
+        const steps: { f: number; cost: number; exact: boolean }[] = [];
+        let node = 0;
+        while (tree.children[node].length > 0 && steps.length < 24) {
+            node = tree.children[node].reduce((best, child) => (tree.cost[0][child] > tree.cost[0][best] ? child : best));
+            if (steps.length > 0 && tree.cost[0][node] < total.value * 0.05) { break; }
+            steps.push({ f: tree.fn[node], cost: tree.cost[0][node], exact: tree.exact[node] });
+        }
+        return steps;
+    }, [flow !== undefined, event.value]);
+    if (!report.hasCalls) { return null; }
+    return (
+        <section class="card wide">
+            <h3 title="From the top, at each step the callee that takes most, down to 5 %">Hottest path</h3>
+            {!path ? <Loading /> : (
+                <ol class="crumbs">
+                    {path.map(({ f, cost, exact }, at) => (
+                        <li key={f}>
+                            {at > 0 && <span class="muted" aria-hidden="true">{"\u203a"}</span>}
+                            <Link f={f} />
+                            <span class="muted number">{exact ? "" : "\u2248\u2009"}{percent(cost, total.value)} %</span>
+                        </li>
+                    ))}
+                </ol>
+            )}
+        </section>
+    );
+}
+
+function Warnings() {
+    const { warnings, sides } = model().pack.head;
+    const all = sides.some((side) => side.addresses) ? warnings : warnings;
+    if (all.length === 0) { return null; }
+    return (
+        <section class="card wide warnings" aria-label="Warnings">
+            {all.map(({ kind, text }) => <p key={kind + text}><span aria-hidden="true">{"\u26a0"}</span> {text}</p>)}
+        </section>
+    );
+}
+
+function About() {
+    const { sides, version } = model().pack.head;
+    return (
+        <details class="card wide about">
+            <summary>About this profile</summary>
+            {sides.map((side, at) => (
+                <dl key={at}>
+                    {sides.length > 1 && <><dt>{at === 0 ? "New" : "Base"}</dt><dd /></>}
+                    {side.command && <><dt>Command</dt><dd class="mono">{side.command}</dd></>}
+                    {side.creator && <><dt>Recorded by</dt><dd>{side.creator}</dd></>}
+                    <dt>{side.inputs.length === 1 ? "File" : "Files, added up"}</dt>
+                    <dd>{side.inputs.map(({ name, parts }) => <div key={name} class="mono">{name}{parts > 1 ? `, ${digits(parts)} parts added up` : ""}</div>)}</dd>
+                    {side.inputs.flatMap(({ desc }) => desc).length > 0 && (
+                        <><dt>Run</dt><dd>{[...new Set(side.inputs.flatMap(({ desc }) => desc))].slice(0, 40).map((line) => <div key={line} class="mono">{line}</div>)}</dd></>
+                    )}
+                </dl>
+            ))}
+            <dl><dt>Report</dt><dd>cg_report {version}</dd></dl>
+        </details>
+    );
+}
+
+function Subject() {
+    const report = model();
+    const f = active.value;
+    const calls = report.side.now("fn.calls")[f];
+    const incl = inclusive();
+    const cycle = report.side.now("fn.cycle")[f];
+    const seen = costs(report.side, "fn.seen", event.value)?.values;
+    const numbers = report.side.column("cy.number")?.values;
+    const cycleCost = costs(report.side, "cy.incl", event.value)?.values;
+    const place = numbers ? numbers.indexOf(cycle) : -1;
+    return (
+        <section class="card wide subject">
+            <h2><Name f={f} /></h2>
+            <p class="muted mono">{report.file(f) || "(no file)"} {"\u00b7"} {report.object(f) || "(no object)"}</p>
+            <p>
+                called {digits(calls)}{"\u00d7"}{incl && calls > 0 && <>, {ratio(incl[f], calls)} {event.value.name} per call</>}
+                {cycle > 0 && <> {"\u00b7"} member of cycle {cycle}{cycleCost && place >= 0 && <>, which costs {compact(cycleCost[place])} ({percent(cycleCost[place], total.value)} %) as a whole</>}</>}
+            </p>
+            {(report.side.now("fn.flags")[f] & INCOMPLETE) !== 0 && seen && incl && (
+                <p>{"\u25d0"} incomplete: its callers saw {digits(seen[f])} {event.value.name}; what it spent with its callees is another number.</p>
+            )}
+        </section>
+    );
+}
+
+export function Overview() {
+    const report = model();
+    const own = self();
+    const incl = inclusive();
+    const ir = events.value[0];
+    const misses = events.value.find((of) => of.name === "L1m") ?? events.value.find((of) => /^[ID]1m/.test(of.name));
+    const base = costs(report.side, "fn.self", ir)?.values;
+    const missed = misses ? costs(report.side, "fn.self", misses)?.values : undefined;
+    const rows = useMemo(() => {
+        if (!own || !incl) { return undefined; }
+        const rate = missed && base ? Float64Array.from(missed, (value, f) => (base[f] > 0 ? (value * 1000) / base[f] : 0)) : undefined;
+        const least = base ? totalOf(report, report.side, ir) * 0.001 : 0;
+        return { self: top(own, 5), incl: top(incl, 5), rate, rated: rate ? top(rate, 5, (f) => (base?.[f] ?? 0) > least) : [] };
+    }, [own, incl, missed, base]);
+    if (!own || !incl || !rows) { return <Loading />; }
+    const whole = total.value;
+    return (
+        <div class="overview">
+            {active.value === WHOLE ? <Warnings /> : <Subject />}
+            {isDiff.value && active.value === WHOLE && <Causes most={5} />}
+            <Totals />
+            {active.value === WHOLE && (
+                <>
+                    <Ranking title="Most expensive by themselves" hint="Self cost: without what they call" rows={rows.self} value={(f) => own[f]} of={whole} />
+                    <Ranking title="Most expensive with callees" hint="Inclusive cost: with all that they call" rows={rows.incl} value={(f) => incl[f]} of={whole} />
+                    {rows.rate && misses && (
+                        <Ranking title={`${misses.name} per 1,000 ${ir.name}`} hint={`Functions with more than 0.1 % of ${ir.name}`} rows={rows.rated}
+                            value={(f) => rows.rate?.[f] ?? 0} of={rows.rate[rows.rated[0]] || 1} unit={(value) => value.toFixed(1)} />
+                    )}
+                    <HotPath />
+                </>
+            )}
+            <About />
+        </div>
+    );
+}
