@@ -121,7 +121,7 @@ export interface Tree {
     rest: number[][];
     /** How many those are. */
     restCount: number[];
-    /** Whether its callees are nodes, or counted in `rest`. */
+    /** Whether its callees are nodes, or counted in `rest`; else all of it is there. */
     expanded: boolean[];
     /** Whether costs are sums of counts, and not estimated. */
     exact: boolean[];
@@ -171,10 +171,13 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
     const along = limits.along ?? [];
     const onWay: boolean[] = [true];
     const heap: number[] = [];
-    const weight = (node: number) => Math.max(...tree.cost.map((cost) => cost[node]));
+    const [first, other] = tree.cost;
+    const weight = (node: number) => (other && other[node] > first[node] ? other[node] : first[node]);
     add(root, -1, flows.map((flow) => flow.whole(root)), true);
     push(heap, 0, weight);
     while (heap.length > 0) {
+        // The rest of the work would make no node.
+        if (tree.count >= limits.budget) { break; }
         const node = pop(heap, weight);
         if (limits.depth !== undefined && tree.depth[node] >= limits.depth) { continue; }
         const f = tree.fn[node];
@@ -200,23 +203,34 @@ export function expand(flows: Flow[], root: number, functions: number, limits: L
             tree.own[side][node] = all > 0 ? (tree.cost[side][node] * own) / all : tree.cost[side][node];
             return all > 0 ? tree.cost[side][node] / all : 0;
         });
-        const order = ends.map((_, at) => at)
-            .sort((a, b) => Math.max(...sides.map((side) => shares[side][b] * scale[side]))
-                - Math.max(...sides.map((side) => shares[side][a] * scale[side])));
+        const sizes = ends.map((_, at) => {
+            let size = 0;
+            for (const side of sides) { size = Math.max(size, shares[side][at] * scale[side]); }
+            return size;
+        });
+        const leave = (at: number) => {
+            for (const side of sides) { tree.rest[side][node] += shares[side][at] * scale[side]; }
+            tree.restCount[node] += 1;
+        };
+        const order: number[] = [];
+        sizes.forEach((size, at) => { if (size < limits.least) { leave(at); } else { order.push(at); } });
+        order.sort((a, b) => sizes[b] - sizes[a]);
         for (const at of order) {
-            const cost = sides.map((side) => shares[side][at] * scale[side]);
             const beside = onWay[node] && tree.depth[node] < along.length && ends[at] !== along[tree.depth[node]];
-            if (beside || tree.count >= limits.budget || Math.max(...cost) < limits.least) {
-                sides.forEach((side) => { tree.rest[side][node] += cost[side]; });
-                tree.restCount[node] += 1;
+            if (beside || tree.count >= limits.budget) {
+                leave(at);
                 continue;
             }
+            const cost = sides.map((side) => shares[side][at] * scale[side]);
             const child = add(ends[at], node, cost, whole[node] && scale.every((by) => near(by, 1) || by === 0));
             onWay.push(onWay[node] && ends[at] === along[tree.depth[node]]);
             tree.children[node].push(child);
             push(heap, child, weight);
         }
         tree.expanded[node] = true;
+    }
+    for (let node = 0; node < tree.count; node++) {
+        if (!tree.expanded[node]) { sides.forEach((side) => { tree.rest[side][node] = tree.cost[side][node]; }); }
     }
     return tree;
 }

@@ -57,8 +57,8 @@ export function parse(text: string, known: readonly Known[]): { terms: [number, 
         let value = factor();
         while (next < tokens.length && (is("*", "\u00d7", "/", "(") || tokens[next].name || tokens[next].number)) {
             const by = is("/");
-            const at = here();
             if (is("*", "\u00d7", "/")) { next += 1; }
+            const at = here();
             const other = factor();
             if (by && other.terms.size > 0) { throw new Stop("a ratio of events is not a cost", at); }
             if (by && other.constant === 0) { throw new Stop("division by 0", at); }

@@ -171,6 +171,7 @@ function shown(): url.Shown {
     const f = active.value;
     return {
         f: f === WHOLE ? "" : idOf(f),
+        s: selected.value === f || selected.value === WHOLE ? "" : idOf(selected.value),
         n: f === WHOLE ? "" : model().names[f].slice(0, 200),
         e: eventAt.value === model().pack.head.primary ? "" : event.value.name,
         e2: second.value?.name ?? "",
@@ -203,7 +204,7 @@ function restore(hash: string) {
             query.value = wanted.n ? `"${baseName(wanted.n).replaceAll("\"", "")}"` : wanted.q;
         }
         active.value = f;
-        selected.value = f;
+        selected.value = wanted.s ? byId(wanted.s) : f;
         const known = wanted.path.map(byId);
         path.value = known.includes(WHOLE) ? [] : known;
         file.value = wanted.file ? model().files.indexOf(wanted.file) : -1;

@@ -3,6 +3,8 @@
 export interface Shown {
     /** Stable id of the active function; empty for the whole program. */
     f: string;
+    /** Stable id of the selected function, if it is another one. */
+    s: string;
     /** A name to look for if the id is not known here. */
     n: string;
     /** Name of the event, and of the second one. */
@@ -21,7 +23,7 @@ export interface Shown {
     why: string;
 }
 
-export const NOTHING: Shown = { f: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
+export const NOTHING: Shown = { f: "", s: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
     file: "", why: "" };
 
 export function encode(shown: Shown): string {
@@ -30,6 +32,7 @@ export function encode(shown: Shown): string {
         if (value) { out.push(`${key}=${encodeURIComponent(value)}`); }
     };
     put("f", shown.f);
+    put("s", shown.s);
     put("n", shown.n);
     put("e", shown.e);
     put("e2", shown.e2);
@@ -57,6 +60,7 @@ export function decode(hash: string): Shown {
         }
         switch (part.slice(0, at)) {
             case "f": shown.f = value; break;
+            case "s": shown.s = value; break;
             case "n": shown.n = value; break;
             case "e": shown.e = value; break;
             case "e2": shown.e2 = value; break;

@@ -36,6 +36,7 @@ function dataOf(tree: Tree, limit: number): Datum {
         const { node } = datum;
         const nested = tree.depth[node] < limit ? tree.children[node] : [];
         if (nested.length === 0) {
+            // Too small to be taken apart, or too deep.
             datum.size = tree.cost[0][node];
             continue;
         }

@@ -1,0 +1,222 @@
+//! The program as it is called: what it writes, what it refuses, and what it leaves behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cg_report")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// The page that a command writes to standard output.
+fn page(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&["-o", "-"], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn path(name: &str) -> String {
+    data(name).to_str().unwrap().to_owned()
+}
+
+/// The text of an element that holds data.
+fn element<'a>(page: &'a str, id: &str) -> &'a str {
+    let start = page.find(&format!("id=\"{id}\">")).unwrap() + id.len() + 6;
+    &page[start..start + page[start..].find("</script>").unwrap()]
+}
+
+#[test]
+fn the_report_stands_beside_the_profile_unless_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(data("exact.cg"), folder.path().join("p.cg")).unwrap();
+    assert!(run(folder.path(), &["p.cg"]).status.success());
+    assert!(folder.path().join("p.cg.html").exists());
+    assert!(run(folder.path(), &["p.cg", "--output=other.html"]).status.success());
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(fs::read(folder.path().join("other.html")).unwrap(), fs::read(folder.path().join("p.cg.html")).unwrap());
+}
+
+#[test]
+fn the_same_profile_gives_the_same_bytes() {
+    assert_eq!(page(&[&path("rust.cg.xz")]), page(&[&path("rust.cg.xz")]));
+}
+
+#[test]
+fn no_name_command_or_source_becomes_markup() {
+    let page = page(&[&path("hostile.cg")]);
+    let head = element(&page, "head");
+    assert!(head.contains("window.PWN"), "the names are there");
+    assert!(!head.contains('<'));
+    let data = element(&page, "data");
+    assert!(data.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=\n".contains(&byte)));
+    // Between the beginning and the data only our own markup remains.
+    let before = &page[page.find("<noscript>").unwrap()..page.find("<script type=\"application/json\"").unwrap()];
+    let known = ["noscript", "h1", "p", "table", "tr", "th", "td"];
+    for tag in before.split('<').skip(1) {
+        let name = tag.trim_start_matches('/').split(['>', ' ']).next().unwrap();
+        assert!(known.contains(&name), "<{tag}");
+    }
+    assert!(before.contains("&lt;script&gt;window.PWN=7"));
+    assert!(before.contains("evil[U+202E]gnp.exe"));
+    let title = &page[page.find("<title>").unwrap() + 7..page.find("</title>").unwrap()];
+    assert!(!title.contains('<'), "{title}");
+}
+
+#[test]
+fn the_policy_is_the_first_thing_and_names_the_script_by_its_hash() {
+    let page = page(&[&path("exact.cg")]);
+    let policy = page.find("Content-Security-Policy").unwrap();
+    assert!(policy < page.find("<style>").unwrap() && policy < page.find("<title>").unwrap());
+    let text = &page[policy..policy + page[policy..].find("\">\n").unwrap()];
+    for part in
+        ["default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'none'", "base-uri 'none'"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("unsafe"));
+}
+
+#[test]
+fn only_regular_text_files_become_part_of_the_report() {
+    let page = page(&[&path("hostile.cg")]);
+    let head = element(&page, "head");
+    assert!(!head.contains("\"src.2\""), "/dev/zero is no source file");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.c"), "int main;\n").unwrap();
+    fs::write(folder.path().join("b.c"), b"\x7fELF\0\0").unwrap();
+    let profile = "events: Ir\nfl=a.c\nfn=f\n1 5\nfl=b.c\nfn=g\n1 4\nfl=c.c\nfn=h\n1 3\n";
+    fs::write(folder.path().join("p"), profile).unwrap();
+    let states = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["p", "-o", "-"], arguments].concat());
+        let page = String::from_utf8(output.stdout).unwrap();
+        let head = element(&page, "head").to_owned();
+        let states: Vec<String> =
+            head.lines().filter_map(|line| Some(line.trim().strip_prefix("\"state\": ")?.to_owned())).collect();
+        states.join(" ")
+    };
+    assert_eq!(states(&[]), "\"ok\" \"binary\" \"missing\"");
+    assert_eq!(states(&["--source-limit=3"]), "\"large\" \"large\" \"missing\"");
+    assert_eq!(states(&["--source=none"]), "");
+    assert_eq!(states(&["--redact"]), "");
+}
+
+#[test]
+fn a_redacted_report_has_no_folder_command_or_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("a.c"), "int hidden_source;\n").unwrap();
+    let profile = format!(
+        "creator: x\ncmd: ./run --password=hunter2\ndesc: Timerange: classified\nevents: Ir\nob={0}/prog\nfl={0}/a.c\nfn=f\n1 5\n",
+        secret.display()
+    );
+    fs::write(secret.join("p"), profile).unwrap();
+    let output = run(folder.path(), &["secret/p", "--redact", "-o", "-"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    let head = element(&page, "head");
+    for word in ["secret", "hunter2", "classified"] {
+        assert!(!head.contains(word) && !page[..page.find("id=\"head\"").unwrap()].contains(word), "{word}");
+    }
+    assert!(!head.contains("\"src."));
+    let open = run(folder.path(), &["secret/p", "-o", "-"]);
+    assert!(String::from_utf8(open.stdout).unwrap().contains("hunter2"), "the test would find it");
+}
+
+/// Files that are no good, what is said of them, and that nothing is left behind.
+#[test]
+fn bad_input_is_named_and_leaves_no_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&str, &[u8], &str); 7] = [
+        ("empty", b"", "empty:1:"),
+        ("text", b"this is no profile\n", "text:1:"),
+        ("noevents", b"version: 1\n", "noevents:2:"),
+        ("badline", b"events: Ir\nfl=a\nfn=f\n1 2\nfn=(9)\n", "badline:5:"),
+        ("huge", b"events: Ir\nfl=a\nfn=f\n1 99999999999999999999\n", "huge:4:"),
+        ("sum", b"events: Ir\nfl=a\nfn=f\n1 9223372036854775807\n2 9223372036854775807\n", "sum"),
+        (
+            "mixed",
+            b"part: 1\nevents: Ir\nfl=a\nfn=f\n1 2\npart: 2\nevents: Dr\nfl=a\nfn=f\n1 2\n",
+            "different events: `Ir` and `Dr`",
+        ),
+    ];
+    for (name, text, said) in cases {
+        fs::write(folder.path().join(name), text).unwrap();
+        let output = run(folder.path(), &[name, "-o", "out.html"]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{name}: {told}");
+        assert!(told.contains(said) && told.starts_with("cg_report: error:"), "{name}: {told}");
+        assert!(!folder.path().join("out.html").exists(), "{name}");
+    }
+    assert_eq!(run(folder.path(), &["nowhere"]).status.code(), Some(1));
+    assert_eq!(run(folder.path(), &[]).status.code(), Some(2), "usage");
+    assert_eq!(run(folder.path(), &["--max-size=x", "text"]).status.code(), Some(2), "usage");
+    fs::write(folder.path().join("ir"), "events: Ir\nfl=a\nfn=f\n1 2\n").unwrap();
+    fs::write(folder.path().join("dr"), "events: Dr\nfl=a\nfn=f\n1 2\n").unwrap();
+    let output = run(folder.path(), &["ir", "dr"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ir and dr count different events"));
+}
+
+/// Files that are strange but right.
+#[test]
+fn strange_profiles_become_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(10_000);
+    let deep: String = (0..100_000)
+        .map(|i| format!("fn=f{i}\n1 1\ncfn=f{}\ncalls=1 1\n1 {}\n", i + 1, 100_000 - i))
+        .chain(["fn=f100000\n1 1\n".to_owned()])
+        .collect();
+    let cases = [
+        ("zero", "events: Ir\nfl=a\nfn=f\n1 0\n".to_owned()),
+        ("near", format!("events: Ir\nfl=a\nfn=f\n1 {}\n", i64::MAX)),
+        ("long", format!("events: Ir\nfl=a\nfn={long}\n1 5\n")),
+        ("self", "events: Ir\nfl=a\nfn=f\n1 5\ncfn=f\ncalls=3 1\n1 4\n".to_owned()),
+        ("freearc", "events: Ir\nfl=a\nfn=f\n1 5\ncfn=g\ncalls=3 1\n1 0\nfn=g\n2 0\n".to_owned()),
+        ("deep", format!("events: Ir\nfl=a\n{deep}")),
+        ("unnamed", "events: Ir\nfl=???\nfn=???\n0 5\n".to_owned()),
+        ("twice", "part: 1\nevents: Ir\nfl=a\nfn=f\n1 5\npart: 1\nevents: Ir\nfl=a\nfn=f\n1 5\n".to_owned()),
+    ];
+    for (name, text) in cases {
+        fs::write(folder.path().join(name), text).unwrap();
+        let output = run(folder.path(), &[name]);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let page = fs::read_to_string(folder.path().join("near.html")).unwrap();
+    assert!(element(&page, "head").contains("\"9223372036854775807\""), "totals have all their digits");
+    let page = fs::read_to_string(folder.path().join("zero.html")).unwrap();
+    assert!(element(&page, "head").contains("Nothing was counted"));
+}
+
+#[test]
+fn a_report_that_is_too_large_is_refused_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&path("exact.cg"), "-o", "out.html", "--max-size=10K"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--max-size"));
+    assert!(!folder.path().join("out.html").exists());
+}
+
+#[test]
+fn files_are_added_up_by_what_functions_are_called() {
+    let page = page(&[&path("exact.cg"), &path("exact.cg")]);
+    let head = element(&page, "head");
+    assert!(head.contains("\"2000\"") && head.contains("\"functions\": 7,"), "{}", &head[..400]);
+}
+
+#[test]
+fn events_can_be_chosen_and_must_be_there() {
+    let page = page(&[&path("exact.cg"), "--show=Dr"]);
+    let head = element(&page, "head");
+    assert!(head.contains("\"fn.self.1\"") && !head.contains("\"fn.self.0\""));
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [["--show=Xy", "-o-"], ["--sort=Xy", "-o-"]] {
+        let output = run(folder.path(), &[&[path("exact.cg").as_str()], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("event `Xy` did not appear in input: it has Ir Dr"));
+    }
+}

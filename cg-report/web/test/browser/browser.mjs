@@ -1,0 +1,54 @@
+// What browser tests share: a browser, a page that tells everything that goes wrong, and ways to look at the report.
+import { chromium } from "playwright-core";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"];
+
+/** A browser with a profile of its own. */
+export function launch(options = {}) {
+    const folder = mkdtempSync(join(process.env.REPORTS ?? tmpdir(), "chromium-"));
+    return chromium.launchPersistentContext(folder, {
+        executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: SWITCHES, headless: true,
+        viewport: { width: 1440, height: 900 }, ...options,
+    });
+}
+
+export function report(name, hash = "") {
+    return `file://${process.env.REPORTS}/${name}.html${hash}`;
+}
+
+/** Opens a report; `page.faults` collects what a user must never see. */
+export async function open(context, name, hash = "") {
+    const page = await context.newPage();
+    page.setDefaultTimeout(15000);
+    page.faults = [];
+    page.on("console", (message) => { if (["error", "warning"].includes(message.type())) { page.faults.push(message.text()); } });
+    page.on("pageerror", (error) => page.faults.push(String(error.stack ?? error)));
+    page.on("dialog", (dialog) => { page.faults.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+    page.on("request", (request) => {
+        if (!request.url().startsWith("file:") && !request.url().startsWith("blob:") && !request.url().startsWith("data:")) { page.faults.push(`request: ${request.url()}`); }
+    });
+    await page.goto(report(name, hash));
+    await page.waitForSelector("html[data-ready]");
+    return page;
+}
+
+/** Waits until everything that was asked for is there. */
+export async function settled(page) {
+    await page.waitForFunction(() => !document.querySelector("[aria-busy=true], [role=status].muted"));
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** The text of the rows of a table that are in the document, cell by cell. */
+export function rows(page, label) {
+    return page.evaluate((label) => {
+        const table = document.querySelector(`[aria-label="${label}"][role=grid], [aria-label="${label}"][role=treegrid]`);
+        const sorted = [...table.querySelectorAll("[role=row]")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex);
+        return sorted.slice(1).map((row) => [...row.children].map((cell) => cell.querySelector(".value")?.textContent ?? ""));
+    }, label);
+}
+
+export const VIEWS = ["overview", "flame", "graph", "treemap", "calls", "code", "functions"];

@@ -1,0 +1,204 @@
+// The URL is the state, everything can be done by keys, and nobody is shut out.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { launch, open, rows, settled, VIEWS } from "./browser.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let context;
+before(async () => { context = await launch(); });
+after(() => context.close());
+
+/** What is seen: texts, chosen things, and pictures as they are. */
+async function seen(page) {
+    await settled(page);
+    return page.evaluate(() => ({
+        bar: document.querySelector(".top").innerText,
+        panes: [...document.querySelectorAll(".pane")].map((pane) => pane.querySelector(".body").innerText),
+        tabs: [...document.querySelectorAll("[role=tab][aria-selected=true]")].map((tab) => tab.innerText),
+        fields: [...document.querySelectorAll(".top input, .top select")].map((field) => field.value),
+        pictures: [...document.querySelectorAll("canvas")].map((canvas) => [...canvas.toDataURL()].reduce((sum, letter) => (Math.imul(sum, 31) + letter.charCodeAt(0)) | 0, 7)),
+    }));
+}
+
+for (const fixture of ["rust", "cpp", "cc1"]) {
+    test(`a link to what is seen of ${fixture} shows the same`, async () => {
+        const page = await open(context, fixture);
+        await page.locator(".navigator .row").nth(8).dblclick();
+        await page.locator("#tab-0-treemap").click();
+        await page.locator("#tab-1-flame").click();
+        await page.locator("#pane-1 .picture").focus();
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("Enter");
+        await page.keyboard.press("e");
+        await page.locator("#search").fill("s");
+        await settled(page);
+        const before = await seen(page);
+        const again = await open(context, fixture, new URL(page.url()).hash);
+        const after = await seen(again);
+        assert.deepEqual(after, before);
+        assert.deepEqual([...page.faults, ...again.faults], []);
+        await page.close();
+        await again.close();
+    });
+}
+
+test("back leads to where one was", async () => {
+    const page = await open(context, "exact");
+    const here = () => page.locator(".crumb-bar .here").allInnerTexts();
+    await page.locator(".navigator .row", { hasText: "right" }).dblclick();
+    await page.locator(".navigator .row", { hasText: "shared" }).dblclick();
+    assert.deepEqual(await here(), ["shared"]);
+    await page.goBack();
+    assert.deepEqual(await here(), ["right"]);
+    await page.goBack();
+    assert.deepEqual(await here(), []);
+    await page.goForward();
+    assert.deepEqual(await here(), ["right"]);
+    await page.close();
+});
+
+test("a link to a function that is not there searches for it", async () => {
+    const page = await open(context, "exact", "#v=1&f=0123456789abcdef&n=left");
+    assert.match(await page.locator(".note").innerText(), /no function left/);
+    assert.deepEqual((await rows(page, "Functions")).map((row) => row[3]), ["left"]);
+    await page.close();
+});
+
+test("everything can be reached by keys", async () => {
+    const page = await open(context, "exact");
+    await page.keyboard.press("/");
+    await page.keyboard.type("shared");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.locator(".crumb-bar .here").innerText(), "shared");
+    await page.keyboard.press("u");
+    assert.equal(await page.locator(".crumb-bar .here").innerText(), "right");
+    await page.keyboard.press("d");
+    assert.equal(await page.locator(".crumb-bar .here").innerText(), "shared");
+    for (let at = 0; at < VIEWS.length; at++) {
+        await page.keyboard.press(`Digit${at + 1}`);
+        await settled(page);
+        assert.equal(await page.locator(`#tab-0-${VIEWS[at]}`).getAttribute("aria-selected"), "true");
+        await page.keyboard.press(`Shift+Digit${at + 1}`);
+        assert.equal(await page.locator(`#tab-1-${VIEWS[at]}`).getAttribute("aria-selected"), "true");
+    }
+    await page.keyboard.press("e");
+    assert.equal(await page.locator(".top select").first().inputValue(), "1");
+    await page.keyboard.press("E");
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open]");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { state: "detached" });
+    // The call graph: to a callee and to make it active.
+    await page.keyboard.press("Digit3");
+    await settled(page);
+    await page.locator("#pane-0 .graph").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    assert.match(await page.locator(".crumb-bar .here").innerText(), /even/);
+    await page.keyboard.press("Backspace");
+    await page.waitForFunction(() => document.querySelector(".crumb-bar .here")?.textContent === "shared");
+    await page.keyboard.press("h");
+    assert.equal(await page.locator(".crumb-bar").count(), 0);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
+test("a formula is an event, and part of the link", async () => {
+    const page = await open(context, "exact");
+    await page.getByTitle("Formulas of events").click();
+    await page.getByLabel("Name", { exact: true }).fill("Cost");
+    await page.getByLabel("Formula", { exact: true }).fill("Ir + 3 Dx");
+    await page.getByRole("button", { name: "Add" }).click();
+    assert.match(await page.locator("dialog .fault").innerText(), /there is no event Dx/);
+    await page.getByLabel("Formula", { exact: true }).fill("Ir + 3 (Dr - 2 Dr) + 10 Dr");
+    await page.getByRole("button", { name: "Add" }).click();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "123" }).click();
+    await settled(page);
+    // 7 Dr remain beside Ir: 1000 + 700.
+    assert.equal((await rows(page, "Functions"))[0][0], "1,700");
+    const again = await open(context, "exact", new URL(page.url()).hash);
+    await settled(again);
+    assert.match(await again.locator(".program").innerText(), /1,700 Cost/);
+    await page.close();
+    await again.close();
+});
+
+for (const theme of ["light", "dark"]) {
+    test(`nobody is shut out of the ${theme} theme`, async () => {
+        for (const [fixture, views] of [["cpp", VIEWS], ["cachegrind", ["code"]]]) {
+            const page = await open(context, fixture);
+            await page.emulateMedia({ colorScheme: theme });
+            await page.locator(".navigator .row").nth(3).dblclick();
+            await page.evaluate(axe);
+            for (const view of views) {
+                await page.locator(`#tab-0-${view}`).click();
+                await settled(page);
+                const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
+                const grave = found.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+                assert.deepEqual(grave.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html, failureSummary }) => `${html.slice(0, 120)} ${failureSummary.slice(0, 200)}`).join(" | ")}`), [], `${fixture} ${view}`);
+            }
+            await page.close();
+        }
+    });
+}
+
+test("themes differ, and the switch wins over the system", async () => {
+    const page = await open(context, "exact");
+    await page.emulateMedia({ colorScheme: "light" });
+    const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await paper();
+    await page.keyboard.press("t");
+    const dark = await paper();
+    assert.notEqual(dark, light);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.keyboard.press("t");
+    assert.equal(await paper(), light);
+    await page.evaluate(() => localStorage.clear());
+    await page.close();
+});
+
+for (const [width, name] of [[900, "one pane"], [600, "a sheet"]]) {
+    test(`a window of ${width} pixels has ${name}`, async () => {
+        const page = await open(context, "exact");
+        await page.setViewportSize({ width, height: 700 });
+        await settled(page);
+        assert.equal(await page.locator(".pane").count(), 1);
+        assert.equal(await page.locator(".navigator").count(), width < 700 ? 0 : 1);
+        if (width < 700) {
+            await page.getByRole("button", { name: "Functions", exact: true }).click();
+            assert.equal(await page.locator(".navigator.sheet").count(), 1);
+        }
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing sticks out");
+        await page.close();
+    });
+}
+
+test("hundreds of random acts do no harm", async () => {
+    const page = await open(context, "cpp");
+    let state = 12345;
+    const random = (below) => {
+        state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+        return (state >>> 8) % below;
+    };
+    const keys = ["j", "k", "Enter", "u", "d", "e", "E", "h", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "+", "-", "0", "Escape",
+        "Backspace", "Digit1", "Digit2", "Digit3", "Digit4", "Digit5", "Digit6", "Digit7", "Shift+Digit2", "Shift+Digit3", "Shift+Digit4", "Tab"];
+    const count = Number(process.env.ACTS ?? 300);
+    for (let act = 0; act < count; act++) {
+        switch (random(4)) {
+            case 0: await page.mouse.click(random(1440), 60 + random(840), { clickCount: 1 + random(2) }); break;
+            case 1: await page.mouse.wheel(0, random(1200) - 600); break;
+            default: await page.keyboard.press(keys[random(keys.length)]);
+        }
+        if (act % 50 === 49) { await page.keyboard.press("Escape"); }
+    }
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("text=This view failed").count(), 0);
+    // Saving a file and leaving by "back" are not faults.
+    assert.deepEqual(page.faults.filter((fault) => !fault.includes("download")), []);
+    await page.close();
+});

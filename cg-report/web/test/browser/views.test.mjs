@@ -1,0 +1,161 @@
+// Every view on real profiles, and its numbers against those of the command line.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, open, rows, settled, VIEWS } from "./browser.mjs";
+
+let context;
+before(async () => { context = await launch(); });
+after(() => context.close());
+
+const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile"];
+
+for (const fixture of FIXTURES) {
+    test(`every view of ${fixture} shows something and nothing goes wrong`, async () => {
+        const page = await open(context, fixture);
+        await page.locator(".navigator .row").first().dblclick();
+        for (const view of VIEWS) {
+            await page.locator(`#tab-0-${view}`).click();
+            await settled(page);
+            const text = await page.locator("#pane-0").innerText();
+            assert.ok(!text.includes("This view failed"), `${view}: ${text}`);
+            assert.ok(text.trim().length > 10, `${view} is empty`);
+            if (fixture !== "cachegrind" && ["flame", "treemap"].includes(view)) {
+                const colours = await page.evaluate(() => {
+                    const canvas = document.querySelector("#pane-0 canvas");
+                    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, Math.min(60, canvas.height));
+                    const found = new Set();
+                    for (let at = 0; at < data.length; at += 4) { if (data[at + 3]) { found.add(data.slice(at, at + 3).join()); } }
+                    return found.size;
+                });
+                assert.ok(colours >= 2, `${view} is blank: ${colours} colours`);
+            }
+            if (fixture === "cachegrind" && ["flame", "graph", "treemap", "calls"].includes(view)) {
+                assert.match(text, /no calls/, "says why there is nothing");
+            }
+        }
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+}
+
+const data = resolve(import.meta.dirname, "../../../tests/data");
+
+for (const [fixture, file] of [["rust", "rust.cg.xz"], ["cpp", "cpp.cg.xz"], ["cc1", "cc1.cg.xz"], ["exact", "exact.cg"]]) {
+    test(`inclusive costs and calls of ${fixture} are those of callgrind_annotate`, async () => {
+        const told = JSON.parse(execFileSync(process.env.CALLGRIND_ANNOTATE,
+            ["--json", "--auto=no", "--inclusive=yes", "--threshold=100", resolve(data, file)], { maxBuffer: 1 << 28 }));
+        const known = new Map();
+        for (const entry of told.functions) {
+            if (entry.function === null || entry.function === undefined) { continue; }
+            known.set(entry.function, [...(known.get(entry.function) ?? []), entry.inclusive[0]]);
+        }
+        const page = await open(context, fixture);
+        await page.getByRole("button", { name: "123" }).click();
+        await page.getByTitle("Shorten templates and generics").click();
+        await settled(page);
+        let seen = 0;
+        for (const [inclusive, , , name] of await rows(page, "Functions")) {
+            const plain = name.replace(/^[\u21bb\u25d0]+/u, "");
+            if (!known.has(plain)) { continue; }
+            assert.ok(known.get(plain).includes(Number(inclusive.replaceAll(",", ""))), `${plain}: ${inclusive}, not ${known.get(plain)}`);
+            seen += 1;
+        }
+        assert.ok(seen >= Math.min(7, known.size), `only ${seen} functions were compared`);
+        const total = await page.locator(".totals tbody tr").first().locator("td").first().innerText();
+        assert.equal(Number(total.replaceAll(",", "")), told.total[0]);
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+}
+
+test("callers and callees are those of the profile, and a cycle has no cost within", async () => {
+    const page = await open(context, "exact");
+    await page.locator(".navigator .row", { hasText: "shared" }).dblclick();
+    await page.locator("#tab-0-calls").click();
+    await page.getByRole("button", { name: "123" }).click();
+    await settled(page);
+    assert.deepEqual((await rows(page, "Callers")).map((row) => [row[0], row[1], row[3]]), [["400", "10", "right"], ["100", "5", "left"]]);
+    assert.deepEqual((await rows(page, "Callees")).map((row) => [row[0], row[1], row[3]]), [["150", "3", "\u21bbeven"]]);
+    await page.locator(".navigator .row", { hasText: "even" }).dblclick();
+    await settled(page);
+    const callees = await rows(page, "Callees");
+    assert.deepEqual(callees.map((row) => [row[0], row[1], row[3]]), [["\u21bb", "4", "\u21bbodd"]]);
+    await page.close();
+});
+
+test("estimated cells are marked and exact ones are not", async () => {
+    const page = await open(context, "exact", "#v=1&p=flame,code");
+    await settled(page);
+    const chart = page.locator("#pane-0 .picture");
+    await chart.focus();
+    const said = [];
+    for (let at = 0; at < 5; at++) {
+        await page.keyboard.press("ArrowDown");
+        said.push(await page.locator("#pane-0 [aria-live]").innerText());
+    }
+    // main, right and shared below right are sums of counts; what shared hands on there is a share.
+    assert.deepEqual(said.map((text) => text.includes("about")), [false, false, false, true, true], said.join("\n"));
+    assert.match(said[2], /^shared, 40\.00 %/);
+    assert.match(said[3], /^even, about 12\.00 %/);
+    await page.close();
+});
+
+test("source lines have their costs and calls", async () => {
+    const page = await open(context, "exact", "#v=1&p=code,flame");
+    await page.locator(".navigator .row", { hasText: "main" }).first().dblclick();
+    await page.getByRole("button", { name: "123" }).click();
+    await settled(page);
+    const lines = await page.locator("#pane-0 .lines [role=row]").allInnerTexts();
+    const flat = lines.map((line) => line.replace(/\s+/g, " ").trim());
+    assert.ok(flat.some((line) => line.startsWith("100 1")), flat.join("\n"));
+    assert.ok(flat.some((line) => /^600 ▸ right 2×/.test(line)), flat.join("\n"));
+    await page.close();
+});
+
+test("an embedded source is shown with its text", async () => {
+    const page = await open(context, "rust", "#v=1&p=code,flame");
+    await page.locator("#search").fill("small::main");
+    await page.locator(".navigator .row", { hasText: "small::main" }).first().dblclick();
+    await settled(page);
+    const file = page.locator("#pane-0 .choice select");
+    await file.selectOption(await file.locator("option", { hasText: "small.rs" }).getAttribute("value"));
+    await page.waitForFunction(() => document.querySelector("#pane-0 .lines")?.textContent.includes("lookup(&map, &keys)"));
+    assert.ok(await page.locator("#pane-0 .t-keyword").count() > 3, "and with colours");
+    await page.close();
+});
+
+test("groups add up and filter functions", async () => {
+    const page = await open(context, "cpp");
+    await page.getByRole("tab", { name: "Groups" }).click();
+    await page.getByRole("button", { name: "123" }).click();
+    await settled(page);
+    const objects = await rows(page, "Groups");
+    const sum = objects.reduce((all, row) => all + Number(row[1].replaceAll(",", "")), 0);
+    const total = await page.locator(".totals tbody tr").first().locator("td").first().innerText();
+    assert.equal(sum, Number(total.replaceAll(",", "")));
+    await page.locator("[aria-label=Groups] .row", { hasText: "shapes" }).first().click();
+    assert.match(await page.locator("#search").inputValue(), /^obj:.*shapes/);
+    await page.close();
+});
+
+test("the search finds by word, expression, place and cost", async () => {
+    const page = await open(context, "exact");
+    const names = async (text) => {
+        await page.locator("#search").fill(text);
+        await settled(page);
+        await page.waitForTimeout(80);
+        return (await rows(page, "Functions")).map((row) => row[3].replace("\u21bb", "")).sort();
+    };
+    assert.deepEqual(await names("ef"), ["left"]);
+    assert.deepEqual(await names("self>15%"), ["left", "right", "shared"]);
+    assert.deepEqual(await names("calls>5 file:exact"), ["even", "shared"]);
+    await page.locator("#search").fill("/^(odd|even)$/");
+    await page.waitForFunction(() => document.querySelectorAll(".navigator .row").length === 2);
+    assert.deepEqual(await names("obj:nothing"), []);
+    await page.locator("#search").fill("/(((a+)+)+)+$/");
+    await page.waitForTimeout(200);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
