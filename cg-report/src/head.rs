@@ -1,9 +1,10 @@
 //! The head of the report: everything that is not a column, as JSON. `web/src/data/head.ts` has its types.
 
 use cg_cli::json::Json;
-use cg_format::callgrind::{FileId, Names};
+use cg_format::callgrind::{FileId, Names, ObjectId};
 use cg_format::events;
 
+use crate::code::Found;
 use crate::load::Side;
 use crate::pack::Column;
 use crate::sources::State;
@@ -30,6 +31,8 @@ pub(crate) struct Head<'a> {
     /// The event to begin with, an index into `show`.
     pub(crate) sort: usize,
     pub(crate) sources: &'a [(FileId, State)],
+    /// What became of the object files of functions whose code was to be shown.
+    pub(crate) objects: &'a [(ObjectId, Found)],
     /// Whether there were to be sources.
     pub(crate) embeds: bool,
     pub(crate) redacted: bool,
@@ -69,6 +72,17 @@ impl Head<'_> {
             json.integer(file.index() as i128);
             json.key("state");
             json.string(state.word().as_bytes());
+            json.end_object();
+        }
+        json.end_array();
+        json.key("objects");
+        json.begin_array();
+        for (object, found) in self.objects {
+            json.begin_object();
+            json.key("object");
+            json.integer(object.index() as i128);
+            json.key("state");
+            json.string(found.word().as_bytes());
             json.end_object();
         }
         json.end_array();

@@ -4,6 +4,8 @@
 //! All that a profile says is hostile until it is text.
 #![forbid(unsafe_code)]
 
+mod code;
+mod elf;
 mod head;
 mod html;
 mod load;

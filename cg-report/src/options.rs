@@ -49,6 +49,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = Substitution::parse)]
     pub(crate) mod_funcname: Option<Substitution>,
 
+    /// Whose machine code becomes part of the report: of functions that make up 99.9 % of the self cost, of all, or of none
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Code::Hot)]
+    pub(crate) code: Code,
+
+    /// Look for the object files that ran below this folder, as in an image of another system
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
     /// Leave out sources, folders of files and objects, the command line and descriptions of the run
     #[arg(long)]
     pub(crate) redact: bool,
@@ -68,6 +76,17 @@ pub(crate) enum Sources {
     /// Their text is part of the report.
     Embed,
     /// The report has their names only.
+    None,
+}
+
+/// Which functions have machine code in the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Code {
+    /// The most expensive ones, up to 99.9 % of the self cost.
+    Hot,
+    /// All that rows with addresses name.
+    All,
+    /// None.
     None,
 }
 

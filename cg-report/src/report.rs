@@ -8,9 +8,9 @@ use cg_model::UNKNOWN;
 use crate::head::{Head, Warning};
 use crate::html::Page;
 use crate::load::{Side, last, packing};
-use crate::options::{Options, Sources};
+use crate::options::{Code, Options, Sources};
 use crate::pack::Pack;
-use crate::{side, sources};
+use crate::{code, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
@@ -46,6 +46,12 @@ pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::
     } else {
         Vec::new()
     };
+    let objects = if options.code == Code::None || options.redact {
+        Vec::new()
+    } else {
+        code::pack(&mut pack, names, new, primary, options.code == Code::All, options.root.as_deref())
+            .map_err(packing)?
+    };
     let warnings = warnings(names, new, primary, incomplete, &texts);
     let title = title(options, new);
     let head = Head {
@@ -56,6 +62,7 @@ pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::
         sort,
         sources: &texts,
         embeds,
+        objects: &objects,
         redacted: options.redact,
         warnings: &warnings,
         columns: &pack.columns,

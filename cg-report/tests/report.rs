@@ -220,3 +220,47 @@ fn events_can_be_chosen_and_must_be_there() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("event `Xy` did not appear in input: it has Ir Dr"));
     }
 }
+
+/// What the head says of object files, and how many instructions there are.
+fn code(folder: &Path, arguments: &[&str]) -> (String, usize) {
+    let output = run(folder, &[&["loop.cg", "-o", "-"], arguments].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = String::from_utf8(output.stdout).unwrap();
+    let head = element(&page, "head");
+    let objects = &head[head.find("\"objects\"").unwrap()..head.find("\"warnings\"").unwrap()];
+    let state = objects.split("\"state\": \"").nth(1).map_or("", |rest| rest.split('"').next().unwrap());
+    let count = head.find("\"ins.addr\": [").map_or(0, |at| {
+        let list = &head[at + 13..at + head[at..].find(']').unwrap()];
+        list.split(", ").nth(2).unwrap().parse().unwrap()
+    });
+    (state.to_owned(), count)
+}
+
+#[test]
+fn machine_code_is_that_of_the_object_that_ran_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = |name: &str| folder.path().join(name);
+    fs::copy(data("loop.cg"), there("loop.cg")).unwrap();
+    assert_eq!(code(folder.path(), &[]), ("missing".to_owned(), 0));
+    let object = fs::read(data("loop.elf")).unwrap();
+    fs::write(there("loop.elf"), &object).unwrap();
+    // 14 instructions of one function, one of them never executed, and 2 of the other, which 0.1 % of the cost are enough for.
+    assert_eq!(code(folder.path(), &[]), ("ok".to_owned(), 16));
+    assert_eq!(code(folder.path(), &["--code=none"]), (String::new(), 0));
+    assert_eq!(code(folder.path(), &["--redact"]), (String::new(), 0));
+    fs::create_dir(there("image")).unwrap();
+    fs::rename(there("loop.elf"), there("image/loop.elf")).unwrap();
+    assert_eq!(code(folder.path(), &["--root=image"]), ("ok".to_owned(), 16));
+    // Another program in its place: instructions begin elsewhere.
+    let mut other = object.clone();
+    let start = other.windows(5).position(|bytes| bytes == b"\xbb\x0a\x00\x00\x00").unwrap();
+    other[start..start + 3].copy_from_slice(&[0x90, 0x90, 0xb8]);
+    fs::write(there("loop.elf"), &other).unwrap();
+    assert_eq!(code(folder.path(), &[]), ("changed".to_owned(), 2));
+    fs::write(there("loop.elf"), b"\x7fELF and nothing more").unwrap();
+    assert_eq!(code(folder.path(), &[]), ("missing".to_owned(), 0));
+    for length in [16, 64, 200, 1000, object.len() - 700] {
+        fs::write(there("loop.elf"), &object[..length]).unwrap();
+        code(folder.path(), &[]);
+    }
+}

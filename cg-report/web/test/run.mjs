@@ -36,6 +36,7 @@ try {
         make("threads", "threads-01.cg.xz", "threads-02.cg.xz", "threads-03.cg.xz");
         make("exact", "exact.cg");
         make("hostile", "hostile.cg");
+        make("loop", "loop.cg");
         const tests = readdirSync("test/browser").filter((file) => file.endsWith(".test.mjs"));
         files.push(...tests.map((file) => join("test/browser", file)));
     }

@@ -43,6 +43,7 @@ export interface Head {
     primary: number;
     sides: SideInfo[];
     sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];
+    objects: { object: number; state: "ok" | "missing" | "changed" }[];
     warnings: Warning[];
     columns: Record<string, ColumnInfo>;
 }

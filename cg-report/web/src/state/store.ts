@@ -38,7 +38,6 @@ export const cause = signal(-1);
 export const short = signal(true);
 export const note = signal("");
 export const dialog = signal<"" | "help" | "formulas">("");
-/** The group that filters functions, as a search text. */
 export const theme = signal<"auto" | "light" | "dark">("auto");
 
 export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);

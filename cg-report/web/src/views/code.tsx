@@ -9,9 +9,13 @@ import { visible } from "../data/names.ts";
 import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Lines } from "../ui/lines.tsx";
+import { Arrows, useLanes, type Arrow } from "./jumps.tsx";
+import { goalLine, Machine, pointed } from "./machine.tsx";
+import { jumpsOf } from "../data/lines.ts";
 
 const extent = signal<"around" | "whole">("around");
 const scope = signal<"function" | "file">("function");
+const listing = signal<"source" | "both" | "machine">("both");
 const AROUND = 6;
 
 export type Item =
@@ -54,7 +58,23 @@ export function Code() {
     const best = known.includes(home) ? home : known[0] ?? home;
     const file = chosenFile.value >= 0 && (known.includes(chosenFile.value) || chosenFile.value === home) ? chosenFile.value : best;
     if (file < 0 || file === undefined) { return <Empty title="No costs in this function"><p>It is only known from calls: no instruction of it was counted.</p></Empty>; }
-    return <Source key={`${f} ${file}`} files={files} file={file} />;
+    const machine = f !== WHOLE && report.pack.head.sides[side.at].addresses;
+    const shown = machine ? listing.value : "source";
+    return (
+        <div class="view">
+            {f !== WHOLE && !machine && report.hasCalls && shown === "source" && <span class="hidden">Machine code needs --dump-instr=yes.</span>}
+            <div class={`code ${shown}`}>
+                {shown !== "machine" && <Source key={`${f} ${file}`} files={files} file={file} />}
+                {shown !== "source" && <Machine key={f} />}
+            </div>
+            {f !== WHOLE && (
+                <div class="foot">
+                    <span>{machine ? "Point at a line to see where it is on the other side; click to go there." : "Machine code can be shown of profiles recorded with --dump-instr=yes."}</span>
+                    {machine && <Segments label="Listing" value={listing.value} onChange={(value) => { listing.value = value; }} options={[["source", "Source"], ["both", "Both"], ["machine", "Machine code"]]} />}
+                </div>
+            )}
+        </div>
+    );
 }
 
 function Source({ files, file }: { files: [number, number][]; file: number }) {
@@ -83,7 +103,21 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
         }
         return out;
     }, [text]);
+    const jumps = f !== WHOLE && report.pack.head.sides[side.at].jumps ? jumpsOf(side, file, f) : undefined;
+    const arrows = useMemo(() => {
+        const place = new Map(items.flatMap((item, at): [number, number][] => (item.kind === "line" ? [[item.number, at]] : [])));
+        return (jumps ?? []).flatMap((jump): Arrow[] => {
+            const [from, to] = [place.get(jump.from), place.get(jump.to)];
+            return from === undefined || to === undefined ? [] : [{ from, to, taken: jump.taken, executed: jump.executed }];
+        });
+    }, [items, jumps?.length]);
+    const lane = useLanes(arrows);
+    const wanted = goalLine.value;
     const goal = useMemo(() => {
+        if (wanted?.by === "machine" && wanted.file === file) {
+            const at = items.findIndex((item) => item.kind === "line" && item.number === wanted.line);
+            return at < 0 ? null : { at };
+        }
         let at = -1;
         let most = -1;
         items.forEach((item, place) => {
@@ -91,7 +125,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
             if (size > most) { [at, most] = [place, size]; }
         });
         return at >= 0 ? { at } : null;
-    }, [items]);
+    }, [items, wanted]);
     if ((embedded && raw === undefined) || !lines || (compared && !baseLines)) { return <Loading />; }
     const wholeCost = base && report.base ? baseTotal.value : total.value;
     const cost0 = f === WHOLE ? wholeCost : Math.max(self(side)?.[f] ?? 0, 1);
@@ -114,14 +148,16 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                 <span class="muted mono path" title={report.files[file]}>{report.files[file]}</span>
             </div>
             {!text && <Missing state={source?.state} file={report.files[file]} />}
-            <div class={`source${second.value ? " two" : ""}${compared ? " diff" : ""}`}>
+            <div class={`source${second.value ? " two" : ""}${compared ? " diff" : ""}${arrows.length > 0 ? " jumps" : ""}`}>
                 <div class="line columns" aria-hidden="true">
                     <span class="number">{event.value.name}</span>
                     {second.value && <span class="number">{second.value.name}</span>}
                     {compared && <span class="number">{"\u0394"}</span>}
+                    {arrows.length > 0 && <span />}
                     <span class="number">Line</span><span>{f === WHOLE ? "" : "Source"}</span>
                 </div>
-                <Lines label="Source" count={items.length} goal={goal} width={widest} line={(at) => {
+                <Lines label="Source" count={items.length} goal={goal} width={widest}
+                    overlay={(first, last) => (arrows.length > 0 ? <Arrows arrows={arrows} lane={lane} first={first} last={last} left={96 + (second.value ? 84 : 0) + (compared ? 90 : 0)} /> : null)} line={(at) => {
                     const item = items[at];
                     if (item.kind === "gap") {
                         return (
@@ -134,20 +170,23 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                         return (
                             <div class="line call">
                                 <span class="number" role="cell" title={digits(item.call.cost)}>{cost(item.call.cost, wholeCost)}</span>
-                                {second.value && <span />}{compared && <span />}<span />
+                                {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
                                 <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
                             </div>
                         );
                     }
                     const own = item.info?.own ?? 0;
                     return (
-                        <div class={`line${item.info ? "" : " cold"}`}>
+                        <div class={`line${item.info ? "" : " cold"}${pointed.value?.file === file && pointed.value.line === item.number && item.number > 0 ? " lit" : ""}`}
+                            onMouseEnter={() => { if (item.info) { pointed.value = { file, line: item.number }; } }} onMouseLeave={() => { pointed.value = null; }}
+                            onClick={() => { if (item.info) { goalLine.value = { file, line: item.number, by: "source" }; } }}>
                             <span class="number" role="cell" title={item.info ? `${digits(own)} ${event.value.name}, ${percent(own, cost0)} % of ${f === WHOLE ? "the program" : "the function"}` : ""}>
                                 {item.info && own > 0 && <span class="bar" style={{ width: `${Math.min(100, (own * 100) / most)}%` }} />}
-                                <span class="value">{item.info ? (own > 0 || item.info.calls.length === 0 ? cost(own, wholeCost) : "") : ""}</span>
+                                <span class="value">{item.info && (own > 0 || (only < 0 && item.info.calls.length === 0)) ? cost(own, wholeCost) : ""}</span>
                             </span>
                             {second.value && <span class="number" role="cell">{item.info && item.info.second > 0 ? compact(item.info.second) : ""}</span>}
                             {compared && <span class="number" role="cell">{(item.info || item.base) && own !== (item.base?.own ?? 0) ? <Delta now={own} before={item.base?.own ?? 0} /> : ""}</span>}
+                            {arrows.length > 0 && <span />}
                             <span class="number muted" role="rowheader">{item.number === 0 ? "\u2013" : item.number}</span>
                             <span class="text mono" role="cell">{item.number === 0 ? <em class="muted">(no line)</em> : (coloured[item.number - 1] ?? []).map(([kind, part], key) => <span key={key} class={kind === "plain" ? undefined : `t-${kind}`}>{part}</span>)}</span>
                         </div>

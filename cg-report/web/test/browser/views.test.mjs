@@ -9,7 +9,7 @@ let context;
 before(async () => { context = await launch(); });
 after(() => context.close());
 
-const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile"];
+const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile", "loop"];
 
 for (const fixture of FIXTURES) {
     test(`every view of ${fixture} shows something and nothing goes wrong`, async () => {
@@ -123,6 +123,40 @@ test("an embedded source is shown with its text", async () => {
     await file.selectOption(await file.locator("option", { hasText: "small.rs" }).getAttribute("value"));
     await page.waitForFunction(() => document.querySelector("#pane-0 .lines")?.textContent.includes("lookup(&map, &keys)"));
     assert.ok(await page.locator("#pane-0 .t-keyword").count() > 3, "and with colours");
+    await page.close();
+});
+
+test("machine code has costs, calls, jumps and what was never executed", async () => {
+    const page = await open(context, "loop", "#v=1&p=code,loops&e2=Bcm");
+    await page.locator(".navigator .row", { hasText: "below main" }).dblclick();
+    await page.getByRole("button", { name: "123" }).click();
+    await settled(page);
+    const flat = async () => (await page.locator("#pane-0 [aria-label='Machine code'] [role=row]").allInnerTexts()).map((line) => line.replace(/\s+/g, " ").trim());
+    const lines = await flat();
+    assert.ok(lines.some((line) => /^200 8 40100d je /.test(line) && line.includes("taken 100 of 200")), lines.join("\n"));
+    assert.ok(lines.some((line) => /^20 ▸ work 10×/.test(line)), lines.join("\n"));
+    assert.ok(lines.some((line) => /^0 401028 nop$/.test(line)), lines.join("\n"));
+    assert.equal(lines.filter((line) => /^\d+ (\d+ )?4010/.test(line)).length, 14);
+    assert.equal(await page.locator("#pane-0 .machine .jump").count(), 3);
+    assert.equal(await page.locator("#pane-0 .machine .jump.backward").count(), 2);
+    await page.getByRole("button", { name: "Intel" }).click();
+    await settled(page);
+    assert.ok((await flat()).some((line) => line.includes("mov ebx,0xa") || line.includes("mov ebx,0Ah")), "other syntax");
+    // Source and machine code are linked.
+    await page.locator("#pane-0 .source:not(.machine) .line", { hasText: "dec %edx" }).hover();
+    assert.equal(await page.locator("#pane-0 .machine .line.lit").count(), 1);
+    assert.match(await page.locator("#pane-0 .machine .line.lit").innerText(), /dec/);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
+test("loops have entries, iterations and costs of each", async () => {
+    const page = await open(context, "loop", "#v=1&p=loops,code&e2=Bcm");
+    await page.locator(".navigator .row", { hasText: "below main" }).dblclick();
+    await settled(page);
+    const loops = await rows(page, "Loops");
+    // Where, self, entries, iterations, iterations an entry, cost and mispredictions of each.
+    assert.deepEqual(loops.map((row) => [row[0].split(" ")[0], ...row.slice(2)]), [["loop.s:7", "1", "10", "10", "94", "3.20"], ["loop.s:9", "10", "200", "20", "4.50", "0.14"]]);
     await page.close();
 });
 

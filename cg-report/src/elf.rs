@@ -1,0 +1,105 @@
+//! Object files that ran: their code and their symbols, read as far as they are asked for.
+//!
+//! A profile may name any file: only regular files are opened, and a file that is no ELF object is as good as none.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::rc::Rc;
+
+use object::{Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, SymbolKind};
+
+/// A symbol of code.
+#[derive(Clone, Debug)]
+pub(crate) struct Symbol {
+    pub(crate) start: u64,
+    /// Behind its last byte; its start if the file does not say.
+    pub(crate) end: u64,
+    pub(crate) name: String,
+}
+
+/// Code of an object file.
+#[derive(Debug)]
+struct Section {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// What is known of an object file.
+#[derive(Debug)]
+pub(crate) struct Elf {
+    sections: Vec<Section>,
+    /// By where they start; of several in one place the first.
+    pub(crate) symbols: Rc<Vec<Symbol>>,
+}
+
+impl Elf {
+    /// Reads the object file called `name` in the profile, below `root` if there is one.
+    pub(crate) fn open(name: &[u8], root: Option<&Path>) -> Option<Self> {
+        let path = Path::new(OsStr::from_bytes(name));
+        let path = match root {
+            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+            None => path.to_owned(),
+        };
+        // Looked at before it is opened: opening a pipe would wait.
+        if !std::fs::metadata(&path).ok()?.is_file() {
+            return None;
+        }
+        let cache = ReadCache::new(File::open(&path).ok()?);
+        let file = object::File::parse(&cache).ok()?;
+        let mut sections = Vec::new();
+        for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+            if let Ok(bytes) = section.uncompressed_data() {
+                sections.push(Section { start: section.address(), bytes: bytes.into_owned() });
+            }
+        }
+        let mut symbols: Vec<Symbol> = file
+            .symbols()
+            .chain(file.dynamic_symbols())
+            .filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text)
+            .filter_map(|symbol| {
+                let start = symbol.address();
+                let end = start.checked_add(symbol.size())?;
+                Some(Symbol { start, end, name: demangled(symbol.name().ok()?) })
+            })
+            .collect();
+        symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
+        symbols.dedup_by_key(|symbol| symbol.start);
+        Some(Self { sections, symbols: Rc::new(symbols) })
+    }
+
+    /// The bytes from `start` to `end`, as far as they are code of one section.
+    pub(crate) fn bytes(&self, start: u64, end: u64) -> Option<&[u8]> {
+        self.sections.iter().find_map(|section| {
+            let from = usize::try_from(start.checked_sub(section.start)?).ok()?;
+            let to = usize::try_from(end.checked_sub(section.start)?).ok()?;
+            (from < section.bytes.len()).then(|| section.bytes.get(from..to.min(section.bytes.len())))?
+        })
+    }
+
+    /// The symbol whose code holds an address.
+    pub(crate) fn symbol(&self, addr: u64) -> Option<&Symbol> {
+        holding(&self.symbols, addr)
+    }
+}
+
+/// The symbol of a sorted list whose code holds an address.
+pub(crate) fn holding(symbols: &[Symbol], addr: u64) -> Option<&Symbol> {
+    let symbol = &symbols[symbols.partition_point(|symbol| symbol.start <= addr).checked_sub(1)?];
+    (symbol.start == addr || addr < symbol.end).then_some(symbol)
+}
+
+/// The name that a programmer would write.
+fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    if name.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
+        && let Ok(text) = symbol.demangle()
+    {
+        return text;
+    }
+    name.to_owned()
+}

@@ -1,0 +1,109 @@
+// Machine code of a function: instructions with their costs, calls and jumps.
+
+import { costs, type Event } from "../state/events.ts";
+import type { Model, Side } from "./model.ts";
+
+export const NEXT = 0, JUMP = 1, CONDITIONAL = 2, CALL = 3, RETURN = 4, INDIRECT = 5;
+
+export interface MachineCall {
+    callee: number;
+    count: number;
+    cost: number;
+}
+
+export interface MachineJump {
+    to: number;
+    taken: number;
+    /** 0 if it is not conditional. */
+    executed: number;
+}
+
+export interface MachineLine {
+    addr: number;
+    /** Empty if the object file was not there. */
+    text: string;
+    bytes: string;
+    flow: number;
+    target: number;
+    /** Whether a row says that it was executed. */
+    executed: boolean;
+    cost: number;
+    second: number;
+    base: number;
+    file: number;
+    line: number;
+    calls: MachineCall[];
+    jumps: MachineJump[];
+}
+
+/** The lines of a function, by address; undefined until the data is there. */
+export function machineOf(model: Model, side: Side, f: number, event: Event, second: Event | undefined, syntax: "att" | "intel"): MachineLine[] | undefined {
+    const list = (name: string) => side.column(name)?.values;
+    const [rowFrom, rowAddr, rowFile, rowLine] = ["row.from", "row.addr", "row.file", "row.line"].map(list);
+    const [callFrom, callAddr, callTo, callCount] = ["call.from", "call.addr", "call.to", "call.count"].map(list);
+    const [jumpFrom, jumpAddr, jumpTo, taken, executed] = ["jump.from", "jump.addr", "jump.toaddr", "jump.taken", "jump.executed"].map(list);
+    const cost = costs(side, "row.cost", event)?.values;
+    const callCost = costs(side, "call.cost", event)?.values;
+    const other = second ? costs(side, "row.cost", second)?.values : undefined;
+    if (!rowFrom || !rowAddr || !rowFile || !rowLine || !callFrom || !callAddr || !callTo || !callCount || !jumpFrom || !jumpAddr || !jumpTo
+        || !taken || !executed || !cost || !callCost || (second && !other)) { return undefined; }
+    const lines = new Map<number, MachineLine>();
+    const at = (addr: number): MachineLine => {
+        let line = lines.get(addr);
+        if (!line) {
+            line = { addr, text: "", bytes: "", flow: NEXT, target: 0, executed: false, cost: 0, second: 0, base: 0, file: -1, line: 0, calls: [], jumps: [] };
+            lines.set(addr, line);
+        }
+        return line;
+    };
+    if (side.at === 0 && model.pack.has("ins.from")) {
+        const [from, addr, length, flow, target, bytes] = ["ins.from", "ins.addr", "ins.len", "ins.flow", "ins.target", "ins.bytes"].map(list);
+        const texts = splitText(model, syntax);
+        if (!from || !addr || !length || !flow || !target || !bytes || !texts) { return undefined; }
+        const offsets = offsetsOf(model, length);
+        for (let k = from[f]; k < from[f + 1]; k++) {
+            const line = at(addr[k]);
+            line.text = texts[k] ?? "";
+            line.flow = flow[k];
+            line.target = target[k];
+            line.bytes = Array.from(bytes.subarray(offsets[k], offsets[k] + length[k]), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+        }
+    }
+    for (let k = rowFrom[f]; k < rowFrom[f + 1]; k++) {
+        const line = at(rowAddr[k]);
+        line.executed = true;
+        line.cost += cost[k];
+        line.second += other?.[k] ?? 0;
+        line.file = rowFile[k];
+        line.line = rowLine[k];
+    }
+    for (let k = callFrom[f]; k < callFrom[f + 1]; k++) { at(callAddr[k]).calls.push({ callee: callTo[k], count: callCount[k], cost: callCost[k] }); }
+    for (let k = jumpFrom[f]; k < jumpFrom[f + 1]; k++) { at(jumpAddr[k]).jumps.push({ to: jumpTo[k], taken: taken[k], executed: executed[k] }); }
+    return [...lines.values()].sort((a, b) => a.addr - b.addr);
+}
+
+const split = new WeakMap<Model, Map<string, string[]>>();
+
+function splitText(model: Model, syntax: string): string[] | undefined {
+    let known = split.get(model);
+    if (!known) { split.set(model, (known = new Map())); }
+    const found = known.get(syntax);
+    if (found) { return found; }
+    const text = model.pack.text(`text.${syntax}`);
+    if (text === undefined) { return undefined; }
+    const lines = text.split("\n");
+    known.set(syntax, lines);
+    return lines;
+}
+
+const starts = new WeakMap<Model, Uint32Array>();
+
+function offsetsOf(model: Model, length: ArrayLike<number>): Uint32Array {
+    let offsets = starts.get(model);
+    if (!offsets) {
+        offsets = new Uint32Array(length.length + 1);
+        for (let k = 0; k < length.length; k++) { offsets[k + 1] = offsets[k] + length[k]; }
+        starts.set(model, offsets);
+    }
+    return offsets;
+}
