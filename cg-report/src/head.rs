@@ -1,7 +1,7 @@
 //! The head of the report: everything that is not a column, as JSON. `web/src/data/head.ts` has its types.
 
 use cg_cli::json::Json;
-use cg_format::callgrind::{FileId, Names, ObjectId};
+use cg_format::callgrind::{FileId, FunctionId, Names, ObjectId};
 use cg_format::events;
 
 use crate::code::Found;
@@ -26,6 +26,10 @@ pub(crate) struct Head<'a> {
     pub(crate) names: &'a Names,
     /// The new side, and the base if there is one.
     pub(crate) sides: &'a [Side],
+    /// Totals of the base, one for each event that is shown.
+    pub(crate) base_totals: &'a [i64],
+    /// Functions that are the same by their bodies alone: new and base.
+    pub(crate) renamed: &'a [(FunctionId, FunctionId)],
     /// Indices of the events of the first side that are shown.
     pub(crate) show: &'a [usize],
     /// The event to begin with, an index into `show`.
@@ -62,7 +66,22 @@ impl Head<'_> {
         json.integer(self.sort as i128);
         json.key("sides");
         json.begin_array();
-        self.sides.iter().for_each(|side| self.side(&mut json, side));
+        for (at, side) in self.sides.iter().enumerate() {
+            let own = self.show.iter().map(|event| side.model.total.cost.value(*event)).collect();
+            let totals: Vec<i64> = if at == 0 { own } else { self.base_totals.to_vec() };
+            self.side(&mut json, side, &totals);
+        }
+        json.end_array();
+        json.key("renamed");
+        json.begin_array();
+        for (new, base) in self.renamed {
+            json.begin_object();
+            json.key("f");
+            json.integer(new.index() as i128);
+            json.key("from");
+            json.integer(base.index() as i128);
+            json.end_object();
+        }
         json.end_array();
         json.key("sources");
         json.begin_array();
@@ -130,7 +149,7 @@ impl Head<'_> {
         json.end_array();
     }
 
-    fn side(&self, json: &mut Json, side: &Side) {
+    fn side(&self, json: &mut Json, side: &Side, totals: &[i64]) {
         let model = &side.model;
         json.begin_object();
         json.key("command");
@@ -146,7 +165,7 @@ impl Head<'_> {
         // As text: numbers of JavaScript have 53 bits.
         json.key("totals");
         json.begin_array();
-        self.show.iter().for_each(|event| json.string(model.total.cost.value(*event).to_string().as_bytes()));
+        totals.iter().for_each(|total| json.string(total.to_string().as_bytes()));
         json.end_array();
         json.key("inputs");
         json.begin_array();

@@ -13,6 +13,8 @@ use cg_format::callgrind::{
 use cg_format::count::TooLarge;
 use cg_model::{Collector, Detail, Grouping, Model, Rules};
 
+use crate::pair::{self, Objects, Renamed};
+
 /// What files of one side of a comparison say, added up.
 #[derive(Debug)]
 pub(crate) struct Side {
@@ -20,6 +22,16 @@ pub(crate) struct Side {
     pub(crate) detail: Detail,
     /// Name, header and number of parts of each file.
     pub(crate) inputs: Vec<(String, Header, usize)>,
+}
+
+/// All that was read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) names: Names,
+    /// The new side, and the base if there is one.
+    pub(crate) sides: Vec<Side>,
+    /// Functions that are the same by their bodies alone.
+    pub(crate) renamed: Renamed,
 }
 
 /// How names are changed before anything is compared.
@@ -61,6 +73,8 @@ pub(crate) fn last(path: &[u8]) -> &[u8] {
 /// Files of one side, added up but without a model, which needs the names of all sides.
 #[derive(Default)]
 struct Sums {
+    /// What objects are called on the side before.
+    objects: Objects,
     tally: Tally,
     header: Header,
     parts: Vec<PartEnd>,
@@ -71,7 +85,7 @@ struct Sums {
 ///
 /// # Errors
 /// A file cannot be read or is no profile, or files of one side count different events.
-pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Result<(Names, Vec<Side>)> {
+pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Result<Loaded> {
     let all: Vec<&OsString> = lists.iter().copied().flatten().collect();
     if all.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("standard input (-) can be read only once");
@@ -79,24 +93,38 @@ pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Re
     let progress = Progress::start("cg_report");
     let mut names = Names::default();
     let mut sums: Vec<Sums> = Vec::new();
+    let mut objects = Objects::default();
     for list in lists {
-        let mut sum = Sums::default();
+        let mut sum = Sums { objects: std::mem::take(&mut objects), ..Sums::default() };
         for file in *list {
             add(&mut sum, &mut names, file, renaming, all.len() == 1, &progress)?;
         }
         sum.tally.detail.finish()?;
+        names.objects().for_each(|object| objects.add(names.object_name(object)));
         sums.push(sum);
     }
     drop(progress);
+    let mut renamed = Renamed::new();
+    if let [new, base] = &mut sums[..] {
+        let (map, guessed) = pair::leftovers(&names, &new.tally.detail, &base.tally.detail);
+        if names.functions().any(|id| map[id.index()] != id) {
+            let files: Vec<FileId> = names.files().collect();
+            let old = std::mem::take(&mut base.tally);
+            base.tally.collector.append(old.collector, &map, &files)?;
+            base.tally.detail.append(&old.detail, &map, &files);
+            base.tally.detail.finish()?;
+        }
+        renamed = guessed;
+    }
     let mut sides = Vec::new();
     for sum in sums {
-        let Sums { tally, header, parts, inputs } = sum;
+        let Sums { tally, header, parts, inputs, .. } = sum;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
         let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
         let model = Model::new(input, header, parts, &names, tally.collector, rules)?;
         sides.push(Side { model, detail: tally.detail, inputs });
     }
-    Ok((names, sides))
+    Ok(Loaded { names, sides, renamed })
 }
 
 fn add(
@@ -130,7 +158,8 @@ fn add(
         let mut functions: Vec<FunctionId> = Vec::new();
         for id in own.functions() {
             let of = own.get(id);
-            let object = names.object(&renaming.object(own.object_name(of.object)));
+            let object = renaming.object(own.object_name(of.object));
+            let object = names.object(sum.objects.name(&object));
             let function = apply(renaming.function, own.function_name(id))?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }

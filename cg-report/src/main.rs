@@ -11,9 +11,11 @@ mod html;
 mod load;
 mod options;
 mod pack;
+mod pair;
 mod report;
 mod side;
 mod sources;
+mod verdict;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
@@ -51,8 +53,14 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         function: options.mod_funcname.as_ref(),
         redact: options.redact,
     };
-    let (names, sides) = load::sides(&[&options.files], renaming)?;
-    let page = report::page(options, &names, &sides)?;
+    let base: Vec<OsString> = options.base.iter().cloned().collect();
+    if !base.is_empty() && options.files.len() > 1 {
+        bail!("--base compares one profile with one other: add up several of them with cg_merge, or name one");
+    }
+    let lists: &[&[OsString]] = if base.is_empty() { &[&options.files] } else { &[&options.files, &base] };
+    let loaded = load::sides(lists, renaming)?;
+    let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above)?;
+    let page = report::page(options, &loaded)?;
     let size = page.size() as u64;
     if size > options.max_size {
         bail!(
@@ -71,8 +79,11 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         }
     }
     // The process ends: giving millions of small pieces back one by one would take longer than the report.
-    std::mem::forget((names, sides));
-    Ok(exit::SUCCESS)
+    std::mem::forget(loaded);
+    for verdict in &verdicts {
+        let _ = writeln!(io::stderr(), "cg_report: {verdict}");
+    }
+    Ok(if verdicts.is_empty() { exit::SUCCESS } else { exit::GATE })
 }
 
 /// Where the report goes.

@@ -21,6 +21,14 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) open: bool,
 
+    /// Compare with this profile: everything in the report is then told of both, and as a difference
+    #[arg(long, value_name = "FILE")]
+    pub(crate) base: Option<OsString>,
+
+    /// Fail, with status 3, if the total of an event grew by more than this percentage since the base; may be repeated
+    #[arg(long, value_name = "EVENT:PERCENT", value_parser = bound, requires = "base")]
+    pub(crate) fail_above: Vec<Bound>,
+
     /// Show only these events, in this order; others are not in the report
     #[arg(long, value_name = "A,B,C")]
     pub(crate) show: Option<String>,
@@ -88,6 +96,25 @@ pub(crate) enum Code {
     All,
     /// None.
     None,
+}
+
+/// A bound of `--fail-above`.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    /// The event whose total is watched.
+    pub(crate) event: String,
+    /// The growth in percent that is still allowed.
+    pub(crate) percent: f64,
+}
+
+fn bound(text: &str) -> Result<Bound, String> {
+    let wrong = || "it must have the form EVENT:PERCENT, such as Ir:0.5".to_owned();
+    let (event, percent) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let percent = percent.strip_suffix('%').unwrap_or(percent);
+    match percent.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && !event.is_empty() => Ok(Bound { event: event.to_owned(), percent }),
+        _ => Err(wrong()),
+    }
 }
 
 /// A size in bytes, with K, M or G for powers of 1024.

@@ -7,16 +7,18 @@ use cg_model::UNKNOWN;
 
 use crate::head::{Head, Warning};
 use crate::html::Page;
-use crate::load::{Side, last, packing};
+use crate::load::{Loaded, Side, last, packing};
 use crate::options::{Code, Options, Sources};
 use crate::pack::Pack;
+use crate::side::Shown;
 use crate::{code, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
 
 /// Makes the page.
-pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::Result<Page> {
+pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
+    let Loaded { names, sides, renamed } = loaded;
     let new = &sides[0];
     let events = &new.model.events;
     let at = |option: &str, name: &str| {
@@ -25,10 +27,20 @@ pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::
             format!("{}: {option} event `{name}` did not appear in input: it has {}", new.model.input, events.join(" "))
         })
     };
+    let base = sides.get(1);
+    let common = |event: &usize| base.is_none_or(|base| base.model.events.contains(&events[*event]));
     let show: Vec<usize> = match &options.show {
         Some(list) => list.split(',').map(|name| at("--show", name)).collect::<anyhow::Result<_>>()?,
-        None => (0..events.len()).collect(),
+        None => (0..events.len()).filter(common).collect(),
     };
+    if let (Some(event), Some(base)) = (show.iter().find(|event| !common(event)), base) {
+        bail!(
+            "{}: --show event `{}` is not in the base: it has {}",
+            base.model.input,
+            events[*event],
+            base.model.events.join(" ")
+        );
+    }
     let sort = match options.sort.as_deref().map(|name| at("--sort", name)).transpose()? {
         Some(event) => match show.iter().position(|shown| *shown == event) {
             Some(place) => place,
@@ -36,10 +48,24 @@ pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::
         },
         None => 0,
     };
-    let Some(primary) = show.get(sort).copied() else { bail!("{}: it counts no events", new.model.input) };
+    let Some(primary) = show.get(sort).copied() else {
+        match base {
+            Some(base) => bail!("{} and {} have no event in common", new.model.input, base.model.input),
+            None => bail!("{}: it counts no events", new.model.input),
+        }
+    };
     let mut pack = Pack::default();
     pack_names(&mut pack, names).map_err(packing)?;
-    let incomplete = side::pack(&mut pack, new, "", &show).map_err(packing)?;
+    let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
+    let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
+    let mut base_totals = Vec::new();
+    if let Some(base) = base {
+        let place = |event: &usize| base.model.events.iter().position(|name| *name == events[*event]);
+        let shown: Vec<Shown> =
+            show.iter().filter_map(|event| Some(Shown { event: place(event)?, number: *event })).collect();
+        side::pack(&mut pack, base, "b.", &shown).map_err(packing)?;
+        base_totals = shown.iter().map(|shown| base.model.total.cost.value(shown.event)).collect();
+    }
     let embeds = options.source == Sources::Embed && !options.redact;
     let texts = if embeds {
         sources::pack(&mut pack, names, new, primary, &options.include, options.source_limit).map_err(packing)?
@@ -52,12 +78,15 @@ pub(crate) fn page(options: &Options, names: &Names, sides: &[Side]) -> anyhow::
         code::pack(&mut pack, names, new, primary, options.code == Code::All, options.root.as_deref())
             .map_err(packing)?
     };
-    let warnings = warnings(names, new, primary, incomplete, &texts);
+    let mut warnings = warnings(names, new, primary, incomplete, &texts);
+    warnings.extend(base.and_then(|base| uncommon(&new.model.events, &base.model.events)));
     let title = title(options, new);
     let head = Head {
         title: &title,
         names,
         sides,
+        base_totals: &base_totals,
+        renamed,
         show: &show,
         sort,
         sources: &texts,
@@ -77,6 +106,21 @@ fn title(options: &Options, side: &Side) -> String {
     let program = command.split(|byte| *byte == b' ').next().unwrap_or_default();
     let name = if program.is_empty() || options.redact { side.model.input.as_bytes() } else { program };
     format!("{} – profile", String::from_utf8_lossy(last(name)))
+}
+
+/// What is said if one side counts events that the other does not.
+fn uncommon(new: &[String], base: &[String]) -> Option<Warning> {
+    let only = |a: &[String], b: &[String]| a.iter().filter(|name| !b.contains(name)).cloned().collect::<Vec<_>>();
+    let (added, missing) = (only(new, base), only(base, new));
+    if added.is_empty() && missing.is_empty() {
+        return None;
+    }
+    let said = |what: &str, names: &[String]| {
+        if names.is_empty() { String::new() } else { format!(" Only the {what} has {}.", names.join(" ")) }
+    };
+    let text =
+        format!("Only events of both sides are compared.{}{}", said("new profile", &added), said("base", &missing));
+    Some(Warning { kind: "events", text })
 }
 
 fn pack_names(pack: &mut Pack, names: &Names) -> std::io::Result<()> {

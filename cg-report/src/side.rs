@@ -11,30 +11,37 @@ use cg_model::{Cost, Entry, Link};
 use crate::load::Side;
 use crate::pack::Pack;
 
+/// An event of a side, and the number that its columns have: the event's number on the new side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) event: usize,
+    pub(crate) number: usize,
+}
+
 /// The function has rows of self cost; others are only called.
 const HAS_ROWS: u64 = 1;
 /// What callers saw differs from what the function spent with its callees.
 const INCOMPLETE: u64 = 2;
 
-/// Packs a side; `events` are the indices of the events that the report shows. Gives the number of functions that are
+/// Packs a side with the events that the report shows. Gives the number of functions that are
 /// marked as incomplete.
-pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[usize]) -> io::Result<usize> {
+pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown]) -> io::Result<usize> {
     let functions = side.model.entries.iter().take_while(|entry| entry.function.is_some()).count();
     let (own, cycles) = side.model.entries.split_at(functions);
     let links = links(&side.model.links, functions);
     let incomplete = entries(pack, prefix, own, &links, events)?;
     let name = |what: &str| format!("{prefix}{what}");
     pack.numbers(name("cy.number"), &column(cycles, |entry| entry.cycle.unwrap_or(0) as u64))?;
-    for event in events {
-        pack.costs(name(&format!("cy.self.{event}")), &column(cycles, |entry| entry.own.value(*event)))?;
-        pack.costs(name(&format!("cy.incl.{event}")), &column(cycles, |entry| entry.inclusive.value(*event)))?;
+    for Shown { event, number } in events {
+        pack.costs(name(&format!("cy.self.{number}")), &column(cycles, |entry| entry.own.value(*event)))?;
+        pack.costs(name(&format!("cy.incl.{number}")), &column(cycles, |entry| entry.inclusive.value(*event)))?;
     }
     pack.close(name("arc.from"), &offsets(functions, links.iter().map(|link| link.caller)))?;
     pack.close(name("arc.to"), &column(&links, |link| link.callee as u64))?;
     pack.numbers(name("arc.count"), &column(&links, |link| link.count))?;
     pack.numbers(name("arc.within"), &column(&links, |link| u64::from(link.cost.is_none())))?;
-    for (event, costs) in arc_costs(side, &links, events) {
-        pack.costs(name(&format!("arc.cost.{event}")), &costs)?;
+    for (Shown { number, .. }, costs) in arc_costs(side, &links, events) {
+        pack.costs(name(&format!("arc.cost.{number}")), &costs)?;
     }
     details(pack, side, prefix, functions, events)?;
     Ok(incomplete)
@@ -48,19 +55,19 @@ fn links(all: &[Link], functions: usize) -> Vec<&Link> {
 }
 
 /// What calls cost, also those within cycles: the page needs that to follow paths, and says that it is no sum.
-fn arc_costs(side: &Side, links: &[&Link], events: &[usize]) -> Vec<(usize, Vec<i64>)> {
-    let mut costs: Vec<(usize, Vec<i64>)> = events.iter().map(|event| (*event, vec![0; links.len()])).collect();
+fn arc_costs(side: &Side, links: &[&Link], events: &[Shown]) -> Vec<(Shown, Vec<i64>)> {
+    let mut costs: Vec<(Shown, Vec<i64>)> = events.iter().map(|event| (*event, vec![0; links.len()])).collect();
     for call in &side.detail.calls {
         let ends = (call.function.index(), call.callee.index());
         let Ok(at) = links.binary_search_by_key(&ends, |link| (link.caller, link.callee)) else { continue };
         let row = side.detail.call_costs(call);
         // Calls outside of cycles were added up without a fault by the model.
-        costs.iter_mut().for_each(|(event, costs)| costs[at] = costs[at].saturating_add(row[*event]));
+        costs.iter_mut().for_each(|(shown, costs)| costs[at] = costs[at].saturating_add(row[shown.event]));
     }
     costs
 }
 
-fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[usize]) -> io::Result<usize> {
+fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events: &[Shown]) -> io::Result<usize> {
     let mut calls = vec![0_u64; own.len()];
     let mut seen: Vec<Option<Cost>> = vec![None; own.len()];
     let mut spent: Vec<Cost> = own.iter().map(|entry| entry.own.clone()).collect();
@@ -72,9 +79,10 @@ fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events
             let _ = spent[link.caller].add_cost(cost);
         }
     }
-    let width = events.iter().max().map_or(0, |event| event + 1);
     let differs = |at: usize| match &seen[at] {
-        Some(seen) if own[at].cycle.is_none() => (0..width).any(|event| seen.value(event) != spent[at].value(event)),
+        Some(seen) if own[at].cycle.is_none() => {
+            events.iter().any(|shown| seen.value(shown.event) != spent[at].value(shown.event))
+        }
         _ => false,
     };
     let flags: Vec<u64> =
@@ -82,37 +90,37 @@ fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events
     pack.numbers(format!("{prefix}fn.flags"), &flags)?;
     pack.numbers(format!("{prefix}fn.cycle"), &column(own, |entry| entry.cycle.unwrap_or(0) as u64))?;
     pack.numbers(format!("{prefix}fn.calls"), &calls)?;
-    for event in events {
-        pack.costs(format!("{prefix}fn.self.{event}"), &column(own, |entry| entry.own.value(*event)))?;
-        pack.costs(format!("{prefix}fn.incl.{event}"), &column(own, |entry| entry.inclusive.value(*event)))?;
+    for Shown { event, number } in events {
+        pack.costs(format!("{prefix}fn.self.{number}"), &column(own, |entry| entry.own.value(*event)))?;
+        pack.costs(format!("{prefix}fn.incl.{number}"), &column(own, |entry| entry.inclusive.value(*event)))?;
     }
     let none = Cost::default();
-    for event in events {
+    for Shown { event, number } in events {
         let costs: Vec<i64> = seen.iter().map(|seen| seen.as_ref().unwrap_or(&none).value(*event)).collect();
-        pack.costs(format!("{prefix}fn.seen.{event}"), &costs)?;
+        pack.costs(format!("{prefix}fn.seen.{number}"), &costs)?;
     }
     Ok(flags.iter().filter(|flags| **flags & INCOMPLETE != 0).count())
 }
 
-fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events: &[usize]) -> io::Result<()> {
+fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events: &[Shown]) -> io::Result<()> {
     let detail = &side.detail;
     let name = |what: &str| format!("{prefix}{what}");
     let of = |function: FunctionId| function.index();
     pack.close(name("row.from"), &offsets(functions, detail.rows.iter().map(|row| of(row.function))))?;
     pack.close(name("row.file"), &column(&detail.rows, |row| row.at.file.index() as u64))?;
     pack.close(name("row.line"), &column(&detail.rows, |row| u64::from(row.at.place.line)))?;
-    for event in events {
+    for Shown { event, number } in events {
         let costs = column(&detail.rows, |row| detail.row_costs(row)[*event]);
-        pack.costs(name(&format!("row.cost.{event}")), &costs)?;
+        pack.costs(name(&format!("row.cost.{number}")), &costs)?;
     }
     pack.close(name("call.from"), &offsets(functions, detail.calls.iter().map(|call| of(call.function))))?;
     pack.close(name("call.file"), &column(&detail.calls, |call| call.at.file.index() as u64))?;
     pack.close(name("call.line"), &column(&detail.calls, |call| u64::from(call.at.place.line)))?;
     pack.close(name("call.to"), &column(&detail.calls, |call| of(call.callee) as u64))?;
     pack.numbers(name("call.count"), &column(&detail.calls, |call| call.count))?;
-    for event in events {
+    for Shown { event, number } in events {
         let costs = column(&detail.calls, |call| detail.call_costs(call)[*event]);
-        pack.costs(name(&format!("call.cost.{event}")), &costs)?;
+        pack.costs(name(&format!("call.cost.{number}")), &costs)?;
     }
     let jumps = &detail.jumps;
     pack.close(name("jump.from"), &offsets(functions, jumps.iter().map(|jump| of(jump.function))))?;

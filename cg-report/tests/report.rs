@@ -264,3 +264,45 @@ fn machine_code_is_that_of_the_object_that_ran_or_none() {
         code(folder.path(), &[]);
     }
 }
+
+#[test]
+fn a_comparison_fails_above_its_bound_and_still_writes_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let compare = |bound: &str| {
+        let _ = fs::remove_file(folder.path().join("out.html"));
+        let base = format!("--base={}", path("exact.cg"));
+        let output = run(folder.path(), &[&path("exact-new.cg"), &base, bound, "-o", "out.html"]);
+        let written = matches!(output.status.code(), Some(0 | 3));
+        assert_eq!(folder.path().join("out.html").exists(), written, "{bound}");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(compare("--fail-above=Ir:15"), (Some(0), String::new()));
+    let (status, told) = compare("--fail-above=Ir:14.9%");
+    assert_eq!(status, Some(3));
+    assert_eq!(told, "cg_report: Ir grew by 15.00%, from 1,000 to 1,150: more than 14.9%\n");
+    assert_eq!(compare("--fail-above=Xy:1").0, Some(1));
+    assert_eq!(compare("--fail-above=Ir").0, Some(2), "usage");
+    assert_eq!(run(folder.path(), &[&path("exact.cg"), "--fail-above=Ir:1"]).status.code(), Some(2), "it needs a base");
+}
+
+#[test]
+fn sides_with_different_events_are_compared_by_those_they_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("new", "events: Dr Ir\nfl=a\nfn=f\n1 7 100\n");
+    write("base", "events: Ir Bc\nfl=a\nfn=f\n1 40 3\n");
+    write("none", "events: Xy\nfl=a\nfn=f\n1 40\n");
+    let output = run(folder.path(), &["new", "--base=base", "-o", "-"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    let head = element(&page, "head");
+    assert!(head.contains("Only the new profile has Dr. Only the base has Bc."), "{head}");
+    assert!(head.contains("\"100\"") && head.contains("\"40\"") && !head.contains("\"7\""), "{head}");
+    // Both have the column of the new side's number.
+    assert!(head.contains("\"fn.self.1\"") && head.contains("\"b.fn.self.1\"") && !head.contains("fn.self.0"));
+    let output = run(folder.path(), &["new", "--base=none", "-o", "-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("new and none have no event in common"));
+    let output = run(folder.path(), &["new", "--base=base", "--show=Dr", "-o", "-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`Dr` is not in the base: it has Ir Bc"));
+    let output = run(folder.path(), &["new", "new", "--base=base", "-o", "-"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--base compares one profile with one other"));
+}

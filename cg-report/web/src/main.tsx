@@ -6,6 +6,7 @@ import { SCHEMA, type Head } from "./data/head.ts";
 import { Model } from "./data/model.ts";
 import { Pack } from "./data/pack.ts";
 import { open, short, theme } from "./state/store.ts";
+import { colouring } from "./ui/colours.ts";
 import { layoutSizes, Shell } from "./ui/shell.tsx";
 
 /** Says in a sentence why there is nothing to see. */
@@ -59,6 +60,8 @@ async function start() {
     const pack = new Pack(head, text("data"));
     const report = await Model.open(pack);
     open(report);
+    // What a comparison is about comes first.
+    if (report.base) { colouring.value = "delta"; }
     document.title = head.title;
     const place = document.getElementById("app");
     if (place) { render(<Shell />, place); }

@@ -42,6 +42,8 @@ export interface Head {
     events: EventInfo[];
     primary: number;
     sides: SideInfo[];
+    /** Functions that are the same by their bodies alone. */
+    renamed: { f: number; from: number }[];
     sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];
     objects: { object: number; state: "ok" | "missing" | "changed" }[];
     warnings: Warning[];

@@ -49,6 +49,9 @@ export const baseTotal = computed(() => {
     return base ? totalOf(model(), base, event.value) : 0;
 });
 
+/** What shares are of: the total of the side that is shown. */
+export const shownTotal = computed(() => (comparison.value === "base" && isDiff.value ? baseTotal.value : total.value));
+
 export function inclusive(side = model().side, of = event.value) {
     return costs(side, "fn.incl", of)?.values;
 }

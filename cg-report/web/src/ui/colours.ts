@@ -14,6 +14,9 @@ const HUES = [211, 36, 160, 280, 12, 190, 52, 330, 95, 245, 22, 175];
 
 export type Colouring = "space" | "object" | "file" | "delta" | "ratio";
 
+/** What colours tell. */
+export const colouring = signal<Colouring>("space");
+
 function hash(text: string): number {
     let value = 2166136261;
     for (let i = 0; i < text.length; i++) { value = Math.imul(value ^ text.charCodeAt(i), 16777619); }

@@ -2,7 +2,7 @@
 
 import { percent } from "../data/format.ts";
 import type { Tree } from "../layout/expand.ts";
-import { model, short, total } from "../state/store.ts";
+import { model, short, shownTotal } from "../state/store.ts";
 
 /** Where a key leads from a node. */
 export function step(tree: Tree, node: number, key: string, downIsDeeper = true): number | undefined {
@@ -23,7 +23,7 @@ export function describe(tree: Tree, node: number): string {
     const f = tree.fn[node];
     const name = f < 0 ? "whole program" : model().name(f, short.peek());
     const about = tree.exact[node] ? "" : "about ";
-    const whole = total.peek();
+    const whole = shownTotal.peek();
     return `${name}, ${about}${percent(tree.cost[0][node], whole)} %, self ${percent(tree.own[0][node], whole)} %`;
 }
 

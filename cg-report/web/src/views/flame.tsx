@@ -5,9 +5,9 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { digits, percent, signed } from "../data/format.ts";
 import { downwards, expand, nodeAt, pathTo, TOP, upwards, type Flow, type Tree } from "../layout/expand.ts";
 import { costs } from "../state/events.ts";
-import { active, activate, baseTotal, comparison, event, found, isDiff, model, path, second, select, selected, short, total, WHOLE } from "../state/store.ts";
+import { active, activate, baseTotal, comparison, event, found, isDiff, model, path, second, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
-import { colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
+import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
 import { exporters, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments } from "../ui/parts.tsx";
@@ -16,7 +16,6 @@ import { Parallel, step } from "../ui/tree.tsx";
 type Direction = "down" | "up" | "both";
 const direction = signal<Direction>("down");
 const upright = signal(false);
-export const colouring = signal<Colouring>("space");
 const width = signal<"new" | "base">("new");
 
 const ROW = 20;
@@ -117,8 +116,9 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
             const f = tree.fn[cell.node];
             const [left, right] = [Math.max(0, x), Math.min(across, x + size)];
             if (cell.more || cell.gone) {
-                hatch(paint, left, y, right - left - 1, ROW - 1, faint);
-                paint.strokeStyle = faint;
+                const line = right - left < 8 ? styleColour("--line-strong") : faint;
+                hatch(paint, left, y, right - left - 1, ROW - 1, line);
+                paint.strokeStyle = line;
                 paint.strokeRect(left + 0.5, y + 0.5, Math.max(0, right - left - 2), ROW - 2);
                 const text = cell.gone ? `gone: ${model().name(f, short.value)}` : tree.restCount[cell.node] > 0 ? `${digits(tree.restCount[cell.node])} more` : "";
                 const fit = fitted(paint, text, right - left - 8);
@@ -140,7 +140,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
                 paint.fillRect(left, y, right - left - 1, 2);
             }
             const name = f < 0 ? "whole program" : model().name(f, short.value);
-            const share = tree.cost[which][cell.node] / (which === 1 ? baseTotal.value : total.value);
+            const share = tree.cost[which][cell.node] / (which === 1 ? baseTotal.value : shownTotal.value);
             const text = `${name}  ${tree.exact[cell.node] ? "" : "\u2248\u2009"}${percent(share, 1)} %`;
             paint.fillStyle = ink;
             const room = right - left - 9;
@@ -261,7 +261,7 @@ export function Tip({ tree, cell, x, y, width: across, height }: { tree: Tree; c
     const f = tree.fn[cell.node];
     const cost = cell.more ? tree.rest[0][cell.node] : tree.cost[0][cell.node];
     const about = tree.exact[cell.node] && !cell.more ? "" : "\u2248\u2009";
-    const whole = total.value;
+    const whole = shownTotal.value;
     return (
         <div class="tip" style={{ left: `${Math.max(4, Math.min(x + 14, across - 390))}px`, top: y > height / 2 ? "auto" : `${y + 18}px`,
             bottom: y > height / 2 ? `${height - y + 14}px` : "auto" }}>

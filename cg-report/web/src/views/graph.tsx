@@ -6,14 +6,14 @@ import { compact, digits, percent, signed } from "../data/format.ts";
 import { TOP } from "../layout/expand.ts";
 import type { Laid } from "../layout/layered.ts";
 import { neighbourhood, type Neighbourhood } from "../layout/neighbourhood.ts";
-import { active, activate, event, found, isDiff, model, select, selected, short, total, WHOLE } from "../state/store.ts";
+import { active, activate, comparison, event, found, isDiff, model, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { fitted, FONT, useSize } from "../ui/canvas.ts";
-import { colourOf, deltaColour } from "../ui/colours.ts";
+import { colouring, colourOf, deltaColour } from "../ui/colours.ts";
 import { dotString, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Slider } from "../ui/parts.tsx";
 import { startWorker } from "../work.ts";
-import { ColourChoice, colouring, flows } from "./flame.tsx";
+import { ColourChoice, flows } from "./flame.tsx";
 
 const nodeLimit = signal(0.05);
 const arcLimit = signal(0.01);
@@ -43,7 +43,7 @@ export function Graph() {
         if (!down || !ready) { return undefined; }
         return neighbourhood(down, up, root, report.functions, { node: nodeLimit.value, arc: arcLimit.value,
             callers: callers.value, callees: callees.value, most: MOST }, backArcs);
-    }, [ready, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
+    }, [comparison.value, ready, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
     const [laid, setLaid] = useState<{ around: Neighbourhood; laid: Laid } | null>(null);
     const [fault, setFault] = useState("");
     const [busy, setBusy] = useState(false);
@@ -138,7 +138,7 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
         setView({ scale, x: centred ? (width - laid.width * scale) / 2 : width / 2 - root.x * scale,
             y: centred ? Math.max(12, (height - laid.height * scale) / 2) : Math.min(24, height / 2 - root.y * scale) });
     }, [laid, width, height]);
-    const whole = total.value;
+    const whole = shownTotal.value;
     const largest = Math.max(...around.arcs.map((arc) => arc.cost[0]), 1);
     const mask = found.value;
     const diff = isDiff.value && [...around.nodes.values()].some((node) => node.cost.length > 1);
@@ -250,10 +250,10 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
                                 <text x="8" y="16">{text(node.f)}</text>
                                 <text x="8" y="32" class="figures">
                                     {node.exact ? "" : "\u2248\u2009"}{percent(node.cost[0], whole)} %
-                                    {diff ? `  \u0394 ${signed(Math.round(node.cost[0] - node.cost[1]))}` : Number.isNaN(node.self[0]) ? "" : `  self ${percent(node.self[0], whole)} %`}
+                                    {diff ? <tspan dx="8">{"\u0394"} {signed(Math.round(node.cost[0] - node.cost[1]))}</tspan> : Number.isNaN(node.self[0]) ? null : <tspan dx="8" class="self">self {percent(node.self[0], whole)} %</tspan>}
                                 </text>
-                                {node.belowCount > 0 && <text class="stub" x={WIDE / 2} y={TALL + 13}>{`+${digits(node.belowCount)}, ${percent(node.below, whole)} %`}</text>}
-                                {node.aboveCount > 0 && <text class="stub" x={WIDE / 2} y={-5}>{`+${digits(node.aboveCount)} callers`}</text>}
+                                {node.belowCount > 0 && <text class="stub" x={WIDE - 2} y={TALL + 12}>{`+${digits(node.belowCount)}, ${percent(node.below, whole)} %`}</text>}
+                                {node.aboveCount > 0 && <text class="stub" x={WIDE - 2} y={-5}>{`+${digits(node.aboveCount)} callers`}</text>}
                             </g>
                         );
                     })}

@@ -4,10 +4,10 @@ import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { compact, digits, percent } from "../data/format.ts";
 import { openMenu } from "../ui/menu.tsx";
-import { cost, Loading } from "../ui/parts.tsx";
+import { cost, Delta, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
-import { active, activate, event, model, query, second, select, selected, self, short, total } from "../state/store.ts";
+import { active, activate, comparison, event, isDiff, model, query, second, select, selected, self, short, shownTotal } from "../state/store.ts";
 import type { Numbers } from "../data/columns.ts";
 
 interface Group {
@@ -19,6 +19,7 @@ interface Group {
     level: number;
     cost: number;
     other: number;
+    base: number;
     functions: number;
     children: number[];
 }
@@ -27,7 +28,7 @@ const open = signal<ReadonlySet<string>>(new Set());
 const chosen = signal(-1);
 
 /** The tree of groups; parents come before children, and siblings in the order of their costs. */
-export function groupsOf(own: Numbers, other: Numbers | undefined): Group[] {
+export function groupsOf(own: Numbers, other: Numbers | undefined, base: Numbers | undefined): Group[] {
     const report = model();
     const groups: Group[] = [];
     const finder = new Map<string, number>();
@@ -35,23 +36,24 @@ export function groupsOf(own: Numbers, other: Numbers | undefined): Group[] {
         const known = finder.get(key);
         if (known !== undefined) { return known; }
         finder.set(key, groups.length);
-        groups.push({ kind, name, f: -1, parent, level, cost: 0, other: 0, functions: 0, children: [] });
+        groups.push({ kind, name, f: -1, parent, level, cost: 0, other: 0, base: 0, functions: 0, children: [] });
         if (parent >= 0) { groups[parent].children.push(groups.length - 1); }
         return groups.length - 1;
     };
     const flags = report.side.now("fn.flags");
     for (let f = 0; f < report.functions; f++) {
-        if (own[f] === 0 && flags[f] === 0) { continue; }
+        if (own[f] === 0 && flags[f] === 0 && !base?.[f]) { continue; }
         const object = enter("object", `o${report.objectOf[f]}`, report.object(f) || "(no object)", -1, 0);
         const file = enter("file", `o${report.objectOf[f]} f${report.fileOf[f]}`, report.file(f) || "(no file)", object, 1);
         const space = report.namespace(f);
         const owner = space ? enter("namespace", `o${report.objectOf[f]} f${report.fileOf[f]} n${space}`, space, file, 2) : file;
         groups.push({ kind: "function", name: report.names[f], f, parent: owner, level: groups[owner].level + 1, cost: 0,
-            other: 0, functions: 0, children: [] });
+            other: 0, base: 0, functions: 0, children: [] });
         groups[owner].children.push(groups.length - 1);
         for (let at = groups.length - 1; at >= 0; at = groups[at].parent) {
             groups[at].cost += own[f];
             groups[at].other += other?.[f] ?? 0;
+            groups[at].base += base?.[f] ?? 0;
             groups[at].functions += 1;
         }
     }
@@ -59,10 +61,13 @@ export function groupsOf(own: Numbers, other: Numbers | undefined): Group[] {
 }
 
 export function Groups() {
-    const own = self();
+    const of = model().base;
+    const diff = isDiff.value && comparison.value === "delta" && of !== undefined;
+    const own = self(comparison.value === "base" && of ? of : model().side);
+    const before = diff && of ? self(of) : undefined;
     const more = second.value;
     const other = more ? costs(model().side, "fn.self", more)?.values : undefined;
-    const groups = useMemo(() => (own ? groupsOf(own, other) : []), [own, other]);
+    const groups = useMemo(() => (own ? groupsOf(own, other, before) : []), [own, other, before]);
     const keyOf = (at: number): string => (at < 0 ? "" : `${keyOf(groups[at].parent)}\u0000${groups[at].name}`);
     const expanded = open.value;
     const rows = useMemo(() => {
@@ -77,7 +82,7 @@ export function Groups() {
         return out;
     }, [groups, expanded]);
     if (!own) { return <Loading />; }
-    const whole = total.value;
+    const whole = shownTotal.value;
     const toggle = (at: number) => {
         const next = new Set(expanded);
         if (!next.delete(keyOf(at))) { next.add(keyOf(at)); }
@@ -104,6 +109,7 @@ export function Groups() {
                 { id: "self", title: "Self", width: 96, hint: `Sum of self costs in ${event.value.name}`,
                     cell: (at) => cost(groups[at].cost, whole), bar: (at) => groups[at].cost / whole,
                     full: (at) => `${digits(groups[at].cost)} ${event.value.name}, ${percent(groups[at].cost, whole)} %` },
+                ...(diff ? [{ id: "delta", title: "\u0394", width: 88, cell: (at: number) => <Delta now={groups[at].cost} before={groups[at].base} /> }] : []),
                 ...(more ? [{ id: "second", title: more.name, width: 84, cell: (at: number) => compact(groups[at].other) }] : []),
                 { id: "count", title: "Functions", width: 74, cell: (at) => (groups[at].f >= 0 ? "" : digits(groups[at].functions)) },
             ]}

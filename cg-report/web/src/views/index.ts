@@ -1,7 +1,7 @@
 // The views, in the order of their tabs. A view is a component that asks for the data it shows; nothing else knows it.
 
 import type { ComponentType } from "preact";
-import { model } from "../state/store.ts";
+import { isDiff, model } from "../state/store.ts";
 import { Calls } from "./calls.tsx";
 import { Code } from "./code.tsx";
 import { Flame } from "./flame.tsx";
@@ -9,6 +9,7 @@ import { AllFunctions } from "./all.tsx";
 import { Graph } from "./graph.tsx";
 import { Loops } from "./loops.tsx";
 import { Overview } from "./overview.tsx";
+import { Why } from "./why.tsx";
 import { Treemap } from "./treemap.tsx";
 
 export interface View {
@@ -28,5 +29,6 @@ export const VIEWS: View[] = [
     { id: "calls", title: "Calls", hint: "Callers and callees", component: Calls },
     { id: "code", title: "Code", hint: "Source with costs", component: Code },
     { id: "loops", title: "Loops", hint: "Loops of the active function", component: Loops, wanted: () => model().pack.head.sides[0].jumps },
+    { id: "why", title: "Why", hint: "What the change consists of", component: Why, wanted: () => isDiff.value },
     { id: "functions", title: "Functions", hint: "All functions with all events", component: AllFunctions },
 ];

@@ -6,13 +6,13 @@ import { hierarchy, treemap, treemapSquarify, type HierarchyRectangularNode } fr
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { percent } from "../data/format.ts";
 import type { Tree } from "../layout/expand.ts";
-import { active, activate, baseTotal, found, isDiff, model, select, selected, short, total, WHOLE } from "../state/store.ts";
+import { active, activate, baseTotal, found, isDiff, model, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
-import { colourOf, deltaColour, isDark, styleColour } from "../ui/colours.ts";
+import { colouring, colourOf, deltaColour, isDark, styleColour } from "../ui/colours.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments, Slider } from "../ui/parts.tsx";
 import { Parallel, step } from "../ui/tree.tsx";
-import { ColourChoice, colouring, Tip, useTree } from "./flame.tsx";
+import { ColourChoice, Tip, useTree } from "./flame.tsx";
 
 const kind = signal<"callees" | "callers">("callees");
 const depth = signal(12);
@@ -94,7 +94,7 @@ export function Treemap() {
             paint.strokeRect(box.x0 + 0.3, box.y0 + 0.3, across - 0.6, down - 0.6);
             if (down >= 13 && across > 24) {
                 const name = f < 0 ? "whole program" : report.name(f, short.value);
-                const share = `${tree.exact[node] ? "" : "\u2248\u2009"}${percent(tree.cost[0][node], total.value)} %`;
+                const share = `${tree.exact[node] ? "" : "\u2248\u2009"}${percent(tree.cost[0][node], shownTotal.value)} %`;
                 const text = `${name}  ${share}`;
                 const fit = fitted(paint, paint.measureText(text).width <= across - 8 ? text : name, across - 8);
                 paint.fillStyle = ink;

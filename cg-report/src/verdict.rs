@@ -1,0 +1,51 @@
+//! `--fail-above`: whether totals grew by more than is allowed.
+
+use std::fmt;
+
+use anyhow::Context;
+use cg_format::show::{commas, percent};
+
+use crate::load::Side;
+use crate::options::Bound;
+
+/// A bound that was exceeded.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    bound: Bound,
+    before: i128,
+    after: i128,
+    /// Growth in percent; none if it starts from 0.
+    growth: Option<f64>,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bound, before, after, growth } = self;
+        let growth = growth.map_or_else(|| "from nothing".to_owned(), |growth| format!("by {growth:.2}%"));
+        let (before, after) = (commas(*before), commas(*after));
+        write!(f, "{} grew {growth}, from {before} to {after}: more than {}%", bound.event, bound.percent)
+    }
+}
+
+/// The bounds that were exceeded.
+pub(crate) fn verdicts(sides: &[Side], bounds: &[Bound]) -> anyhow::Result<Vec<Verdict>> {
+    let [new, base] = sides else { return Ok(Vec::new()) };
+    let total = |side: &Side, name: &str| {
+        let at = side.model.events.iter().position(|event| event == name);
+        let at = at.with_context(|| {
+            let events = side.model.events.join(" ");
+            format!("{}: --fail-above event `{name}` did not appear in input: it has {events}", side.model.input)
+        })?;
+        anyhow::Ok(i128::from(side.model.total.cost.value(at)))
+    };
+    let mut failed = Vec::new();
+    for bound in bounds {
+        let (before, after) = (total(base, &bound.event)?, total(new, &bound.event)?);
+        let growth = percent(after - before, before.abs());
+        // From nothing to something is more than any percentage.
+        if growth.map_or(after > before, |growth| growth > bound.percent) {
+            failed.push(Verdict { bound: bound.clone(), before, after, growth });
+        }
+    }
+    Ok(failed)
+}
