@@ -1,24 +1,56 @@
 //! Guest code, read with few system calls: windows of some pages are kept from stop to stop. What may change without the
 //! engine being told (writable code) is never kept; whoever learns of a change, or that something may change from now on,
 //! says [`CodeCache::clear`].
+//!
+//! Invariant: what a reader gives has been read from where it says. A window is made of runs of bytes, each the answer to one read;
+//! there is no place in it for bytes that nobody has read.
 
 use crate::hash::Map;
 use crate::tracee::Memory;
 
 /// Bytes of a window.
-const WINDOW: usize = 1 << 14;
+const WINDOW: u64 = 1 << 14;
 /// More bytes are read, so that an instruction that begins in a window is whole.
-const OVERLAP: usize = 32;
+const OVERLAP: u64 = 32;
+const PAGE: u64 = 4096;
 /// Windows kept; all are dropped when there are more.
 const KEPT: usize = 2048;
 
 /// The page of the legacy system calls.
 pub(crate) const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 
+/// Bytes that follow one another in memory, as one read has found them.
+#[derive(Debug)]
+struct Run {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    /// What is mapped from `at` up to `end`, without a gap.
+    fn read(memory: &Memory, at: u64, end: u64) -> Self {
+        let mut bytes = vec![0; end.saturating_sub(at) as usize];
+        let n = memory.read(at, &mut bytes);
+        bytes.truncate(n);
+        Self { at, bytes }
+    }
+
+    fn holds(&self, pc: u64) -> bool {
+        pc.checked_sub(self.at).is_some_and(|start| start < self.bytes.len() as u64)
+    }
+
+    /// The bytes from `pc` on.
+    fn from(&self, pc: u64) -> &[u8] {
+        pc.checked_sub(self.at).and_then(|start| self.bytes.get(start as usize..)).unwrap_or(&[])
+    }
+}
+
 /// Windows read so far.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
-    windows: Map<u64, Vec<u8>>,
+    /// By their first addresses. Each run begins at a page of its own: the first one of the window, or one behind a gap, so there is as a rule
+    /// one run in a window, and there are never more than it has pages.
+    windows: Map<u64, Vec<Run>>,
     /// Those of `windows` that hold code that may change at any time.
     volatile: Vec<u64>,
 }
@@ -34,7 +66,7 @@ impl CodeCache {
     #[cfg(test)]
     pub(crate) fn holding(base: u64, code: &[u8]) -> Self {
         let mut cache = Self::default();
-        cache.windows.insert(base, code.to_vec());
+        cache.windows.insert(base, vec![Run { at: base, bytes: code.to_vec() }]);
         cache
     }
 
@@ -69,51 +101,37 @@ impl CodeReader<'_> {
     /// executed. Empty: nothing is.
     pub(crate) fn at(&mut self, pc: u64) -> &[u8] {
         let most = (self.until)(pc).saturating_sub(pc);
-        let base = pc & !(WINDOW as u64 - 1);
+        let base = pc & !(WINDOW - 1);
+        let end = base.saturating_add(WINDOW + OVERLAP);
         let (memory, volatile, kept) = (self.memory, self.volatile, &mut self.cache.volatile);
         let window = self.cache.windows.entry(base).or_insert_with(|| {
-            if volatile(base, base.saturating_add((WINDOW + OVERLAP) as u64)) {
+            if volatile(base, end) {
                 kept.push(base);
             }
-            read(memory, base)
+            if base == VSYSCALL_PAGE { vec![vsyscalls()] } else { vec![Run::read(memory, base, end)] }
         });
-        // A window may begin with pages that are not mapped, or end early.
-        let start = (pc - base) as usize;
-        if window.get(start).is_none() || window.len() < WINDOW && window.len() == start {
-            let page = pc & !0xfff;
-            let rest = read_from(memory, page, WINDOW + OVERLAP - (page - base) as usize);
-            window.resize((page - base) as usize, 0);
-            window.extend_from_slice(&rest);
-        }
-        let bytes = window.get(start..).unwrap_or(&[]);
+        let run = window.iter().position(|run| run.holds(pc)).unwrap_or_else(|| {
+            // There is a gap before it, or nothing at all.
+            let run = Run::read(memory, pc & !(PAGE - 1), end);
+            if run.holds(pc) {
+                window.push(run);
+            }
+            window.len() - 1
+        });
+        let bytes = window[run].from(pc);
         &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))]
     }
 }
 
-fn read(memory: &Memory, base: u64) -> Vec<u8> {
-    if base == VSYSCALL_PAGE & !(WINDOW as u64 - 1) {
-        return vsyscalls(base);
-    }
-    read_from(memory, base, WINDOW + OVERLAP)
-}
-
-fn read_from(memory: &Memory, at: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    let n = memory.read(at, &mut bytes);
-    bytes.truncate(n);
-    bytes
-}
-
 /// What the kernel's own page holds: gettimeofday, time and getcpu as system calls, at multiples of 1024.
-fn vsyscalls(base: u64) -> Vec<u8> {
-    let mut bytes = vec![0xcc; (VSYSCALL_PAGE - base) as usize + 4096];
-    for (offset, nr) in [(0usize, 96u32), (0x400, 201), (0x800, 309)] {
-        let at = (VSYSCALL_PAGE - base) as usize + offset;
+fn vsyscalls() -> Run {
+    let mut bytes = vec![0xcc; PAGE as usize];
+    for (at, nr) in [(0usize, 96u32), (0x400, 201), (0x800, 309)] {
         bytes[at] = 0xb8; // mov eax, nr
         bytes[at + 1..at + 5].copy_from_slice(&nr.to_le_bytes());
         bytes[at + 5..at + 8].copy_from_slice(&[0x0f, 0x05, 0xc3]); // syscall; ret
     }
-    bytes
+    Run { at: VSYSCALL_PAGE, bytes }
 }
 
 #[cfg(test)]
@@ -134,12 +152,12 @@ mod tests {
         let mut cache = CodeCache::default();
         let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert!(r.at(0x10).is_empty());
-        let data: Vec<u8> = (0..3 * WINDOW).map(|i| (i / 7) as u8).collect();
-        for i in (0..2 * WINDOW).step_by(333) {
+        let data: Vec<u8> = (0..3 * WINDOW as usize).map(|i| (i / 7) as u8).collect();
+        for i in (0..2 * WINDOW as usize).step_by(333) {
             let at = data.as_ptr() as u64 + i as u64;
             let got = r.at(at);
-            assert!(got.len() >= OVERLAP);
-            assert_eq!(got[..OVERLAP], data[i..i + OVERLAP]);
+            assert!(got.len() >= OVERLAP as usize);
+            assert_eq!(got[..OVERLAP as usize], data[i..i + OVERLAP as usize]);
         }
     }
 
@@ -147,7 +165,7 @@ mod tests {
     fn what_cannot_be_executed_is_not_read() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let data = vec![7u8; WINDOW];
+        let data = vec![7u8; WINDOW as usize];
         let at = data.as_ptr() as u64;
         let until = |_| at + 100;
         let mut r = cache.reader(&memory, &|_, _| false, &until);
@@ -159,8 +177,8 @@ mod tests {
     fn what_may_change_is_read_anew_for_every_reader() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
         let mut cache = CodeCache::default();
-        let mut data = vec![1u8; 3 * WINDOW];
-        let at = (data.as_ptr() as u64).next_multiple_of(WINDOW as u64);
+        let mut data = vec![1u8; 3 * WINDOW as usize];
+        let at = (data.as_ptr() as u64).next_multiple_of(WINDOW);
         let i = (at - data.as_ptr() as u64) as usize;
         for (first, second, volatile) in [(1, 1, false), (2, 3, true)] {
             cache.clear();

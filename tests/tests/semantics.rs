@@ -101,7 +101,7 @@ macro_rules! programs {
 }
 
 programs! {
-    code_at_the_end_of_a_mapping code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_instructions_across_page_ends
+    code_at_the_end_of_a_mapping code_beside_unmapped_pages code_changed_by_int80 code_dlopen_dlclose code_fifteen_byte_instructions code_instructions_across_page_ends
     code_in_the_middle_of_instructions code_jit_double_mapping code_jit_flipped_protection
     code_jit_writable_executable code_jumps_through_constants code_made_writable_before_it_runs code_moved_by_mremap
     code_partly_reprotected_beside_a_thread code_partly_rewritten_beside_a_thread code_read_into_by_system_calls code_rewrites_its_own_block
