@@ -316,6 +316,7 @@ mod tests {
             exec: true,
             shared: false,
             offset: 0,
+            device: (0, 0),
             inode: 0,
             name: name.as_bytes().to_vec(),
         }

@@ -17,6 +17,7 @@ mod hub;
 mod image;
 mod launch;
 mod level1;
+mod mapped_file;
 mod maps;
 mod process;
 mod recreate;
@@ -43,6 +44,7 @@ pub use counts::{Counts, Stretch};
 pub use error::EngineError;
 #[doc(hidden)]
 pub use events::resolve;
+pub use mapped_file::MappedFile;
 
 /// Runs `program` to its end, and every process it creates.
 ///

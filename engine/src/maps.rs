@@ -16,6 +16,8 @@ pub(crate) struct Region {
     pub(crate) shared: bool,
     /// File offset of `start`.
     pub(crate) offset: u64,
+    /// Major and minor number of the device that the file is on.
+    pub(crate) device: (u32, u32),
     pub(crate) inode: u64,
     /// The file, or a name in brackets, or empty.
     pub(crate) name: Vec<u8>,
@@ -50,7 +52,7 @@ fn parse(line: &[u8]) -> Option<Region> {
     let (start, end) = field()?.split_once('-')?;
     let perms = field()?.as_bytes();
     let offset = field()?;
-    let _device = field()?;
+    let (major, minor) = field()?.split_once(':')?;
     let inode = field()?;
     Some(Region {
         start: u64::from_str_radix(start, 16).ok()?,
@@ -60,6 +62,7 @@ fn parse(line: &[u8]) -> Option<Region> {
         exec: perms.get(2) == Some(&b'x'),
         shared: perms.get(3) == Some(&b's'),
         offset: u64::from_str_radix(offset, 16).ok()?,
+        device: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
         inode: inode.parse().ok()?,
         name: rest.to_vec(),
     })
@@ -94,7 +97,8 @@ mod tests {
     #[test]
     fn a_line_with_blanks_in_its_name() {
         let r = parse(b"7f0000001000-7f0000003000 r-xp 00002000 08:01 131 /a b (deleted)").unwrap();
-        assert_eq!((r.start, r.end, r.offset, r.inode), (0x7f00_0000_1000, 0x7f00_0000_3000, 0x2000, 131));
+        assert_eq!((r.start, r.end, r.offset), (0x7f00_0000_1000, 0x7f00_0000_3000, 0x2000));
+        assert_eq!((r.device, r.inode), ((8, 1), 131));
         assert!(r.exec && r.read && !r.write && !r.shared);
         assert_eq!(r.path(), Some(PathBuf::from("/a b")));
         assert_eq!(parse(b""), None);

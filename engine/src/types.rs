@@ -1,16 +1,19 @@
 //! What the engine's parts and its driver speak of: mapped code, what an instruction does and how often it was executed, and what
-//! may be asked about that. No logic, and nothing that depends on another module but addresses.
+//! may be asked about that. No logic, and nothing that depends on another module but addresses and mapped files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
+use crate::mapped_file::MappedFile;
 
 /// A mapped file, or anonymous memory, that code was executed from.
 #[derive(Clone, Debug)]
 pub struct Module {
     /// The path as the kernel shows it; `None` for anonymous memory.
     pub path: Option<PathBuf>,
+    /// The file that was mapped, whatever `path` leads to now; `None` where there is no path.
+    pub file: Option<Arc<MappedFile>>,
     /// The image itself where no file has it (the vDSO), else `None`.
     pub image: Option<Arc<[u8]>>,
     /// First address of this mapping.

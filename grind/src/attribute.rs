@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+
+use grind_engine::MappedFile;
 
 /// The name of an unknown file or function.
 pub const UNKNOWN: &[u8] = b"???";
@@ -12,8 +15,8 @@ pub const UNKNOWN: &[u8] = b"???";
 /// Where code came from.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
-    /// A file, under the name by which the kernel shows it.
-    File(&'a Path),
+    /// A file, under the name by which the kernel shows it, and what was mapped under that name.
+    File(&'a Path, &'a Arc<MappedFile>),
     /// An image that no file has, such as the vDSO.
     Image(&'a [u8]),
     /// Memory that a program filled itself.
@@ -49,8 +52,8 @@ pub trait Attribute {
     /// tells of some of them the one place that all of their instructions have. The others are to be asked for one by one.
     fn stretches(&mut self, _code: Code<'_>, _: &[Range<u64>], _tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {}
 
-    /// Code of this file is likely to be asked about later on.
-    fn expect(&mut self, _file: &Path) {}
+    /// Code of this file, which is mapped under this name, is likely to be asked about later on.
+    fn expect(&mut self, _path: &Path, _file: &Arc<MappedFile>) {}
 
     /// What has gone wrong since the last call, one line each, for a verbose log.
     fn warnings(&mut self) -> Vec<String> {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
 use grind_engine::addr::GuestAddr;
-use grind_engine::{Module, ProcessReport, Stretch};
+use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
 
 use crate::attribute::{Attribute, Code, Place};
 use crate::counts::CountTable;
@@ -21,7 +21,7 @@ use crate::simulation::Simulation;
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Object<'a> {
-    File(&'a Path),
+    File(&'a Path, &'a MappedFile),
     /// By the address of its bytes: the same image mapped twice is shared memory here.
     Image(*const u8, usize),
     Anonymous,
@@ -29,10 +29,10 @@ enum Object<'a> {
 
 impl<'a> Object<'a> {
     fn of(module: &'a Module) -> Self {
-        match (&module.image, &module.path) {
-            (Some(image), _) => Self::Image(image.as_ptr(), image.len()),
-            (None, Some(path)) => Self::File(path),
-            (None, None) => Self::Anonymous,
+        match (&module.image, &module.path, &module.file) {
+            (Some(image), ..) => Self::Image(image.as_ptr(), image.len()),
+            (None, Some(path), Some(file)) => Self::File(path, file),
+            _ => Self::Anonymous,
         }
     }
 }
@@ -88,7 +88,7 @@ pub fn profiles(
     let object_of = |module: usize| object_of_module.get(module).copied().unwrap_or(objects.len());
     let code_of = |object: usize| match objects.get(object) {
         Some(Module { image: Some(image), .. }) => Code::Image(image),
-        Some(Module { path: Some(path), .. }) => Code::File(path),
+        Some(Module { path: Some(path), file: Some(file), .. }) => Code::File(path, file),
         _ => Code::Anonymous,
     };
     let offset_of = |module: usize, addr: GuestAddr| match report.modules.get(module) {
@@ -283,6 +283,7 @@ mod tests {
     fn module(path: Option<&str>, start: u64, offset: u64) -> Module {
         Module {
             path: path.map(PathBuf::from),
+            file: path.map(|path| Arc::new(MappedFile::at(Path::new(path)))),
             image: None,
             start: GuestAddr(start),
             end: GuestAddr(start + 0x1000),
@@ -315,7 +316,7 @@ mod tests {
             assert!(offsets.is_sorted_by(|a, b| a < b));
             for (index, offset) in offsets.iter().enumerate().rev() {
                 let file = match code {
-                    Code::File(path) => path.as_os_str().as_bytes(),
+                    Code::File(path, _) => path.as_os_str().as_bytes(),
                     Code::Image(_) => b"image",
                     Code::Anonymous => b"anonymous",
                 };

@@ -400,9 +400,9 @@ impl Session for Runner<'_> {
     fn mapped(&mut self, module: &Module) {
         // The callgrind tool has its own way to names.
         if self.calls.is_none()
-            && let (Some(path), None) = (&module.path, &module.image)
+            && let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image)
         {
-            self.attribute.expect(path);
+            self.attribute.expect(path, file);
         }
     }
 

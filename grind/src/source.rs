@@ -6,11 +6,11 @@
 //! counts.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use grind_engine::MappedFile;
 
 use crate::attribute::{Attribute, Code, Place, UNKNOWN};
 use crate::debuginfo::{self, Object};
@@ -28,22 +28,11 @@ struct Known {
     told: usize,
 }
 
-/// Tells a file from one that has taken its name in the meantime.
+/// Tells objects apart: a file from one that has taken its name in the meantime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    File { path: PathBuf, device: u64, inode: u64, changed: (i64, i64) },
-    Missing(PathBuf),
+    File(PathBuf, Arc<MappedFile>),
     Image(Vec<u8>),
-}
-
-impl Key {
-    fn of_file(path: &Path) -> Self {
-        let path = path.to_owned();
-        match fs::metadata(&path) {
-            Ok(m) => Self::File { path, device: m.dev(), inode: m.ino(), changed: (m.mtime(), m.mtime_nsec()) },
-            Err(_) => Self::Missing(path),
-        }
-    }
 }
 
 /// Reads places from debug information.
@@ -67,10 +56,10 @@ impl Sources {
     fn known(&mut self, code: Code<'_>) -> Option<&Known> {
         let begun;
         let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
-            Code::File(path) => {
-                let key = Key::of_file(path);
+            Code::File(path, file) => {
+                let key = Key::File(path.to_owned(), file.clone());
                 begun = self.ahead.begun(&key);
-                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(Object::open(path, &self.options))))
+                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(Object::mapped(path, file, &self.options))))
             }
             Code::Image(bytes) => {
                 (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
@@ -132,10 +121,9 @@ impl Attribute for Sources {
         }
     }
 
-    fn expect(&mut self, file: &Path) {
-        let key = Key::of_file(file);
-        if !self.known.contains_key(&key) {
-            self.ahead.read(key, file, &self.options);
+    fn expect(&mut self, path: &Path, file: &Arc<MappedFile>) {
+        if !self.known.contains_key(&Key::File(path.to_owned(), file.clone())) {
+            self.ahead.read(path, file, &self.options);
         }
     }
 
@@ -154,6 +142,8 @@ impl Attribute for Sources {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::options::{Request, parse, sources};
 
@@ -184,11 +174,13 @@ mod tests {
         let text = folder.path().join("text");
         fs::write(&text, "no ELF file").unwrap();
         let me = std::env::current_exe().unwrap();
+        let file = |path: &Path| Arc::new(MappedFile::at(path));
+        let [absent, no_elf, own] = [file(Path::new("/nonexistent")), file(&text), file(&me)];
         let offsets = [0, 1, 0x1000, 0x10_0000, u64::MAX];
         for code in [
-            Code::File(Path::new("/nonexistent")),
-            Code::File(&text),
-            Code::File(&me),
+            Code::File(Path::new("/nonexistent"), &absent),
+            Code::File(&text, &no_elf),
+            Code::File(&me, &own),
             Code::Image(b"\x7fELF"),
             Code::Anonymous,
         ] {
@@ -215,11 +207,38 @@ mod tests {
     fn a_file_that_took_anothers_name_is_read_anew() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        fs::write(&path, "one").unwrap();
-        let before = Key::of_file(&path);
+        let me = std::env::current_exe().unwrap();
+        fs::copy(&me, &path).unwrap();
+        let mut sources = Sources::new(&options(&[]));
+        let main = |sources: &mut Sources, file: &Arc<MappedFile>| {
+            let object = Object::open(&me, &sources.options);
+            let at = *object.boundaries().first().expect("functions");
+            ask(sources, Code::File(&path, file), &[at]).remove(0).unwrap().0
+        };
+        let before = Arc::new(MappedFile::at(&path));
         let other = folder.path().join("y");
         fs::write(&other, "two").unwrap();
         fs::rename(&other, &path).unwrap();
-        assert_ne!(before, Key::of_file(&path));
+        let after = Arc::new(MappedFile::at(&path));
+        assert_eq!(main(&mut sources, &after), "???");
+        assert_ne!(main(&mut sources, &before), "???", "what was mapped has its names all the same");
+        fs::write(&path, "three").unwrap();
+        assert_eq!(main(&mut sources, &after), "???");
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_has_no_names_that_were_not_read_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let me = std::env::current_exe().unwrap();
+        fs::copy(&me, &path).unwrap();
+        let at = *Object::open(&me, &debuginfo::Options::default()).boundaries().first().expect("functions");
+        let file = Arc::new(MappedFile::at(&path));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.push(0);
+        fs::write(&path, bytes).unwrap();
+        let mut sources = Sources::new(&options(&[]));
+        assert_eq!(ask(&mut sources, Code::File(&path, &file), &[at]), [Some(("???".to_owned(), 0))]);
+        assert!(sources.warnings().iter().any(|w| w.contains("written to since")), "it is told of");
     }
 }

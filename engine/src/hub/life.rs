@@ -13,7 +13,7 @@ use nix::libc;
 use super::limits::Limits;
 use super::renew::middle;
 use super::{Hub, contexts};
-use crate::api::{ContextCounts, Exit, FirstProcess, ProcessReport};
+use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
@@ -301,6 +301,7 @@ impl Hub<'_> {
             feed.process_ended(pid);
         }
         let space = p.space.borrow();
+        self.files.complain(&space.modules, |text| self.session.notice(pid, Notice::Warning(text)));
         let counts = p.books.sum().counts(&space.trans);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();

@@ -45,6 +45,7 @@ use crate::follow::StandingId;
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
+use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Process, State, Thread};
 use crate::space::Space;
@@ -91,6 +92,8 @@ pub(crate) struct Hub<'s> {
     standstill: Option<ask::Standstill>,
     /// Threads that wait until those that follow them have changed their context.
     held: Map<i32, contexts::Held>,
+    /// The files behind mapped code.
+    files: MappedFiles,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -137,6 +140,7 @@ pub(crate) fn run(
         other_calls: Map::default(),
         standstill: None,
         held: Map::default(),
+        files: MappedFiles::default(),
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -471,6 +475,7 @@ impl Hub<'_> {
     /// Takes over the process's memory map.
     fn learn_map(&mut self, pid: i32, space: &Rc<RefCell<Space>>) {
         let Some(p) = self.processes.get(&pid) else { return };
+        let files = &mut self.files;
         let Ok(regions) = maps::read(pid) else { return };
         let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
@@ -479,14 +484,16 @@ impl Hub<'_> {
             trace::announce(feed, &mut space.borrow_mut());
         }
         let known = space.borrow().modules.len();
-        space.borrow_mut().learn_map(&regions, |start, end| {
+        let image = |start, end| {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
-        });
+        };
+        space.borrow_mut().learn_map(&regions, image, |r| files.of(pid, &p.memory, r));
         let new = space.borrow().modules[known..].to_vec();
         for module in &new {
             self.session.mapped(module);
         }
+        self.files.complain(&new, |text| self.session.notice(pid, Notice::Warning(text)));
         if self.settings.trace.calls.is_some() {
             let new = space.borrow().unbounded_modules().to_vec();
             for module in new {

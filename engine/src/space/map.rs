@@ -9,6 +9,7 @@ use super::{ExecRange, Protected, Space};
 use crate::addr::GuestAddr;
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
+use crate::mapped_file::MappedFile;
 use crate::maps::Region;
 use crate::tracee::Memory;
 use crate::types::Module;
@@ -139,8 +140,13 @@ impl Space {
         self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
     }
 
-    /// Takes over the guest's memory map. `image` reads the vDSO.
-    pub(crate) fn learn_map(&mut self, regions: &[Region], image: impl Fn(u64, u64) -> Option<Vec<u8>>) {
+    /// Takes over the guest's memory map. `image` reads the vDSO, `file` opens what is behind a mapping.
+    pub(crate) fn learn_map(
+        &mut self,
+        regions: &[Region],
+        image: impl Fn(u64, u64) -> Option<Vec<u8>>,
+        mut file: impl FnMut(&Region) -> Option<Arc<MappedFile>>,
+    ) {
         self.ranges.clear();
         self.code.clear();
         self.trace.map_changed = true;
@@ -150,13 +156,17 @@ impl Space {
             // All anonymous memory is one module: there may be any number of such mappings, one after the other.
             let anonymous = path.is_none() && !vdso;
             let (start, end, offset) = if anonymous { (0, u64::MAX, 0) } else { (r.start, r.end, r.offset) };
-            let known = self
-                .modules
-                .iter()
-                .position(|m| m.start.0 == start && m.end.0 == end && m.offset == offset && m.path == path);
+            let known = self.modules.iter().position(|m| {
+                m.start.0 == start
+                    && m.end.0 == end
+                    && m.offset == offset
+                    && m.path == path
+                    && m.file.as_ref().is_none_or(|file| file.is_behind(r))
+            });
             let module = known.unwrap_or_else(|| {
                 let image = vdso.then(|| image(r.start, r.end)).flatten().map(Arc::from);
-                self.modules.push(Module { path, image, start: GuestAddr(start), end: GuestAddr(end), offset });
+                let file = file(r);
+                self.modules.push(Module { path, file, image, start: GuestAddr(start), end: GuestAddr(end), offset });
                 self.modules.len() - 1
             });
             self.ranges.push(ExecRange {
@@ -184,6 +194,7 @@ impl Space {
         if self.range_of(VSYSCALL_PAGE).is_none() {
             self.modules.push(Module {
                 path: None::<PathBuf>,
+                file: None,
                 image: None,
                 start: GuestAddr(VSYSCALL_PAGE),
                 end: GuestAddr(VSYSCALL_PAGE + 4096),

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use grind_engine::Module;
+use grind_engine::{MappedFile, Module};
 
 use crate::debuginfo::{Object, Options};
 
@@ -14,7 +15,7 @@ use crate::debuginfo::{Object, Options};
 #[derive(Debug)]
 pub struct Boundaries {
     names: Options,
-    known: HashMap<PathBuf, Vec<u64>>,
+    known: HashMap<(PathBuf, Arc<MappedFile>), Vec<u64>>,
 }
 
 impl Boundaries {
@@ -27,16 +28,16 @@ impl Boundaries {
     /// The boundaries in `module`, as addresses of the program, in ascending order.
     pub fn of(&mut self, module: &Module) -> Vec<u64> {
         let image;
-        let offsets = match (&module.image, &module.path) {
-            (Some(bytes), _) => {
+        let offsets = match (&module.image, &module.path, &module.file) {
+            (Some(bytes), ..) => {
                 image = Object::from_image(bytes.to_vec(), "vdso", &self.names).boundaries();
                 &image
             }
-            (None, Some(path)) => {
-                let names = &self.names;
-                self.known.entry(path.clone()).or_insert_with(|| Object::open(path, names).boundaries())
+            (None, Some(path), Some(file)) => {
+                let read = || Object::mapped(path, file, &self.names).boundaries();
+                self.known.entry((path.clone(), file.clone())).or_insert_with(read)
             }
-            (None, None) => return Vec::new(),
+            _ => return Vec::new(),
         };
         let size = module.end.0.saturating_sub(module.start.0);
         let within = |offset: &u64| offset.checked_sub(module.offset).filter(|at| *at < size);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 use grind_engine::hash::Map;
+use grind_engine::{MappedFile, Module};
 
 use super::cells::Cells;
 use super::settings::Settings;
@@ -24,12 +25,24 @@ pub use resolved::Resolved;
 /// Where an object's code comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// A file.
-    File(PathBuf),
+    /// A file, and what was mapped under its name.
+    File(PathBuf, Arc<MappedFile>),
     /// An image that no file has, such as the vDSO.
     Image(Arc<[u8]>),
     /// Memory that the program filled itself.
     Anonymous,
+}
+
+impl Origin {
+    /// Where the code of a module comes from.
+    #[must_use]
+    pub fn of(module: &Module) -> Self {
+        match (&module.image, &module.path, &module.file) {
+            (Some(image), ..) => Self::Image(image.clone()),
+            (None, Some(path), Some(file)) => Self::File(path.clone(), file.clone()),
+            _ => Self::Anonymous,
+        }
+    }
 }
 
 /// Bits of an address that a program has.
@@ -181,9 +194,9 @@ impl Catalogue {
             return *known;
         }
         let known = match origin {
-            Origin::File(path) => Known {
+            Origin::File(path, file) => Known {
                 name: path.as_os_str().as_encoded_bytes().to_vec(),
-                object: Some(Arc::new(Object::open(path, &self.names))),
+                object: Some(Arc::new(Object::mapped(path, file, &self.names))),
             },
             Origin::Image(bytes) => Known {
                 name: b"???".to_vec(),
@@ -334,6 +347,10 @@ mod tests {
 
     use crate::callgrind::columns::Columns;
 
+    fn file(path: &std::path::Path) -> Origin {
+        Origin::File(path.to_owned(), Arc::new(MappedFile::at(path)))
+    }
+
     fn catalogue() -> Catalogue {
         Catalogue::new(Settings::default(), debuginfo::Options::default())
     }
@@ -342,7 +359,7 @@ mod tests {
     fn mappings_cover_what_was_there() {
         let mut c = catalogue();
         let anonymous = |c: &mut Catalogue, start, end| c.map(start, end, start, &Origin::Anonymous);
-        c.map(100, 200, 1000, &Origin::File("/nonexistent/a".into()));
+        c.map(100, 200, 1000, &file("/nonexistent/a".as_ref()));
         anonymous(&mut c, 120, 150);
         anonymous(&mut c, 190, 300);
         anonymous(&mut c, 50, 50);
@@ -377,7 +394,7 @@ mod tests {
         let mut c = Catalogue::new(settings, debuginfo::Options::default());
         // Mapped at an address that shows whether anything mistakes one kind of address for another.
         let base = 0x5000_0000_0000;
-        c.map(base, base + bytes.len() as u64, 0, &Origin::File(me.clone()));
+        c.map(base, base + bytes.len() as u64, 0, &file(&me));
         let object = Object::open(&me, &debuginfo::Options::default());
         let mut entries = (0..bytes.len() as u64).step_by(16).filter(|offset| {
             let at = object.svma_of_offset(*offset);

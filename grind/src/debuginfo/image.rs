@@ -8,9 +8,13 @@
 
 use std::{
     fs::File,
+    io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use grind_engine::MappedFile;
 
 use object::{CompressedData, CompressionFormat};
 
@@ -27,13 +31,14 @@ const MAX_HEADERS: u64 = 1 << 17;
 #[derive(Debug)]
 enum Source {
     File { file: File, len: u64 },
+    Mapped { file: Arc<MappedFile>, len: u64 },
     Bytes(Vec<u8>),
 }
 
 impl Source {
     fn len(&self) -> u64 {
         match self {
-            Source::File { len, .. } => *len,
+            Source::File { len, .. } | Source::Mapped { len, .. } => *len,
             Source::Bytes(bytes) => bytes.len() as u64,
         }
     }
@@ -45,14 +50,29 @@ impl Source {
             return None;
         }
         match self {
-            Source::File { file, .. } => {
-                let mut buf = vec![0; usize::try_from(len).ok()?];
-                file.read_exact_at(&mut buf, offset).ok()?;
-                Some(buf)
+            Source::File { file, .. } => read_exact(file, offset, len),
+            Source::Mapped { file, .. } => {
+                let bytes = read_exact(file.file().ok()?.0, offset, len)?;
+                // Only now: it may be written to while it is read.
+                file.is_unchanged().then_some(bytes)
             }
             Source::Bytes(bytes) => bytes.get(offset as usize..end as usize).map(<[u8]>::to_vec),
         }
     }
+
+    /// What is wrong if something cannot be read that the file should hold.
+    fn unreadable(&self) -> &'static str {
+        match self {
+            Source::Mapped { file, .. } if !file.is_unchanged() => "the file has been written to since it was mapped",
+            _ => "exceeds the file",
+        }
+    }
+}
+
+fn read_exact(file: &File, offset: u64, len: u64) -> Option<Vec<u8>> {
+    let mut buf = vec![0; usize::try_from(len).ok()?];
+    file.read_exact_at(&mut buf, offset).ok()?;
+    Some(buf)
 }
 
 /// A loaded segment (PT_LOAD).
@@ -113,6 +133,20 @@ impl Image {
         }
         let file = File::open(path).map_err(|e| format!("cannot be opened: {e}"))?;
         let mut image = Image::parse(Source::File { file, len: metadata.len() })?;
+        image.path = Some(path.to_path_buf());
+        Ok(image)
+    }
+
+    /// The file that was mapped under the name `path`.
+    pub(super) fn mapped(path: &Path, file: &Arc<MappedFile>) -> Result<Image, String> {
+        let (_, len) = file.file().map_err(|e| match e {
+            io::ErrorKind::InvalidInput => "not a regular file: no names".to_owned(),
+            e => format!("cannot be opened: {e}"),
+        })?;
+        if !file.is_unchanged() {
+            return Err("has been written to since it was mapped: no names".to_owned());
+        }
+        let mut image = Image::parse(Source::Mapped { file: file.clone(), len })?;
         image.path = Some(path.to_path_buf());
         Ok(image)
     }
@@ -253,8 +287,10 @@ impl Image {
     /// The contents of a section, decompressed. `Ok(None)` if the file has no such section, or only its header.
     pub(super) fn data(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
         let Some(section) = self.find_data(name) else { return Ok(None) };
-        let raw =
-            self.source.read(section.offset, section.size).ok_or_else(|| format!("section {name} exceeds the file"))?;
+        let raw = self
+            .source
+            .read(section.offset, section.size)
+            .ok_or_else(|| format!("section {name}: {}", self.source.unreadable()))?;
         let broken = || format!("section {name}: broken compression header");
         let (format, skip, size) = if section.flags & SHF_COMPRESSED != 0 && section.flags & SHF_ALLOC == 0 {
             let format = match u32_at(&raw, 0).ok_or_else(broken)? {

@@ -31,6 +31,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
+use grind_engine::MappedFile;
 use image::Image;
 use lines::{DwarfSections, Home};
 use names::{Interner, sanitised};
@@ -191,10 +192,19 @@ pub struct Object {
 impl Object {
     /// Opens the ELF file at `path`. Always succeeds: a file that cannot be read is an object without names.
     pub fn open(path: &Path, options: &Options) -> Object {
-        // Links are looked for next to the real file, as the kernel names it in the program's memory map.
+        Object::new(path.display().to_string(), Image::open(path), Object::folder(path), options)
+    }
+
+    /// An ELF file that is, or was, mapped under the name `path`. Always succeeds, too; what has been written to since it was mapped has
+    /// no names but those that were read before.
+    pub fn mapped(path: &Path, file: &Arc<MappedFile>, options: &Options) -> Object {
+        Object::new(path.display().to_string(), Image::mapped(path, file), Object::folder(path), options)
+    }
+
+    /// Links are looked for next to the real file, as the kernel names it in the program's memory map.
+    fn folder(path: &Path) -> Option<PathBuf> {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let folder = real.parent().map(Path::to_path_buf);
-        Object::new(path.display().to_string(), Image::open(path), folder, options)
+        real.parent().map(Path::to_path_buf)
     }
 
     /// An object from memory, for example the vDSO; `name` is used in warnings only.

@@ -4,7 +4,7 @@ use super::*;
 use crate::attribute::Nothing;
 use crate::options::{Request, parse, sources};
 use grind_engine::addr::GuestAddr;
-use grind_engine::{Counts, InstructionCount, Module, StaticEvents};
+use grind_engine::{Counts, InstructionCount, MappedFile, Module, StaticEvents};
 use std::fs;
 use std::rc::Rc;
 
@@ -52,6 +52,7 @@ fn args(words: &[&str]) -> Vec<OsString> {
 fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
     let modules = [Module {
         path: Some("/bin/prog".into()),
+        file: Some(MappedFile::at("/bin/prog".as_ref()).into()),
         image: None,
         start: GuestAddr(0x1000),
         end: GuestAddr(0x2000),

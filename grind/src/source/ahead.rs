@@ -3,11 +3,12 @@
 //! here (no thread, no second processor) costs the time that is not saved.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use grind_engine::MappedFile;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
@@ -19,10 +20,12 @@ use crate::debuginfo::{Object, Options};
 pub(super) struct Ahead {
     begun: Arc<Mutex<HashMap<Key, Arc<Object>>>>,
     /// The way to the thread, once there is one.
-    work: Option<Sender<(Key, PathBuf, Options)>>,
+    work: Option<Sender<Order>>,
     /// Where it may run: the engine keeps itself and the program on one processor.
     processors: Option<CpuSet>,
 }
+
+type Order = (Key, Options);
 
 impl Default for Ahead {
     fn default() -> Self {
@@ -31,14 +34,14 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Lets the file at `path` be read soon.
-    pub(super) fn read(&mut self, key: Key, path: &Path, options: &Options) {
+    /// Lets the file that is mapped under the name `path` be read soon.
+    pub(super) fn read(&mut self, path: &Path, file: &Arc<MappedFile>, options: &Options) {
         if self.work.is_none() {
             self.work = self.start();
         }
         if let Some(work) = &self.work {
             // A thread that is gone reads nothing: then it is read later.
-            let _ = work.send((key, path.to_owned(), options.clone()));
+            let _ = work.send((Key::File(path.to_owned(), file.clone()), options.clone()));
         }
     }
 
@@ -47,21 +50,22 @@ impl Ahead {
         self.begun.lock().ok()?.get(key).cloned()
     }
 
-    fn start(&self) -> Option<Sender<(Key, PathBuf, Options)>> {
-        let (work, orders) = mpsc::channel::<(Key, PathBuf, Options)>();
+    fn start(&self) -> Option<Sender<Order>> {
+        let (work, orders) = mpsc::channel::<Order>();
         let (begun, processors) = (self.begun.clone(), self.processors);
         let read = move || {
             if let Some(processors) = processors {
                 let _ = sched_setaffinity(Pid::from_raw(0), &processors);
             }
-            for (key, path, options) in orders {
+            for (key, options) in orders {
+                let Key::File(path, file) = &key else { continue };
                 let object = {
                     let Ok(mut begun) = begun.lock() else { return };
                     if begun.contains_key(&key) {
                         continue;
                     }
-                    let object = Arc::new(Object::open(&path, &options));
-                    begun.insert(key, object.clone());
+                    let object = Arc::new(Object::mapped(path, file, &options));
+                    begun.insert(key.clone(), object.clone());
                     object
                 };
                 object.prepare();

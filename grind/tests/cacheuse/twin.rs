@@ -186,12 +186,7 @@ impl Process {
         if self.version != space.version {
             self.version = space.version;
             for m in &space.modules {
-                let origin = match (&m.image, &m.path) {
-                    (Some(image), _) => Origin::Image(image.clone()),
-                    (None, Some(path)) => Origin::File(path.clone()),
-                    (None, None) => Origin::Anonymous,
-                };
-                self.catalogue.map(m.start.0, m.end.0, m.offset, &origin);
+                self.catalogue.map(m.start.0, m.end.0, m.offset, &Origin::of(m));
             }
         }
         for site in &space.sites[self.sites.len()..] {

@@ -180,12 +180,7 @@ impl Process {
             self.learn(space, mapped.known, catalogue, width);
             let mut replaced = false;
             for m in mapped.modules.iter() {
-                let origin = match (&m.image, &m.path) {
-                    (Some(image), _) => Origin::Image(image.clone()),
-                    (None, Some(path)) => Origin::File(path.clone()),
-                    (None, None) => Origin::Anonymous,
-                };
-                replaced |= catalogue.map(m.start.0, m.end.0, m.offset, &origin);
+                replaced |= catalogue.map(m.start.0, m.end.0, m.offset, &Origin::of(m));
             }
             if replaced {
                 self.single.clear();

@@ -1,0 +1,288 @@
+//! The file behind mapped code, opened when it is mapped: what runs is what it holds then, whatever has become of its name when
+//! names are looked up.
+//!
+//! A file is found through `/proc/PID`: by the mapping itself, where that is allowed; else by a name, or a descriptor of the program, that
+//! leads to it. What is found by a name is compared with what the mapping says, and with the program's memory where the
+//! kernel tells of devices in two ways. What must never happen: that another file of the same name is taken for it.
+//!
+//! Invariant: a [`MappedFile`] stands for one content. If the file is written to later on, [`MappedFile::is_unchanged`] says so, and then nothing may
+//! be read from it.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use nix::libc;
+
+use crate::api::Module;
+use crate::maps::Region;
+use crate::tracee::Memory;
+
+/// Descriptors of the program that are looked at for one that leads to the file.
+const MOST_DESCRIPTORS: usize = 256;
+/// Bytes of code that are compared, where names are not enough.
+const COMPARED: u64 = 1 << 16;
+
+/// What tells one content of a file from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let m = file.metadata()?;
+        Ok(Self { device: m.dev(), inode: m.ino(), size: m.size(), modified: (m.mtime(), m.mtime_nsec()) })
+    }
+}
+
+/// A file as it was when code of it was mapped. Equal if it is the same file with the same content.
+#[derive(Debug)]
+pub struct MappedFile {
+    /// As the memory map shows them.
+    device: (u32, u32),
+    inode: u64,
+    content: Result<(File, Stamp), io::ErrorKind>,
+}
+
+impl PartialEq for MappedFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for MappedFile {}
+
+impl Hash for MappedFile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl MappedFile {
+    /// The file at `path`, as if it had just been mapped.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self { device: (0, 0), inode: 0, content: open(path).map_err(|e| e.kind()) }
+    }
+
+    fn identity(&self) -> ((u32, u32), u64, Option<Stamp>) {
+        (self.device, self.inode, self.content.as_ref().ok().map(|c| c.1))
+    }
+
+    /// The file and its length.
+    ///
+    /// # Errors
+    /// Why it could not be opened when it was mapped: not found means that no name leads to it any more.
+    pub fn file(&self) -> Result<(&File, u64), io::ErrorKind> {
+        self.content.as_ref().map(|(file, stamp)| (file, stamp.size)).map_err(|e| *e)
+    }
+
+    /// Whether it still holds what it held when it was mapped.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.content.as_ref().is_ok_and(|(file, stamp)| Stamp::of(file).is_ok_and(|now| now == *stamp))
+    }
+
+    /// Whether a mapping is of this file.
+    pub(crate) fn is_behind(&self, r: &Region) -> bool {
+        (self.device, self.inode) == (r.device, r.inode)
+    }
+}
+
+/// Opens a regular file for reading; nothing else is opened, for that might have an effect.
+fn open(path: &Path) -> io::Result<(File, Stamp)> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let stamp = Stamp::of(&file)?;
+    Ok((file, stamp))
+}
+
+/// The files that are mapped at present, so that each is opened once, however many processes map it.
+#[derive(Debug, Default)]
+pub(crate) struct MappedFiles {
+    known: HashMap<((u32, u32), u64), Weak<MappedFile>>,
+    /// The kernel does not let us open files by their mappings.
+    by_name_only: bool,
+    /// What the user has been told of.
+    told: HashSet<PathBuf>,
+}
+
+impl MappedFiles {
+    /// The file behind a mapping of process `pid`; `None` if there is none.
+    pub(crate) fn of(&mut self, pid: i32, memory: &Memory, r: &Region) -> Option<Arc<MappedFile>> {
+        r.path()?;
+        let key = (r.device, r.inode);
+        if let Some(known) = self.known.get(&key).and_then(Weak::upgrade)
+            && known.is_unchanged()
+        {
+            return Some(known);
+        }
+        let content = self.find(pid, memory, r).map_err(|e| e.kind());
+        let file = Arc::new(MappedFile { device: r.device, inode: r.inode, content });
+        self.known.retain(|_, file| file.strong_count() > 0);
+        self.known.insert(key, Arc::downgrade(&file));
+        Some(file)
+    }
+
+    fn find(&mut self, pid: i32, memory: &Memory, r: &Region) -> io::Result<(File, Stamp)> {
+        if !self.by_name_only {
+            match open(Path::new(&format!("/proc/{pid}/map_files/{:x}-{:x}", r.start, r.end))) {
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => self.by_name_only = true,
+                found => return found,
+            }
+        }
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        let named = r.name.strip_prefix(b"/").unwrap_or(&r.name);
+        let named = Path::new(&format!("/proc/{pid}/root")).join(OsStr::from_bytes(named));
+        let descriptors = || {
+            let list = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().take(MOST_DESCRIPTORS);
+            list.filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|path| fs::metadata(path).is_ok_and(|m| m.ino() == r.inode))
+        };
+        let candidates = [PathBuf::from(format!("/proc/{pid}/exe")), named];
+        for candidate in candidates.into_iter().chain(std::iter::once_with(descriptors).flatten()) {
+            match open(&candidate) {
+                Ok((file, stamp)) if is_behind(&file, &stamp, memory, r) => return Ok((file, stamp)),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => failure = e,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Says of which of these modules names may be missing, because their files are not what was mapped.
+    pub(crate) fn complain(&mut self, modules: &[Module], mut say: impl FnMut(String)) {
+        for module in modules {
+            if let (Some(path), Some(file)) = (&module.path, &module.file)
+                && let Some(text) = self.complaint(path, file)
+            {
+                say(text);
+            }
+        }
+    }
+
+    /// What the user should be told of a file of this name, once.
+    fn complaint(&mut self, path: &Path, file: &MappedFile) -> Option<String> {
+        let why = match file.file() {
+            Ok(_) if file.is_unchanged() => return None,
+            Ok(_) => "has been written to since it was mapped".to_owned(),
+            Err(io::ErrorKind::NotFound) => "is not the file any more that was mapped".to_owned(),
+            // A device, or memory that is shared: it has no names.
+            Err(io::ErrorKind::InvalidInput) => return None,
+            Err(e) => format!("cannot be opened ({e})"),
+        };
+        self.told.insert(path.to_owned()).then(|| format!("{} {why}: names of its code may be missing", path.display()))
+    }
+}
+
+/// Whether `file` is what the mapping shows. Some file systems have one number for their files' device in the memory map and
+/// another elsewhere: then the bytes decide.
+fn is_behind(file: &File, stamp: &Stamp, memory: &Memory, r: &Region) -> bool {
+    if stamp.inode != r.inode {
+        return false;
+    }
+    if r.device == (libc::major(stamp.device), libc::minor(stamp.device)) {
+        return true;
+    }
+    let len = (r.end - r.start).min(COMPARED).min(stamp.size.saturating_sub(r.offset)) as usize;
+    let (mut mapped, mut stored) = (vec![0; len], vec![0; len]);
+    len > 0
+        && memory.read(r.start, &mut mapped) == len
+        && file.read_exact_at(&mut stored, r.offset).is_ok()
+        && mapped == stored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mapping of this program's own code, as the kernel shows it.
+    fn own_code() -> (i32, Memory, Region) {
+        let pid = std::process::id() as i32;
+        let here = own_code as *const () as u64;
+        let regions = crate::maps::read(pid).unwrap();
+        let region = regions.into_iter().find(|r| (r.start..r.end).contains(&here)).unwrap();
+        (pid, Memory::open(pid).unwrap(), region)
+    }
+
+    #[test]
+    fn a_mapping_leads_to_its_file_with_and_without_the_right_to_ask_for_it() {
+        let (pid, memory, region) = own_code();
+        let own = File::open("/proc/self/exe").unwrap();
+        let mut found = Vec::new();
+        for by_name_only in [false, true] {
+            let mut files = MappedFiles { by_name_only, ..MappedFiles::default() };
+            let file = files.of(pid, &memory, &region).unwrap();
+            assert_eq!(file.content.as_ref().unwrap().1, Stamp::of(&own).unwrap());
+            assert!(file.is_unchanged() && file.is_behind(&region));
+            let again = files.of(pid, &memory, &region).unwrap();
+            assert!(Arc::ptr_eq(&file, &again), "it is opened once");
+            assert_eq!(files.complaint(Path::new("/x"), &file), None);
+            found.push(file);
+        }
+        assert_eq!(found[0], found[1]);
+    }
+
+    #[test]
+    fn devices_that_differ_are_decided_by_content() {
+        let (pid, memory, region) = own_code();
+        let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
+        let odd = Region { device: (77, 7), ..region.clone() };
+        assert!(files.of(pid, &memory, &odd).unwrap().file().is_ok());
+        // The same file, but not what is mapped there.
+        let wrong = Region { offset: region.offset + 4096, ..odd.clone() };
+        let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
+        assert_eq!(files.of(pid, &memory, &wrong).unwrap().file().err(), Some(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn another_file_of_that_name_is_not_taken() {
+        let (pid, memory, region) = own_code();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("other");
+        fs::copy("/proc/self/exe", &path).unwrap();
+        let stamp = open(&path).unwrap().1;
+        let other = Region { name: path.as_os_str().as_bytes().to_vec(), inode: stamp.inode + 1, ..region.clone() };
+        let mut files = MappedFiles { by_name_only: true, ..MappedFiles::default() };
+        let file = files.of(pid, &memory, &other).unwrap();
+        assert_eq!(file.file().err(), Some(io::ErrorKind::NotFound));
+        let said = files.complaint(&path, &file).unwrap();
+        assert!(
+            said.ends_with("other is not the file any more that was mapped: names of its code may be missing"),
+            "{said}"
+        );
+        assert_eq!(files.complaint(&path, &file), None, "once");
+        assert!(files.of(pid, &memory, &Region { name: b"[heap]".to_vec(), ..region }).is_none());
+    }
+
+    #[test]
+    fn what_is_written_to_is_not_the_same_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("library");
+        fs::write(&path, "one").unwrap();
+        let before = MappedFile::at(&path);
+        assert!(before.is_unchanged() && before == MappedFile::at(&path));
+        fs::write(&path, "other").unwrap();
+        assert!(!before.is_unchanged() && before != MappedFile::at(&path));
+        let said = MappedFiles::default().complaint(&path, &before).unwrap();
+        assert!(said.contains("has been written to since"), "{said}");
+        // A name that leads elsewhere changes nothing.
+        let before = MappedFile::at(&path);
+        fs::rename(&path, dir.path().join("old")).unwrap();
+        fs::write(&path, "third").unwrap();
+        assert!(before.is_unchanged());
+    }
+}
