@@ -185,6 +185,9 @@ pub trait Session {
     }
     /// Text that the guest prints through a client request (already formatted).
     fn client_print(&mut self, pid: i32, text: &[u8]);
+    /// The text that has just been printed is to be followed by the stack of who prints it: addresses within the instructions where
+    /// its functions are, from the innermost one on. `modules` is what is mapped now.
+    fn client_stack(&mut self, _pid: i32, _modules: &[Module], _frames: &[GuestAddr]) {}
     /// The guest asked to switch counting although it is in that state already.
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation);
     /// The tool's name, as GET_TOOLNAME tells it (`cachegrind`).

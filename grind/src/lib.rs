@@ -4,6 +4,7 @@
 //! change what is counted or what the program does.
 
 pub mod attribute;
+pub mod backtrace;
 pub mod called;
 pub mod callgrind;
 pub mod contexts;

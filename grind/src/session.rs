@@ -8,12 +8,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cg_format::cachegrind::Profile;
+use grind_engine::addr::GuestAddr;
 use grind_engine::{
     Ask, ContextCounts, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish,
 };
 use nix::sys::signal::Signal;
 
 use crate::attribute::Attribute;
+use crate::backtrace;
 use crate::called::Called;
 use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
@@ -525,6 +527,13 @@ impl Session for Runner<'_> {
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {
         self.log.text(pid, Voice::Program, text);
+    }
+
+    fn client_stack(&mut self, pid: i32, modules: &[Module], frames: &[GuestAddr]) {
+        if !self.log.is_silent(pid) {
+            let lines = backtrace::lines(&mut *self.attribute, modules, frames, self.options.show_below_main);
+            self.user(pid, &lines);
+        }
     }
 
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {

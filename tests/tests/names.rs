@@ -279,3 +279,72 @@ int main(int c, char **v) {
     assert!(costs["???"].0 >= 2 * 6006, "{costs:?}");
     assert_eq!(done.log.matches("plug.so is not the file any more that was mapped").count(), 1, "{}", done.log);
 }
+
+/// A request that prints the stack: directly, in a callback of the C library, in a handler, in a library that is gone, and
+/// in a program without lines.
+const STACKS: &str = r#"
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <valgrind.h>
+static int once;
+__attribute__((noinline)) static int inner(int n) { VALGRIND_PRINTF_BACKTRACE("inner %d\n", n); return n + 1; }
+__attribute__((noinline)) int outer(int n) { return inner(n * 2) + 1; }
+static int compare(const void *a, const void *b) {
+    if (!once++) VALGRIND_PRINTF_BACKTRACE("sorting\n");
+    return 0;
+}
+static void handler(int s) { VALGRIND_PRINTF_BACKTRACE("handler\n"); once += s; }
+__attribute__((noinline)) static int deep(int n) { return n ? deep(n - 1) + n : outer(0); }
+int main(int c, char **v) {
+    int numbers[4] = {0};
+    qsort(numbers, 4, sizeof *numbers, compare);
+    signal(SIGUSR1, handler);
+    raise(SIGUSR1);
+    outer(3);
+    deep(20);
+    int (*work)(int (*)(int)) = dlsym(dlopen(v[1], RTLD_NOW), "work");
+    unlink(v[1]);
+    return work(outer) & 0;
+}"#;
+
+/// The frames of all printed stacks, without their addresses.
+fn frames(log: &str) -> Vec<String> {
+    let text = log.lines().filter_map(|l| Some(l.split_once("== ")?.1.trim_start()));
+    let frames = text.filter(|l| l.starts_with("at 0x") || l.starts_with("by 0x"));
+    frames.map(|l| format!("{} {}", &l[..2], l.split_once(": ").expect("a name").1)).collect()
+}
+
+#[test]
+fn printed_stacks_have_the_names_of_what_runs() {
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let stacks = |profiler: &[String], words: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = build(dir.path(), "stacks", STACKS, &[&[include.as_str()], words].concat());
+        let library = "int work(int (*f)(int)) { return f(5) + 1; }";
+        let library = build(dir.path(), "plug.so", library, &["-shared", "-fPIC"]);
+        let done = run(profiler, &[path.to_str().unwrap(), library.to_str().unwrap()], dir.path(), false);
+        let folder = format!("{}/", dir.path().display());
+        frames(&done.log).into_iter().map(|f| f.replace(&folder, "")).collect::<Vec<_>>()
+    };
+    let shown = stacks(&ways(&[])[0], &[]);
+    let at =
+        |text: &str| shown.iter().position(|f| f.starts_with(text)).unwrap_or_else(|| panic!("{text}: {shown:#?}"));
+    // Recursion fills what is shown.
+    assert_eq!(shown.iter().filter(|f| f.starts_with("by deep (stacks.c:")).count(), 9, "{shown:#?}");
+    assert!(shown[at("by work (plug.so.c:1)") + 1].starts_with("by main (stacks.c:"), "{shown:#?}");
+    assert!(shown[at("by handler (stacks.c:") + 1].starts_with("by "), "{shown:#?}");
+    assert_eq!(stacks(&ways(&["--tool=callgrind"])[0], &[]), shown);
+    if tools::have(&["valgrind"]) {
+        // The reference takes what a signal has interrupted for a call, and shows the line before.
+        let alike = |all: Vec<String>| -> Vec<String> {
+            let line = |f: String| if f.contains("pthread_kill") { f.split(':').next().unwrap().to_owned() } else { f };
+            all.into_iter().map(line).collect()
+        };
+        for words in [&[][..], &["-s"], &["-fno-omit-frame-pointer"]] {
+            let expected = stacks(&tools::valgrind(), words);
+            assert_eq!(alike(stacks(&ways(&[])[0], words)), alike(expected), "{words:?}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 use grind_client_requests::Request;
 
 use super::{Hub, go_on};
+use crate::addr::GuestAddr;
 use crate::api::{Ask, Instrumentation};
 use crate::process::Process;
 use crate::tracee::{Regs, Stopped};
@@ -13,12 +14,15 @@ use crate::tracee::{Regs, Stopped};
 const CACHEGRIND: &str = "cachegrind";
 pub(super) const CALLGRIND: &str = "callgrind";
 
+/// Frames that are shown of a stack, as the reference does.
+const SHOWN_FRAMES: usize = 12;
+
 /// The longest text that is printed at a request.
 const MAX_TEXT: usize = 1 << 16;
 
 impl Hub<'_> {
-    /// Serves the request that `t` makes; `rip` is behind its stub.
-    pub(super) fn client_request(&mut self, t: Stopped, mut regs: Regs, rip: u64) {
+    /// Serves the request that `t` makes. `next` is the program's address behind it, `rip` that behind its stub.
+    pub(super) fn client_request(&mut self, t: Stopped, mut regs: Regs, next: u64, rip: u64) {
         let tid = t.tid();
         let Some(p) = self.process_of(tid) else { return };
         let pid = p.pid;
@@ -52,16 +56,23 @@ impl Hub<'_> {
             }
             Some(Request::CountErrors) => regs.rdx = 0,
             Some(
-                Request::Printf
+                request @ (Request::Printf
                 | Request::PrintfBacktrace
                 | Request::PrintfValistByRef
-                | Request::PrintfBacktraceValistByRef,
+                | Request::PrintfBacktraceValistByRef),
             ) => {
                 // The arguments are a va_list: of the older requests by value (as an address, all the same on x86-64).
                 let text = p.memory.c_string(a1, MAX_TEXT).map(|f| format(p, &f, &mut VaList { at: a2 }));
                 if let Some(text) = text {
                     regs.rdx = text.len() as u64;
+                    let with_stack = matches!(request, Request::PrintfBacktrace | Request::PrintfBacktraceValistByRef);
+                    let stack = with_stack.then(|| self.native_stack(tid, &regs, next, SHOWN_FRAMES)).flatten();
                     self.session.client_print(pid, &text);
+                    if let (Some(stack), Some((space, _))) = (stack, self.space_and_state(tid)) {
+                        let frames: Vec<_> = stack.frames.iter().map(|f| GuestAddr(f.lookup())).collect();
+                        let modules = space.borrow().mapped_modules();
+                        self.session.client_stack(pid, &modules, &frames);
+                    }
                 }
             }
             Some(request @ (Request::CachegrindStartInstrumentation | Request::CachegrindStopInstrumentation))

@@ -23,6 +23,7 @@ mod limits;
 mod renew;
 mod signal;
 mod sigtrap;
+mod stack;
 mod status;
 mod switch;
 mod syscall;
@@ -570,7 +571,7 @@ impl Hub<'_> {
                 regs.rax = 0;
                 go_on(t, regs, rip);
             }
-            Emulate::ClientRequest => self.client_request(t, regs, rip),
+            Emulate::ClientRequest => self.client_request(t, regs, next, rip),
             Emulate::Int3 => {
                 // The guest's own breakpoint: the same signal, as if it had been executed in its place.
                 regs.rip = next;

@@ -14,6 +14,16 @@ pub(crate) struct Memory {
     file: File,
 }
 
+impl grind_unwind::Memory for Memory {
+    fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        Memory::read(self, at, into)
+    }
+
+    fn program(&self) -> Option<File> {
+        File::open(format!("/proc/{}/exe", self.pid)).ok()
+    }
+}
+
 impl Memory {
     /// The memory of process (or thread) `pid`.
     pub(crate) fn open(pid: i32) -> io::Result<Self> {
