@@ -127,7 +127,15 @@ impl Insn {
 
     /// Whether it does the same wherever it stands, and nothing has to be told of it.
     pub(crate) fn is_copied(&self) -> bool {
-        self.class == Class::Plain && self.displacement_at == 0 && !self.names(Gpr::R11)
+        self.class == Class::Plain
+            && self.displacement_at == 0
+            && !self.names(Gpr::R11)
+            && self.saved_x87_address().is_none()
+    }
+
+    /// See [`saved_x87_address`].
+    pub(crate) fn saved_x87_address(&self) -> Option<(u64, usize)> {
+        saved_x87_address(self.ins.code())
     }
 
     /// Whether it names a register, or a part of it, that emitted code takes for itself, or may take.
@@ -168,6 +176,16 @@ impl Insn {
     /// Where a direct branch leads.
     pub(crate) fn target(&self) -> u64 {
         self.ins.near_branch_target()
+    }
+}
+
+/// Where, in what it writes, an instruction says at which address the last instruction of the x87 was: that word's offset and bytes.
+pub(crate) fn saved_x87_address(code: Code) -> Option<(u64, usize)> {
+    match code {
+        Code::Fnstenv_m28byte | Code::Fnsave_m108byte => Some((12, 4)),
+        Code::Fxsave_m512byte => Some((8, 4)),
+        Code::Fxsave64_m512byte => Some((8, 8)),
+        _ => None,
     }
 }
 

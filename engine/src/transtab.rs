@@ -160,6 +160,9 @@ pub(crate) enum StubKind {
     /// In front of an instruction whose accesses the engine walks through the cache: those of the record that was written
     /// last, which is `site`'s. Execution goes on behind the stub.
     Walk { site: u32 },
+    /// Behind the instruction at `pc`, which has written down where the last instruction of the x87 was. Execution goes on behind the
+    /// stub.
+    SavedX87 { pc: u64 },
 }
 
 /// Instructions that grind carries out.

@@ -35,6 +35,7 @@ mod taken;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;
+mod x87;
 
 use iced_x86::{Encoder, InstructionInfoFactory};
 
@@ -634,7 +635,12 @@ impl<'a> Emitter<'a> {
     /// Emits one instruction; true if its executions are counted elsewhere than by the block.
     fn insn(&mut self, insn: &Insn, index: usize, next_in_order: Option<u64>) -> bool {
         match insn.class {
-            Class::Plain => self.plain(insn),
+            Class::Plain => {
+                self.plain(insn);
+                if let Some((offset, _)) = insn.saved_x87_address() {
+                    self.check_x87_address(insn, offset);
+                }
+            }
             Class::GsMemory if insn.names_taken(self.takes()) => self.with_taken(insn),
             Class::GsMemory => self.through_scratch(&insn.ins, [NOT_SPILLED; 2], &[]),
             Class::Jcc => {

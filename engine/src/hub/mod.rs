@@ -31,6 +31,7 @@ mod trace;
 mod trapflag;
 mod turns;
 mod volatile;
+mod x87;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -362,8 +363,8 @@ impl Hub<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
-            StubKind::Walk { site } => {
-                self.walk_special(t.tid(), site);
+            StubKind::Walk { .. } | StubKind::SavedX87 { .. } => {
+                self.serve_within(&t, kind);
                 if t.set_rip(rip).is_ok() {
                     let _ = t.resume(How::Continue, 0);
                 }

@@ -283,8 +283,8 @@ impl Hub<'_> {
                 t.set_regs(&regs).ok()?;
             }
             let stub = space.borrow().stub_at(regs.rip);
-            if let Some(StubKind::Walk { site }) = stub {
-                self.walk_special(tid, site);
+            if let Some(kind @ (StubKind::Walk { .. } | StubKind::SavedX87 { .. })) = stub {
+                self.serve_within(&t, kind);
                 regs.rip += STUB_BYTES;
                 t.set_regs(&regs).ok()?;
                 continue;
