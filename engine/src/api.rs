@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::addr::GuestAddr;
 use crate::counts::Counts;
 pub use crate::cpuid::CpuModel;
 pub use crate::types::{Ask, InstructionCount, Module, StaticEvents};

@@ -7,8 +7,8 @@ use iced_x86::{Decoder, DecoderOptions, Register};
 use super::Hub;
 use crate::decode;
 use crate::process::Process;
-use crate::recreate::register;
 use crate::space::Space;
+use crate::tracee::register;
 use crate::tracee::{Regs, Stopped};
 use crate::transtab::StubKind;
 
