@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
+use crate::hub::{Interrupted, Progress};
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
 use crate::tracee::Memory;
@@ -23,8 +24,8 @@ pub(crate) enum State {
     Guest,
     /// A signal was handed over; the next stop is at the first instruction of its handler.
     Handler,
-    /// It executes rt_sigreturn; the next stop is where the frame says, with the trap flag set or not.
-    SigReturn { traps: bool },
+    /// It executes rt_sigreturn; the next stop is where the frame says, with the trap flag set or not. Before, it blocked `mask`.
+    SigReturn { traps: bool, mask: u64 },
     /// It executes one instruction in its original place.
     /// It is the last of the first `executed` instructions of `block`, and has been counted.
     InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
@@ -54,6 +55,9 @@ pub(crate) struct Thread {
     pub(crate) frames: RefCell<Vec<Frame>>,
     /// Where its own trap flag has stopped it last.
     pub(crate) trapped_at: Option<u64>,
+    pub(crate) progress: Progress,
+    /// A call that it is about to make once more.
+    pub(crate) interrupted: Option<Interrupted>,
 }
 
 /// A process.

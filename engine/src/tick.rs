@@ -35,6 +35,16 @@ impl Ticks {
     pub(crate) fn set(&mut self, pause: Duration) {
         let _ = self.0.set(Expiration::OneShot(pause.into()), TimerSetTimeFlags::empty());
     }
+
+    /// Interrupts again and again, with `pause` in between.
+    pub(crate) fn every(&mut self, pause: Duration) {
+        let _ = self.0.set(Expiration::Interval(pause.into()), TimerSetTimeFlags::empty());
+    }
+
+    /// Interrupts no more.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.0.set(Expiration::OneShot(Duration::ZERO.into()), TimerSetTimeFlags::empty());
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
-//! Somebody who interrupts every thread of a program under test, from outside, a thousand times a second, with a signal that
-//! is ignored by default (SIGURG): whatever the program executes, in whatever way it was linked, it goes on being interrupted,
-//! and nothing that it does may change.
+//! Somebody who interrupts every thread of a program under test, from outside, a thousand times a second, with signals that it
+//! ignores: whatever the program executes, in whatever way it was linked, it goes on being interrupted, and nothing that it does
+//! may change.
+//!
+//! `GRIND_DISTURB=1` sends SIGURG. `GRIND_DISTURB=kinds` sends any of the 31 kinds at random that the thread lets pass at that
+//! moment, by `tgkill`, `kill` and `sigqueue` in turn: those that it ignores, or that do nothing by default and have no handler.
+//! Where nothing else is, that is SIGURG, SIGWINCH and SIGCHLD; a program that ignores more gets more. Nobody sends what would
+//! be seen: a caught signal runs a handler, a blocked one waits to be fetched, and SIGCONT lets whoever is stopped go on.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,6 +26,35 @@ const SOURCE: &str = r#"
 #include <unistd.h>
 enum { MOST = 4096 };
 static int pids[MOST], tids[MOST], n;
+static unsigned long by_kind[65];
+// The signals that a thread neither catches nor blocks, and that do nothing to it.
+static unsigned long long void_for(int tid) {
+    char path[64], line[256];
+    unsigned long long blocked = ~0ull, ignored = 0, caught = ~0ull;
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "SigBlk: %llx", &blocked);
+        sscanf(line, "SigIgn: %llx", &ignored);
+        sscanf(line, "SigCgt: %llx", &caught);
+    }
+    if (f) fclose(f);
+    unsigned long long nothing = 1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1) | 1ull << (SIGCHLD - 1);
+    unsigned long long not_these = 1ull << (SIGCONT - 1) | 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+    return (ignored | (nothing & ~caught)) & ~blocked & ~caught & ~not_these & 0x7fffffff;
+}
+static int disturb_by_kind(int pid, int tid, unsigned long at) {
+    unsigned long long set = void_for(tid);
+    if (!set) return 0;
+    int kind = 1 + rand() % 31;
+    while (!(set >> (kind - 1) & 1)) kind = kind % 31 + 1;
+    by_kind[kind]++;
+    if (at % 3 == 0) return syscall(SYS_tgkill, pid, tid, kind) == 0;
+    // Another thread may take it, which may do otherwise.
+    if (void_for(pid) != set) return 0;
+    if (at % 3 == 1) return kill(pid, kind) == 0;
+    return sigqueue(pid, kind, (union sigval){.sival_int = 1}) == 0;
+}
 static volatile sig_atomic_t over;
 static void end(int s) { (void)s; over = 1; }
 // Children of all threads of a process; its threads are listed if it is not the tracer.
@@ -42,12 +76,14 @@ static void walk(int pid, int depth) {
 }
 int main(int argc, char **argv) {
     unsigned long sent = 0, at = 0;
-    (void)argc;
+    int kinds = argc > 2;
     signal(SIGTERM, end);
+    srand((unsigned)getpid());
     for (unsigned round = 0; !over; round++) {
         if (round % 32 == 0) n = 0, walk(atoi(argv[1]), 0);
         for (int i = 0; i < 8 && i < n; i++, at++)
-            sent += syscall(SYS_tgkill, pids[at % n], tids[at % n], SIGURG) == 0;
+            sent += kinds ? disturb_by_kind(pids[at % n], tids[at % n], at)
+                          : syscall(SYS_tgkill, pids[at % n], tids[at % n], SIGURG) == 0;
         struct timespec t = {0, 1000000};
         nanosleep(&t, 0);
     }
@@ -56,22 +92,42 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Whether programs under test shall be disturbed: `GRIND_DISTURB` is set.
-pub fn wanted() -> bool {
-    std::env::var_os("GRIND_DISTURB").is_some()
+/// How programs under test are disturbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Not at all.
+    None,
+    /// By SIGURG.
+    Urgent,
+    /// By any of the 31 kinds that does nothing to them.
+    Kinds,
+}
+
+/// How programs under test shall be disturbed where a test does not say so itself: `GRIND_DISTURB`.
+pub fn wanted() -> Disturbance {
+    match std::env::var("GRIND_DISTURB") {
+        Ok(how) if how == "kinds" => Disturbance::Kinds,
+        Ok(_) => Disturbance::Urgent,
+        Err(_) => Disturbance::None,
+    }
 }
 
 /// Begins to disturb what the profiler with this process id runs.
 ///
 /// # Panics
 /// If the disturbing program cannot be built or started.
-pub fn begin(profiler: u32) -> Child {
-    Command::new(program())
+pub fn begin(profiler: u32, how: Disturbance) -> Option<Child> {
+    if how == Disturbance::None {
+        return None;
+    }
+    let child = Command::new(program())
         .arg(profiler.to_string())
+        .args((how == Disturbance::Kinds).then_some("kinds"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("the disturbing program")
+        .expect("the disturbing program");
+    Some(child)
 }
 
 /// Ends it; how many signals it has sent.

@@ -15,7 +15,10 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::profile::Profile;
-use crate::{disturb, tools};
+use crate::{
+    disturb::{self, Disturbance},
+    tools,
+};
 
 /// What a command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +58,8 @@ pub struct Job<'a> {
     pub limit: Duration,
     /// Whether children that execute other programs are profiled too.
     pub trace_children: bool,
-    /// Whether it is interrupted all the time under a profiler, see [`disturb`].
-    pub disturbed: bool,
+    /// How it is interrupted all the time under a profiler, see [`disturb`].
+    pub disturbed: Disturbance,
 }
 
 impl<'a> Job<'a> {
@@ -68,7 +71,7 @@ impl<'a> Job<'a> {
 
     /// Runs it natively.
     pub fn native(&self) -> Outcome {
-        run(&self.words, self.dir, self.limit, false)
+        run(&self.words, self.dir, self.limit, Disturbance::None)
     }
 
     /// Runs it under the program under test.
@@ -194,7 +197,7 @@ pub fn command(words: &[String], dir: &Path) -> Command {
     command
 }
 
-fn run(words: &[String], dir: &Path, limit: Duration, disturbed: bool) -> Outcome {
+fn run(words: &[String], dir: &Path, limit: Duration, disturbed: Disturbance) -> Outcome {
     let out = tempfile::tempdir().expect("a temporary folder");
     let file = |name: &str| out.path().join(name);
     let mut child = command(words, dir)
@@ -204,7 +207,7 @@ fn run(words: &[String], dir: &Path, limit: Duration, disturbed: bool) -> Outcom
         .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}", words[0]));
     let group = Pid::from_raw(child.id().try_into().expect("a process id"));
-    let disturber = disturbed.then(|| disturb::begin(child.id()));
+    let disturber = disturb::begin(child.id(), disturbed);
     // A machine that stands still as a whole, for minutes even, makes nobody late: its clock may go on meanwhile.
     let (mut waited, mut looked) = (Duration::ZERO, Instant::now());
     let mut nap = Duration::from_micros(500);

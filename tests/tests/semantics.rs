@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use grind_tests::build::Source;
 use grind_tests::compare::assert_same;
+use grind_tests::disturb::Disturbance;
 use grind_tests::run::{Job, Outcome};
 use grind_tests::shared::Shared;
 use grind_tests::{disturb, tools};
@@ -33,7 +34,7 @@ fn check(name: &str, options: &[&str]) {
         return;
     }
     // Being interrupted all the time takes its time.
-    let limit = Duration::from_secs(if disturb::wanted() { 180 } else { 60 });
+    let limit = Duration::from_secs(if disturb::wanted() != Disturbance::None { 180 } else { 60 });
     let make = |dir: &Path| {
         let path = source.build(dir, false);
         let native = Job { limit, ..Job::new([path.display().to_string()], &work(&path)) }.native();
@@ -117,19 +118,19 @@ programs! {
     fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
-    process_created_by_int80 process_daemon process_exec_failures process_exec_self_again process_fork_storm process_fork_tree
+    process_created_by_int80 process_daemon process_exec_failures process_exec_self_again process_first_of_its_namespace process_fork_storm process_fork_tree
     process_groups process_parent_death_signal process_posix_spawn
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_seccomp_traps process_stop_and_continue
     process_stops_itself process_user_namespace process_vfork process_wait_variants
     signal_alarm_in_a_long_block signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
-    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
+    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_faults_sent_by_others signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
     signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_int80 signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
     signal_restart_read signal_siglongjmp_out_of_handler signal_signalfd signal_sigwait
-    signal_stack_overflow_on_altstack signal_trap_blocked_and_ignored
+    signal_stack_overflow_on_altstack signal_timers_of_microseconds signal_trap_blocked_and_ignored
     thread_cancelled thread_clone3 thread_condition_variables thread_detached thread_directed_signals
-    thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_local_storage
+    thread_exec_from_another thread_exit_group_from_another thread_fork_in_a_thread thread_kills_its_process thread_local_storage
     thread_lock_free_stack thread_main_exits_first thread_names_and_ids thread_oldest_among_busy_ones thread_raw_clone thread_registers_at_birth
     thread_thousands_in_a_row thread_two_hundred_at_once
 }
@@ -184,6 +185,55 @@ mod while_code_is_made_anew {
     #[test]
     fn process_fork_tree() {
         check("process_fork_tree");
+    }
+
+    #[test]
+    fn signal_restart_read() {
+        // A call that the engine has interrupted is still one that a signal interrupts.
+        for _ in 0..5 {
+            super::check("signal_restart_read", &["--hot-after=1000", "--pair-calls-from=0", "--beside=always"]);
+        }
+    }
+
+    #[test]
+    fn fault_kills_when_blocked() {
+        super::check("fault_kills_when_blocked", &["--hot-after=1"]);
+    }
+
+    #[test]
+    fn thread_kills_its_process() {
+        super::check("thread_kills_its_process", &["--hot-after=1000"]);
+    }
+}
+
+/// Intervals that the kernel alone may not get on with are no reason not to end.
+mod timers_of_few_microseconds {
+    use super::*;
+
+    fn check(options: &[&str]) {
+        let source = Source::open("semantics", "signal_timers_of_microseconds");
+        if !source.runs_here() {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let program = source.build(dir.path(), false);
+        let profiler: Vec<String> =
+            tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
+        for us in [5, 10, 20] {
+            let words = [program.display().to_string(), "20".into(), us.to_string()];
+            let tested = Job { disturbed: Disturbance::None, ..Job::new(words, dir.path()) }.profiled(&profiler);
+            assert!(tested.outcome.status.success(), "{us} us: {}\n{}", tested.outcome.show(), tested.log);
+        }
+    }
+
+    #[test]
+    fn end() {
+        check(&[]);
+    }
+
+    #[test]
+    fn end_with_calls() {
+        check(&CALLS);
     }
 }
 

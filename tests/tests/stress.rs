@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use grind_tests::build::{Source, compile};
 use grind_tests::compare::assert_same;
+use grind_tests::disturb::Disturbance;
 use grind_tests::profile::Profile;
 use grind_tests::run::Job;
 use grind_tests::tools;
@@ -500,7 +501,7 @@ fn ignored_signals_change_nothing() {
         }
         let dir = tempfile::tempdir().expect("a folder");
         let program = Source::open("semantics", name).build(dir.path(), false);
-        let job = Job { disturbed: true, ..Job::new([program.display().to_string()], dir.path()) };
+        let job = Job { disturbed: Disturbance::Urgent, ..Job::new([program.display().to_string()], dir.path()) };
         let native = job.native();
         for _ in 0..4 {
             let tested = job.profiled(&profiler);

@@ -41,11 +41,38 @@ pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
 /// Whether `tid` ignores `signal`, of its own accord or because everybody does.
 pub(super) fn ignored(tid: i32, signal: i32) -> bool {
     let status = Status::of(tid);
-    let by_default = IGNORED_BY_DEFAULT & !status.signals("SigCgt");
+    // The first process of a namespace is not even killed.
+    let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
+    let by_default = default & !status.signals("SigCgt");
     (by_default | status.signals("SigIgn")) & bit(signal) != 0
 }
 
+/// A system call that has been interrupted by a stop of the engine's and is about to be made once more by new code, as the kernel
+/// would have done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupted {
+    /// Where in translated code that is.
+    pub(super) at: u64,
+    /// What the kernel had left in rax, and which call it was.
+    pub(super) result: u64,
+    pub(super) nr: u64,
+}
+
 impl Hub<'_> {
+    /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
+    pub(super) fn interrupted_by_us(&mut self, tid: i32, regs: &Regs) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.interrupted = Some(Interrupted { at: 0, result: regs.rax, nr: regs.orig_rax });
+        }
+    }
+
+    /// The stop that is being dealt with changes nothing about that.
+    pub(super) fn still_interrupted(&mut self, tid: i32) {
+        if let (Some(th), Some(call)) = (self.threads.get_mut(&tid), self.was_interrupted) {
+            th.interrupted = Some(call);
+        }
+    }
+
     /// `t`, which runs translated code, is about to go on after `signal` (0: a stop of the engine's own), which has no handler:
     /// if its system call was interrupted for nothing, it will be made again.
     pub(super) fn call_again(&mut self, t: &Stopped, signal: i32) {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::status::Status;
-use super::{Hub, affinity, ask, life};
+use super::{Hub, Progress, affinity, ask, life};
 use crate::api::Notice;
 use crate::process::{Process, State, Thread};
 use crate::tracee::{self, How, Memory, Regs, Stopped};
@@ -100,6 +100,9 @@ impl Hub<'_> {
             return;
         };
         p.threads.push(child);
+        if p.threads.len() > 1 {
+            super::deadly::CALLS.into_iter().for_each(|nr| p.space.borrow().stop_before(nr));
+        }
         tracee::settle(child, &p.space.borrow().home);
         if p.pool.borrow().is_low() {
             p.space.borrow().stop_before_births();
@@ -120,6 +123,8 @@ impl Hub<'_> {
                 contexts,
                 frames: RefCell::default(),
                 trapped_at: None,
+                progress: Progress::default(),
+                interrupted: None,
             },
         );
         self.born_of_int80(tid, child);

@@ -11,12 +11,13 @@ use super::renew::fault_pending;
 use super::{Hub, signal};
 use crate::arena::Scratch;
 use crate::process::State;
-use crate::tracee::{How, Regs, Stopped};
+use crate::tracee::{self, How, Regs, Stopped, is_sent};
 use crate::transtab::BlockId;
 
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
+    pub(super) pc: u64,
     pub(super) block: BlockId,
     pub(super) executed: u16,
     pub(super) mask: u64,
@@ -41,20 +42,26 @@ impl Hub<'_> {
     /// The step has ended with `signal`.
     pub(super) fn after_step(&mut self, t: Stopped, signal: i32, step: Step) {
         let tid = t.tid();
-        let Ok(mut regs) = t.regs() else { return };
+        let (Ok(mut regs), Ok(info)) = (t.regs(), t.siginfo()) else { return };
+        let sent = is_sent(&info) && signal != libc::SIGSTOP;
+        if sent {
+            tracee::keep(tid, info);
+            if regs.rip == step.pc {
+                let _ = t.resume(How::Step, 0);
+                return;
+            }
+            // In place of the step's own.
+        }
         self.keep_guest_gs(tid, &regs);
         regs.gs_base = self.gs(tid);
         if t.set_regs(&regs).is_err() || t.set_sigmask(step.mask).is_err() {
             return;
         }
-        if signal == libc::SIGTRAP {
+        if sent || signal == libc::SIGTRAP {
             // A step that went nowhere (a jump to itself, a repeated instruction) goes on from there.
             return self.enter(t, regs.rip);
         }
-        if signal == libc::SIGSEGV
-            && let Ok(info) = t.siginfo()
-            && self.write_to_code(&t, &info)
-        {
+        if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
             // It writes to a second page that was protected: once more.
             return self.write_in_place(t, &info, regs, step.block, step.executed);
         }

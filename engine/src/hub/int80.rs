@@ -14,7 +14,7 @@ use super::renew::{Restart, restarts};
 use super::signal::{called_from, caught};
 use super::{Hub, again};
 use crate::process::State;
-use crate::tracee::{How, Memory, Regs, Stopped};
+use crate::tracee::{self, How, Memory, Regs, Stopped, is_sent};
 use crate::transtab::BlockId;
 
 /// Bytes of the instruction.
@@ -204,6 +204,10 @@ impl Hub<'_> {
         let Ok(rip) = t.rip() else { return };
         if signal == libc::SIGTRAP {
             if rip == at + LEN + 1 {
+                if let Some(info) = t.siginfo().ok().filter(is_sent) {
+                    // In place of the breakpoint's.
+                    tracee::keep(tid, info);
+                }
                 return self.after_int80(t);
             }
             if self.withhold_trap(&t) {

@@ -12,7 +12,7 @@ use nix::libc;
 
 use super::limits::Limits;
 use super::renew::middle;
-use super::{Hub, contexts};
+use super::{Hub, Progress, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
@@ -93,6 +93,7 @@ impl Hub<'_> {
         let tid = t.tid();
         tracee::leave(tid);
         let former = t.event_message().map_or(tid, |m| m as i32);
+        tracee::renamed(former, tid);
         let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
         let follow = match known {
             None => tid == self.main,
@@ -191,6 +192,8 @@ impl Hub<'_> {
                 contexts: ThreadContexts::default(),
                 frames: RefCell::default(),
                 trapped_at: None,
+                progress: Progress::default(),
+                interrupted: None,
             },
         );
         self.traps_of_tables(tid);
@@ -254,7 +257,7 @@ impl Hub<'_> {
     }
 
     /// Adds a thread's counts to its process; the last one's end is the process's.
-    fn fold(&mut self, tid: i32, exit: Option<Exit>) {
+    pub(super) fn fold(&mut self, tid: i32, exit: Option<Exit>) {
         if self.threads.get(&tid).is_none_or(|th| th.folded) {
             return;
         }
@@ -328,6 +331,7 @@ impl Hub<'_> {
         self.other_calls.remove(&tid);
         self.fold(tid, Some(how));
         tracee::leave(tid);
+        tracee::ended(tid);
         if let Some(th) = self.threads.remove(&tid) {
             let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
             if gone && let Some(p) = self.processes.remove(&th.pid) {

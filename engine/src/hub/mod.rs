@@ -10,16 +10,20 @@ mod alignment;
 mod ask;
 mod attend;
 mod birth;
+mod boundary;
 mod calltime;
 mod clientreq;
 mod contexts;
 mod dead;
+mod deadly;
+mod first;
 mod follow;
 mod heat;
 mod in_place;
 mod int80;
 mod life;
 mod limits;
+mod progress;
 mod renew;
 mod signal;
 mod sigtrap;
@@ -32,6 +36,9 @@ mod trapflag;
 mod turns;
 mod volatile;
 mod x87;
+
+pub(crate) use again::Interrupted;
+pub(crate) use progress::Progress;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -52,7 +59,7 @@ use crate::maps;
 use crate::process::{Process, State, Thread};
 use crate::space::Space;
 use crate::trace::Sink;
-use crate::tracee::{self, How, Regs, Stop, Stopped, Wait};
+use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 use crate::transtab::{BlockId, Emulate, StubKind, Way};
 
 /// Bytes of a stub: `int3` and its number.
@@ -69,6 +76,7 @@ pub(crate) struct Hub<'s> {
     pin: affinity::Pin,
     attention: attend::Attention,
     turns: turns::Turns,
+    spells: progress::Spells,
     /// The way to whoever analyses the trace, if there is one.
     feed: Option<Feed>,
     /// What processes do with SIGTRAP, where that needs care.
@@ -86,6 +94,8 @@ pub(crate) struct Hub<'s> {
     again: Map<i32, u64>,
     /// The same of the thread whose stop is being dealt with.
     was_again: Option<u64>,
+    /// What the thread whose stop is being dealt with was about to do.
+    was_interrupted: Option<again::Interrupted>,
     /// System calls that are being timed.
     timed: Map<i32, calltime::Timed>,
     /// System calls that are being made by `int 0x80`.
@@ -129,6 +139,7 @@ pub(crate) fn run(
         pin: affinity::Pin::default(),
         attention: attend::Attention::default(),
         turns: turns::Turns::default(),
+        spells: progress::Spells::default(),
         feed,
         traps: Map::default(),
         renewals: Vec::new(),
@@ -138,6 +149,7 @@ pub(crate) fn run(
         uncollected: Map::default(),
         again: Map::default(),
         was_again: None,
+        was_interrupted: None,
         timed: Map::default(),
         other_calls: Map::default(),
         standstill: None,
@@ -187,6 +199,7 @@ impl Hub<'_> {
             if let Some(pid) = self.full.take() {
                 self.begin_renewal(pid, false);
             }
+            self.end_spells();
             self.look_for_heat();
             if !self.renewals.is_empty() {
                 self.settle_renewals();
@@ -213,6 +226,10 @@ impl Hub<'_> {
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
         self.was_again = self.again.remove(&tid);
+        self.was_interrupted = self.threads.get_mut(&tid).and_then(|th| th.interrupted.take());
+        if matches!(stop, Stop::Event(libc::PTRACE_EVENT_STOP, _)) {
+            self.still_interrupted(tid);
+        }
         if stop != Stop::Syscall {
             self.call_left(tid);
         }
@@ -229,6 +246,9 @@ impl Hub<'_> {
                     let _ = t.resume(How::Continue, signal);
                     return;
                 };
+                if signal == libc::SIGSTOP && t.would_not_stop() {
+                    return self.go_on_past_stop(t);
+                }
                 match thread.state {
                     State::Cache | State::Exec { .. } if signal == libc::SIGTRAP => self.trap(t),
                     state => self.signal(t, signal, state),
@@ -256,14 +276,19 @@ impl Hub<'_> {
         let Some((space, state)) = self.space_and_state(tid) else { return };
         let at = rip.wrapping_sub(1);
         let stub = space.borrow().stub_at(at);
-        if let Some(kind) = stub {
-            return self.stub(t, kind, at + STUB_LEN);
-        }
         let dead = {
             let s = space.borrow();
             (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
         };
-        if let Some(dead) = dead {
+        let Ok(info) = t.siginfo() else { return };
+        if is_sent(&info) {
+            // The kernel keeps one SIGTRAP at a time: that of our breakpoint is left out then, and will come again.
+            if (stub.is_some() || dead.is_some()) && t.set_rip(at).is_err() {
+                return;
+            }
+        } else if let Some(kind) = stub {
+            return self.stub(t, kind, at + STUB_LEN);
+        } else if let Some(dead) = dead {
             return self.dead_block(t, dead, at);
         }
         if self.withhold_trap(&t) {
@@ -385,16 +410,34 @@ impl Hub<'_> {
 
     /// Goes on at guest address `pc`; all other registers are the guest's already.
     fn enter(&mut self, t: Stopped, pc: u64) {
-        let standing = self.standing(t.tid(), pc);
-        let (t, id) = self.translation(t, pc, standing);
-        let Some(t) = t else { return };
-        let Some(id) = id else { return self.run_off(t, pc) };
-        self.set_state(t.tid(), State::Cache);
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let body = space.borrow().trans.block(id).entry;
-        if t.set_rip(body).is_ok() {
+        if let Some((t, _)) = self.go_to(t, pc) {
             let _ = t.resume(How::Continue, 0);
         }
+    }
+
+    /// The same after a signal.
+    fn enter_after_signal(&mut self, t: Stopped, pc: u64) {
+        if let Some((t, at)) = self.go_to(t, pc) {
+            self.go_on_after_signal(t, at);
+        }
+    }
+
+    /// Puts `t` to the translation of `pc`, where it is then. `None`: it has gone on already.
+    fn go_to(&mut self, t: Stopped, pc: u64) -> Option<(Stopped, u64)> {
+        let standing = self.standing(t.tid(), pc);
+        let (t, id) = self.translation(t, pc, standing);
+        let t = t?;
+        let Some(id) = id else {
+            self.run_off(t, pc);
+            return None;
+        };
+        self.set_state(t.tid(), State::Cache);
+        let (space, _) = self.space_and_state(t.tid())?;
+        let body = space.borrow().trans.block(id).entry;
+        if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {
+            call.at = body;
+        }
+        t.set_rip(body).is_ok().then_some((t, body))
     }
 
     /// Goes to guest address `pc`, where no code is: the fault that follows is the one that the guest would get.

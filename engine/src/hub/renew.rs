@@ -216,6 +216,9 @@ impl Hub<'_> {
                     // Nobody but the engine has interrupted it.
                     None => super::again::interrupted(&regs, true).then_some(regs.orig_rax),
                 };
+                if again.is_some() {
+                    self.interrupted_by_us(tid, &regs);
+                }
                 // A call that is made once more is counted then.
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);

@@ -5,16 +5,13 @@
 
 use nix::libc;
 
-use super::Hub;
 use super::in_place::Step;
 use super::status::Status;
-use super::switch::counted_slot;
 use super::trapflag::set_trap_flag;
-use crate::arena::Scratch;
+use super::{Hub, again};
 use crate::process::State;
 use crate::recreate::{self, Boundary, Spot};
-use crate::tracee::{How, Regs, Stop, Stopped, register};
-use crate::transtab::{NO_REG, Point, STUB_BYTES, StubKind};
+use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
 
 pub(super) const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
@@ -30,56 +27,65 @@ pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
 impl Hub<'_> {
     /// A signal is about to be delivered to `t`.
     pub(super) fn signal(&mut self, t: Stopped, signal: i32, state: State) {
-        let tid = t.tid();
         match state {
             State::New => {
                 let _ = t.resume(How::Continue, signal);
             }
             State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
-            State::SigReturn { traps } if signal == libc::SIGTRAP && !self.in_cache(&t) => {
-                // Not before: a signal that comes first leaves the handler where it is, and the call is made once more.
-                self.tell_handler_ends(tid);
-                if traps && !set_trap_flag(&t) {
-                    return;
-                }
-                let Some(t) = self.release_trap(t) else { return };
-                let Ok(rip) = t.rip() else { return };
-                self.enter(t, rip);
-            }
-            State::InPlace { block, executed, mask, .. } => {
-                self.after_step(t, signal, Step { block, executed, mask });
+            State::SigReturn { traps, mask } => self.signal_in_return(t, signal, traps, mask),
+            State::InPlace { pc, block, executed, mask } => {
+                self.after_step(t, signal, Step { pc, block, executed, mask });
             }
             State::Guest | State::Handler => self.deliver(t, signal),
-            // Nothing comes of it: the call that is about to begin is still to be stepped over.
-            State::SigReturn { .. } if self.in_cache(&t) && signal == libc::SIGTRAP && self.withhold_trap(&t) => {
-                let _ = t.resume(How::Step, 0);
-            }
-            State::SigReturn { .. } if self.in_cache(&t) && !caught(tid, signal) => {
-                let _ = t.resume(How::Step, signal);
-            }
-            State::SigReturn { .. } if self.in_cache(&t) => {
-                // It came before rt_sigreturn could begin: its handler's frame must not show where that stands in the cache.
-                self.set_state(tid, State::Cache);
-                self.signal_in_cache(t, signal);
-            }
-            State::SigReturn { .. } => {
-                // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's.
-                self.tell_handler_ends(tid);
-                self.set_state(tid, State::Guest);
-                self.deliver(t, signal);
-            }
-            State::Call { nr, args, next } if signal == libc::SIGTRAP => {
-                let Some((space, _)) = self.space_and_state(tid) else { return };
-                if t.rip() == Ok(space.borrow().gadget.0 + 3) {
-                    self.after_call(t, nr, args, next);
-                } else {
-                    let _ = t.resume(How::Continue, signal);
-                }
-            }
-            State::OtherCall => self.signal_in_int80(t, signal),
             State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
+            State::OtherCall => self.signal_in_int80(t, signal),
             State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
         }
+    }
+
+    /// `rt_sigreturn` is about to be made: not before it has returned does a signal come that nobody's instruction causes, or a
+    /// handler that is interrupted there again and again would never end.
+    pub(super) fn begin_return(&mut self, t: Stopped, go: u64, traps: bool) {
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_ok() && t.set_rip(go).is_ok() {
+            self.set_state(t.tid(), State::SigReturn { traps, mask });
+            let _ = t.resume(How::Step, 0);
+        }
+    }
+
+    /// A signal for a thread that makes `rt_sigreturn`, whose mask was `mask`; the end of that is one, too.
+    fn signal_in_return(&mut self, t: Stopped, signal: i32, traps: bool, mask: u64) {
+        let tid = t.tid();
+        let Ok(info) = t.siginfo() else { return };
+        let done = !self.in_cache(&t);
+        if is_sent(&info) && signal != libc::SIGSTOP {
+            tracee::keep(tid, info);
+            if !done {
+                let _ = t.resume(How::Step, 0);
+                return;
+            }
+            // In place of the step's.
+        } else if signal == libc::SIGSTOP {
+            let _ = t.resume(How::Step, signal);
+            return;
+        } else if signal != libc::SIGTRAP || !done {
+            // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's, or those of the call.
+            if t.sigmask() == Ok(mask | ASYNCHRONOUS) && t.set_sigmask(mask).is_err() {
+                return;
+            }
+            if !done {
+                return self.signal_in_cache(t, signal);
+            }
+            self.tell_handler_ends(tid);
+            return self.deliver(t, signal);
+        }
+        self.tell_handler_ends(tid);
+        if traps && !set_trap_flag(&t) {
+            return;
+        }
+        let Some(t) = self.release_trap(t) else { return };
+        let Ok(rip) = t.rip() else { return };
+        self.enter_after_signal(t, rip);
     }
 
     pub(super) fn in_cache(&self, t: &Stopped) -> bool {
@@ -87,64 +93,10 @@ impl Hub<'_> {
         t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
     }
 
-    /// Books what has been executed of a block that was left at `b`.
-    pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
-        let Some(th) = self.threads.get(&tid) else { return };
-        let Some(p) = self.processes.get_mut(&th.pid) else { return };
-        if counted_slot(th, p.counting) != Some(th.slot) {
-            return;
-        }
-        let block = *p.space.borrow().trans.block(b.block);
-        if let Some(told) = block.told {
-            let counted = if b.bumped { usize::from(block.n) } else { 0 };
-            let carried = {
-                let trans = &p.space.borrow().trans;
-                // What led there has been counted with it, if it has; but then what was to be counted with the next one has not.
-                let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
-                with.and_then(|with| trans.carried.get(with)).cloned().unwrap_or_default()
-            };
-            for (block, executed) in carried.parts {
-                self.tell_correction(tid, block, 0, executed.into());
-            }
-            return self.correct_told(tid, told, counted, b, regs);
-        }
-        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
-        let context = super::contexts::booked_to(th, p, regs.gs_base);
-        let corrections = &mut p.books.of(context).corrections;
-        if collecting {
-            corrections.left(b.block, &block, b.executed, b.bumped);
-        }
-        if let Some(rep) = b.rep {
-            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
-            if collecting {
-                corrections.take_off(rep.cell, left);
-            }
-            if let Some(site) = rep.site {
-                self.record_repeat(tid, site, regs);
-            }
-        }
-    }
-
-    /// Gives the guest its registers at `b`; rip becomes the original address.
-    pub(super) fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
-        self.correct(tid, b, regs);
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
-        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
-            if r != NO_REG {
-                *register(regs, r) = self.scratch(tid, word);
-            }
-        }
-        if b.after_call {
-            regs.rcx = regs.rip;
-        }
-    }
-
     fn signal_in_cache(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
         let (Ok(mut regs), Ok(info)) = (t.regs(), t.siginfo()) else { return };
-        // From the kernel, because of an instruction.
-        let fault = bit(signal) & FAULTS != 0 && info.si_code > 0;
+        let fault = bit(signal) & FAULTS != 0 && !is_sent(&info) && !is_behind_call(&regs);
         if fault {
             if signal == libc::SIGSEGV && self.trace_full(tid, &info, &mut regs) {
                 if t.set_regs(&regs).is_ok() {
@@ -211,16 +163,34 @@ impl Hub<'_> {
             if t.set_regs(&regs).is_err() {
                 return;
             }
-            self.set_state(tid, State::Guest);
+            if !matches!(self.threads.get(&tid).map(|th| th.state), Some(State::SigReturn { .. })) {
+                self.set_state(tid, State::Guest);
+            }
             return self.deliver(t, signal);
         }
+        self.signal_comes(tid, regs.rip, &info);
         if !caught(tid, signal) {
+            self.still_interrupted(tid);
             self.call_again(&t, signal);
+            if !restores_mask(&regs) && self.was_again.is_none() && again::ignored(tid, signal) {
+                return self.go_on_after_signal(t, regs.rip);
+            }
             let _ = t.resume(How::Continue, signal);
             return;
         }
         self.interrupted_after_all(&mut regs);
         let Some((space, _)) = self.space_and_state(tid) else { return };
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        if let (Some(call), Spot::Boundary(b)) = (self.was_interrupted.filter(|c| c.at == regs.rip), spot) {
+            // It is the kernel's to say whether this signal lets the call be made once more.
+            self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
+            (regs.rax, regs.orig_rax) = (call.result, call.nr);
+            if t.set_regs(&regs).is_ok() {
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            return;
+        }
         let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
         let at = regs.rip;
         if !between {
@@ -244,107 +214,22 @@ impl Hub<'_> {
         }
     }
 
-    /// Steps until the guest's state is whole; registers are then the guest's, rip included.
-    pub(super) fn step_to_boundary(&mut self, t: Stopped, regs: Regs) -> Option<(Stopped, Regs)> {
-        let tid = t.tid();
-        let (mut t, mut regs) = (t, regs);
-        loop {
-            let (space, _) = self.space_and_state(tid)?;
-            let spot = match recreate::spot(&space.borrow(), regs.rip) {
-                Spot::Stub(StubKind::Asked) => Spot::Stub(self.asked_for(tid)?),
-                spot => spot,
-            };
-            match spot {
-                Spot::Boundary(b) => {
-                    self.at_boundary(tid, &b, &mut regs);
-                    return Some((t, regs));
-                }
-                Spot::Stub(StubKind::Exit { target, .. }) => {
-                    regs.rip = target;
-                    return Some((t, regs));
-                }
-                Spot::Stub(StubKind::IblMiss { way }) => {
-                    regs.rip = self.indirect_target(tid, &mut regs, way);
-                    return Some((t, regs));
-                }
-                Spot::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
-                    regs.rip = self.follow_on(tid, kind, &mut regs).target;
-                    return Some((t, regs));
-                }
-                Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
-                Spot::Between => {}
-            }
-            let point = space.borrow().trans.point(regs.rip);
-            if let Some(Point::RepeatWalk { site }) = point
-                && regs.rax != 0
-            {
-                // It would take very many steps.
-                self.finish_repeat(tid, site, &mut regs);
-                t.set_regs(&regs).ok()?;
-            }
-            let stub = space.borrow().stub_at(regs.rip);
-            if let Some(kind @ (StubKind::Walk { .. } | StubKind::SavedX87 { .. })) = stub {
-                self.serve_within(&t, kind);
-                regs.rip += STUB_BYTES;
-                t.set_regs(&regs).ok()?;
-                continue;
-            }
-            match t.resume_and_wait(How::Step, 0) {
-                Ok((next, Stop::Signal(libc::SIGTRAP))) => {
-                    t = next;
-                    regs = t.regs().ok()?;
-                }
-                Ok((next, Stop::Signal(_))) => {
-                    // The instruction faults: its beginning is the boundary, and it will fault again.
-                    regs = next.regs().ok()?;
-                    if let Ok(info) = next.siginfo()
-                        && self.trace_full(tid, &info, &mut regs)
-                    {
-                        next.set_regs(&regs).ok()?;
-                        t = next;
-                        continue;
-                    }
-                    if next.siginfo().is_ok_and(|info| self.is_unaligned_record(tid, &info, &regs)) {
-                        match self.step_unchecked(next, regs)? {
-                            (next, Stop::Signal(libc::SIGTRAP)) => {
-                                t = next;
-                                regs = t.regs().ok()?;
-                                continue;
-                            }
-                            (next, stop) => {
-                                self.stopped(next, stop);
-                                return None;
-                            }
-                        }
-                    }
-                    if recreate::own_push(&space.borrow(), &mut regs) {
-                        next.set_regs(&regs).ok()?;
-                        t = next;
-                        continue;
-                    }
-                    let slot = self.threads.get(&tid).map(|th| th.slot)?;
-                    let pool = self.process_of(tid)?.pool.clone();
-                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| {
-                        pool.borrow().scratch_at(slot, u16::from(o))
-                    });
-                    if let Some(b) = b {
-                        self.at_boundary(tid, &b, &mut regs);
-                    }
-                    return Some((next, regs));
-                }
-                Ok((next, stop)) => {
-                    self.stopped(next, stop);
-                    return None;
-                }
-                Err(_) => return None,
-            }
-        }
-    }
-
-    /// A signal while the thread makes a system call that grind follows. None of them blocks: it is over, or has not begun.
+    /// A signal while the thread makes a system call that grind follows. None of them blocks: it is over, or has not begun. The
+    /// stop behind it is one, too.
     fn signal_in_call(&mut self, t: Stopped, signal: i32, nr: i64, args: [u64; 6], next: u64) {
         let tid = t.tid();
         let Ok(info) = t.siginfo() else { return };
+        if signal == libc::SIGTRAP {
+            let done = self.space_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.0 + 3));
+            if is_sent(&info) {
+                tracee::keep(tid, info);
+            }
+            if done {
+                return self.after_call(t, nr, args, next);
+            }
+            let _ = t.resume_midway(How::Continue, 0);
+            return;
+        }
         if !caught(tid, signal) {
             let _ = t.resume(How::Continue, signal);
             return;
@@ -378,10 +263,14 @@ impl Hub<'_> {
             let _ = t.resume(How::Step, signal);
             return;
         }
-        // Ignored, deadly or stopping. If the thread survives, it goes on as a guest.
-        let Ok(rip) = t.rip() else { return };
-        let deadly = bit(signal) & FAULTS != 0;
-        if deadly {
+        // Ignored, deadly or stopping. If the thread survives, it goes on as a guest. Nobody survives a fault.
+        let (Ok(rip), Ok(info)) = (t.rip(), t.siginfo()) else { return };
+        if bit(signal) & FAULTS != 0 && !is_sent(&info) {
+            if t.is_first_of_namespace() {
+                let state = self.threads.get(&tid).map(|th| th.state);
+                let forced = matches!(state, Some(State::Handler | State::SigReturn { .. }));
+                return self.die_untraced(t, signal, forced);
+            }
             self.set_state(tid, State::Guest);
             let _ = t.resume(How::Continue, signal);
         } else {
@@ -413,7 +302,7 @@ impl Hub<'_> {
         } else {
             self.trap_blocked_in_handler(&t, false);
         }
-        self.enter(t, rip);
+        self.enter_after_signal(t, rip);
     }
 }
 
@@ -421,7 +310,20 @@ impl Hub<'_> {
 fn blocked_fault(t: &Stopped, signal: i32) -> bool {
     bit(signal) & FAULTS != 0
         && t.sigmask().is_ok_and(|m| m & bit(signal) != 0)
-        && t.siginfo().is_ok_and(|i| i.si_code > 0)
+        && t.siginfo().is_ok_and(|i| !is_sent(&i))
+}
+
+/// Whether the kernel may be about to restore a mask, because it has interrupted a system call that has one of its own.
+fn restores_mask(regs: &Regs) -> bool {
+    const ERESTARTNOHAND: i32 = 514;
+    (regs.orig_rax as i64) >= 0 && [-i64::from(libc::EINTR), -i64::from(ERESTARTNOHAND)].contains(&(regs.rax as i64))
+}
+
+/// Whether a thread with these registers is behind a system call that it has just made. An instruction that faults shows none;
+/// but the kernel may do so because it cannot restore a handler's frame.
+fn is_behind_call(regs: &Regs) -> bool {
+    let nr = regs.orig_rax as i64;
+    nr >= 0 && nr != libc::SYS_rt_sigreturn
 }
 
 /// Whether the guest has a handler for `signal`.

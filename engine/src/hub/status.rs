@@ -18,6 +18,11 @@ impl Status {
         u64::from_str_radix(self.value(name), 16).unwrap_or(0)
     }
 
+    /// A number, or the last one of several: an id as the thread itself sees it (`NSpid`, `NStgid`).
+    pub(super) fn id(&self, name: &str) -> Option<i32> {
+        self.value(name).split_whitespace().last()?.parse().ok()
+    }
+
     /// Whether the calling thread is its tracer.
     pub(super) fn is_traced_by_us(&self) -> bool {
         self.value("TracerPid").parse() == Ok(nix::unistd::gettid().as_raw())

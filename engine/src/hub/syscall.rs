@@ -27,6 +27,12 @@ impl Hub<'_> {
         // The kernel takes the number from eax.
         let nr = i64::from(regs.rax as i32);
         let how = self.time_call(tid, next);
+        self.goes_to_call(tid, go);
+        if super::deadly::CALLS.contains(&nr)
+            && let Some(signal) = self.deadly_call(tid, nr, args)
+        {
+            return self.die_of(t, signal);
+        }
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
@@ -38,10 +44,7 @@ impl Hub<'_> {
             libc::SYS_rt_sigreturn => {
                 self.trap_returns(&t, regs.rsp);
                 let traps = self.frame_traps(tid, regs.rsp);
-                self.set_state(tid, State::SigReturn { traps });
-                if t.set_rip(go).is_ok() {
-                    let _ = t.resume(How::Step, 0);
-                }
+                self.begin_return(t, go, traps);
             }
             libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
             libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),

@@ -4,14 +4,20 @@
 //!
 //! All calls must come from the thread that attached.
 
+mod first;
 mod home;
+mod late;
 mod memory;
 mod owed;
 mod remote;
+mod spell;
 
+pub(crate) use first::is_first;
 pub(crate) use home::{Home, leave, settle};
+pub(crate) use late::{ended, is_sent, keep, renamed};
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
+pub(crate) use spell::{long_enough, spells};
 
 use std::cell::RefCell;
 use std::io;
@@ -180,6 +186,13 @@ impl Stopped {
         self.rip().is_err() || self.stands_at(libc::PTRACE_EVENT_EXIT)
     }
 
+    /// Whether the instruction before the one that comes next is a breakpoint.
+    fn is_behind_breakpoint(&self) -> bool {
+        let before =
+            self.rip().and_then(|rip| gone(ptrace::read(self.pid(), rip.wrapping_sub(1) as ptrace::AddressType)));
+        before.is_ok_and(|word| word & 0xff == 0xcc)
+    }
+
     /// The set of blocked signals, bit n-1 for signal n.
     #[allow(unsafe_code)]
     pub(crate) fn sigmask(&self) -> Result<u64> {
@@ -200,10 +213,29 @@ impl Stopped {
     /// Lets the thread go on, delivering `signal` (0: none) where the stop allows it. If it was told to stop and has not
     /// done so yet, it does before it executes anything.
     pub(crate) fn resume(self, how: How, signal: i32) -> Result<()> {
+        // (Whoever takes a step is in the middle of something.)
+        if how == How::Continue || how == How::Syscall {
+            late::send(self.tid);
+            if signal == 0 && spell::goes_on(&self)? {
+                return self.resume_midway(How::Syscall, 0);
+            }
+        }
+        self.resume_midway(how, signal)
+    }
+
+    /// As [`Self::resume`], but without the signals that were kept for the thread: it is in the middle of something.
+    pub(crate) fn resume_midway(self, how: How, signal: i32) -> Result<()> {
         if how != How::Listen && owed::stops(self.tid) {
             interrupt(self.tid);
         }
         self.go(how, signal)
+    }
+
+    /// As [`Self::resume`] without a signal, but these are blocked, too, until it has run for as long as this, if it is interrupted
+    /// then ([`long_enough`]), makes a system call, or stops for something that is not the engine's.
+    pub(crate) fn resume_undisturbed(self, blocked: u64, long: Duration) -> Result<()> {
+        spell::begin(self.tid, blocked, long);
+        self.resume(How::Continue, 0)
     }
 
     /// Lets the thread finish what it is in the middle of: a step, or a fault whose signal is still to come. It is told to
@@ -235,11 +267,12 @@ impl Stopped {
     }
 
     /// Resumes and waits until this same thread stops again; other threads stay as they are. A stop that somebody has asked
-    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed. If it
-    /// ends, the next wait tells of that.
+    /// for, or a signal that stops the process, is passed over: the thread is told to stop again when it is resumed. A signal
+    /// that somebody has sent is kept until the thread goes on by itself. If it ends, the next wait tells of that.
     pub(crate) fn resume_and_wait(self, how: How, signal: i32) -> Result<(Self, Stop)> {
         let tid = self.tid;
         let mut signal = signal;
+        let from = self.rip()?;
         loop {
             self.go(how, signal)?;
             match wait_for(tid) {
@@ -248,7 +281,22 @@ impl Stopped {
                     signal = 0;
                 }
                 // It cannot be blocked. Once delivered it holds for the whole process, until there is a SIGCONT.
-                Ok(Wait::Stopped(_, Stop::Signal(libc::SIGSTOP))) => signal = libc::SIGSTOP,
+                Ok(Wait::Stopped(t, Stop::Signal(libc::SIGSTOP))) => {
+                    signal = if t.would_not_stop() { 0 } else { libc::SIGSTOP };
+                }
+                Ok(Wait::Stopped(t, Stop::Signal(by))) => {
+                    let Some(info) = t.siginfo().ok().filter(is_sent) else { return Ok((t, Stop::Signal(by))) };
+                    keep(tid, info);
+                    // If it was a SIGTRAP, that of the step, or of our breakpoint, may have been left out for it.
+                    let done = match how {
+                        How::Step => t.rip()? != from,
+                        _ => by == libc::SIGTRAP && t.is_behind_breakpoint(),
+                    };
+                    if done {
+                        return Ok((t, Stop::Signal(libc::SIGTRAP)));
+                    }
+                    signal = 0;
+                }
                 Ok(Wait::Stopped(t, stop)) => return Ok((t, stop)),
                 Ok(end @ (Wait::Exited(..) | Wait::Killed(..))) => {
                     ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
@@ -389,9 +437,11 @@ fn wait(tid: i32, flags: i32) -> io::Result<Wait> {
 fn classify(tid: i32, status: i32) -> Wait {
     if libc::WIFEXITED(status) {
         owed::settled(tid);
+        spell::gone(tid);
         Wait::Exited(tid, libc::WEXITSTATUS(status))
     } else if libc::WIFSIGNALED(status) {
         owed::settled(tid);
+        spell::gone(tid);
         Wait::Killed(tid, libc::WTERMSIG(status))
     } else {
         let signal = libc::WSTOPSIG(status);
@@ -409,6 +459,10 @@ fn classify(tid: i32, status: i32) -> Wait {
         let t = Stopped { tid };
         // (Who is gone by now has nothing that could be lost.)
         let _ = home::stopped(&t);
+        let _ = spell::stopped(&t, stop);
+        if let Stop::Signal(signal) = stop {
+            late::arrived(&t, signal);
+        }
         Wait::Stopped(t, stop)
     }
 }

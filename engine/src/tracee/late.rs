@@ -1,0 +1,95 @@
+//! Signals that were taken from the kernel while the engine had a thread do something for it: a step, a system call. Most are
+//! blocked meanwhile, but not those that an instruction may cause, because the kernel takes a handler away if it has to force
+//! one that is blocked; so one of these that somebody sends comes in the middle. It is kept here, and sent again when the
+//! thread goes on by itself. What the kernel then says of its sender is replaced by what it had said before.
+//!
+//! Invariants: a signal that somebody has sent is never taken for one of the step's own instruction; none is lost, but where
+//! the kernel itself would have kept just one; none is sent again before the thread may be interrupted.
+//!
+//! The list belongs to the thread that traces, as everything that ptrace knows does.
+
+use std::cell::RefCell;
+
+use nix::libc;
+
+use super::Stopped;
+
+/// Signals from here on are queued, and not kept once each.
+const FIRST_QUEUED: i32 = 32;
+
+struct Late {
+    tid: i32,
+    info: libc::siginfo_t,
+    /// It waits in the kernel.
+    sent: bool,
+}
+
+thread_local! {
+    /// Few at a time, and mostly none.
+    static LATE: RefCell<Vec<Late>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Whether somebody has sent a signal: another process, the thread itself, a timer; and it is not because of an instruction.
+pub(crate) fn is_sent(info: &libc::siginfo_t) -> bool {
+    info.si_code <= 0
+}
+
+/// `tid` is to get this later.
+pub(crate) fn keep(tid: i32, info: libc::siginfo_t) {
+    LATE.with_borrow_mut(|late| {
+        let once = info.si_signo < FIRST_QUEUED;
+        let waits = |l: &Late| l.tid == tid && l.info.si_signo == info.si_signo && !l.sent;
+        if !(once && late.iter().any(waits)) {
+            late.push(Late { tid, info, sent: false });
+        }
+    });
+}
+
+/// `tid` goes on by itself: whatever was kept of its signals is sent to it.
+pub(super) fn send(tid: i32) {
+    LATE.with_borrow_mut(|late| {
+        for l in late.iter_mut().filter(|l| l.tid == tid && !l.sent) {
+            l.sent = true;
+            signal(tid, l.info.si_signo);
+        }
+    });
+}
+
+/// `t` has stopped for a signal: if it is one of ours, it is what it was before.
+pub(super) fn arrived(t: &Stopped, signo: i32) {
+    LATE.with_borrow_mut(|late| {
+        let Some(i) = late.iter().position(|l| l.sent && l.tid == t.tid && l.info.si_signo == signo) else { return };
+        if t.siginfo().is_ok_and(|now| is_ours(&now)) {
+            let _ = t.set_siginfo(&late.swap_remove(i).info);
+        }
+    });
+}
+
+/// `tid` has ended.
+pub(crate) fn ended(tid: i32) {
+    LATE.with_borrow_mut(|late| late.retain(|l| l.tid != tid));
+}
+
+/// The thread `from` is called `to` from now on, since it has executed a program.
+pub(crate) fn renamed(from: i32, to: i32) {
+    if from != to {
+        ended(to);
+        LATE.with_borrow_mut(|late| late.iter_mut().filter(|l| l.tid == from).for_each(|l| l.tid = to));
+    }
+}
+
+/// Whether the kernel says that this process has sent it.
+#[allow(unsafe_code)]
+fn is_ours(info: &libc::siginfo_t) -> bool {
+    // SAFETY: what `tgkill` sends has a sender.
+    let by = |info: &libc::siginfo_t| unsafe { info.si_pid() };
+    // From a namespace above the thread's own the sender has no number.
+    info.si_code == libc::SI_TKILL && (by(info) == 0 || by(info) == std::process::id() as i32)
+}
+
+/// Sends one.
+#[allow(unsafe_code)]
+fn signal(tid: i32, signo: i32) {
+    // SAFETY: the call takes no pointers. A thread that is gone needs no signal.
+    unsafe { libc::syscall(libc::SYS_tkill, tid, signo) };
+}
