@@ -5,13 +5,15 @@
 #include <sys/signalfd.h>
 
 static int way;
+// While a thread is created its creator blocks everything.
+static atomic_int created;
 static void *sender(void *arg UNUSED) {
     sigset_t s;
     sigemptyset(&s), sigaddset(&s, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &s, 0);
     int fd = signalfd(-1, &s, 0);
     struct signalfd_siginfo info;
-    usleep(1000);
+    while (!created) {}
     if (way == 2) CHECK(sigqueue(getpid(), SIGTERM, (union sigval){0}) == 0);
     else if (way == 3) CHECK(syscall(SYS_tgkill, getpid(), getpid(), SIGTERM) == 0);
     else CHECK(kill(getpid(), SIGTERM) == 0);
@@ -42,6 +44,7 @@ int main(int argc, char **argv) {
             if (child == 0) {
                 pthread_t t;
                 CHECK(pthread_create(&t, 0, sender, 0) == 0);
+                created = 1;
                 work(1000000000);
                 _exit(2);
             }
