@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use crate::profile::Profile;
 use crate::{
     disturb::{self, Disturbance},
-    tools,
+    laws, tools,
 };
 
 /// What a command did.
@@ -140,7 +140,7 @@ impl Profiled {
             .collect()
     }
 
-    /// Makes sure that there are profiles of calls, each with a summary that agrees with its totals.
+    /// Makes sure that there are profiles of calls, each with sums and arcs that agree with its rows.
     ///
     /// # Panics
     /// If not.
@@ -151,6 +151,7 @@ impl Profiled {
             let of = |key| text.lines().filter_map(|l| l.strip_prefix(key)).map(str::trim).collect::<Vec<_>>();
             assert_eq!(of("summary:"), of("totals:"), "profile of process {pid}");
             assert!(!of("summary:").is_empty(), "profile of process {pid}");
+            laws::check(bytes, &format!("profile of process {pid}"));
         }
     }
 

@@ -4,67 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use grind_tests::calls::parse;
 use grind_tests::compare::assert_none;
 use grind_tests::run::{Job, Profiled};
-use grind_tests::{build, tools};
-
-/// Self costs by function and line, then calls and their costs by caller, line, and callee.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
-    counts: BTreeMap<String, u64>,
-    summary: Vec<u64>,
-}
-
-/// Reads a profile without any compression. Rows of several files or objects in one function count as theirs.
-fn parse(bytes: &[u8]) -> Told {
-    let text = String::from_utf8_lossy(bytes);
-    let mut told = Told::default();
-    let (mut object, mut file, mut function, mut callee) = Default::default();
-    let mut call = None;
-    let mut events: Vec<&str> = Vec::new();
-    for line in text.lines() {
-        let of = |key: &str| line.strip_prefix(key).map(str::to_owned);
-        if let Some(name) = of("ob=") {
-            object = name;
-        } else if let Some(name) = of("fl=").or(of("fi=")).or(of("fe=")) {
-            file = name;
-        } else if let Some(name) = of("fn=") {
-            function = name;
-        } else if let Some(name) = of("cfn=") {
-            callee = name;
-        } else if let Some(rest) = of("calls=") {
-            call = rest.split(' ').next().map(|n| n.parse().expect("a number"));
-        } else if let Some(names) = line.strip_prefix("events:") {
-            events = names.split_whitespace().collect();
-        } else if let Some(totals) = of("summary:") {
-            told.summary.resize(events.len(), 0);
-            for (sum, total) in told.summary.iter_mut().zip(totals.split_whitespace()) {
-                *sum += total.parse::<u64>().expect("a total");
-            }
-        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
-            let (at, costs) = line.split_once(' ').expect("a position and costs");
-            let costs: Vec<u64> = costs.split(' ').map(|cost| cost.parse().expect("a cost")).collect();
-            let here: String = format!("{object} {file} {function} {at}");
-            let mut add = |key, n: u64| *told.counts.entry(key).or_default() += n;
-            let of = call.take().map_or(here.clone(), |calls| {
-                add(format!("{here} -> {callee}: calls"), calls);
-                format!("{here} -> {callee}: cost")
-            });
-            for (event, cost) in events.iter().zip(costs) {
-                add(if *event == "Ir" { of.clone() } else { format!("{of} {event}") }, cost);
-            }
-        }
-    }
-    let _: (String, String, String, String) = (object, file, function, callee);
-    told.counts.retain(|_, n| *n != 0);
-    told
-}
+use grind_tests::{build, laws, tools};
 
 /// Runs it under callgrind; the profiles' names and positions are written out.
 fn plain(job: &Job<'_>, options: &[&str]) -> Profiled {
     let plain = ["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"];
     let words = plain.iter().chain(options).map(|&word| word.to_owned());
-    job.profiled(&tools::under_test().iter().cloned().chain(words).collect::<Vec<_>>())
+    let done = job.profiled(&tools::under_test().iter().cloned().chain(words).collect::<Vec<_>>());
+    done.raw.iter().for_each(|(pid, profile)| laws::check(profile, pid));
+    done
 }
 
 /// Runs it both ways. Profiles of the same number of processes, one by one.
@@ -82,14 +33,7 @@ fn both_but_for(name: &str, program: &[&str], options: &[&str], dir: &Path, but:
     for ((_, told), (_, followed)) in told.raw.iter().zip(&followed.raw) {
         let (told, followed) = (parse(told), parse(followed));
         assert!(told.summary[0] > 1000 && told.counts.len() > 20, "{name}: an empty profile");
-        let differences: Vec<String> = told
-            .counts
-            .keys()
-            .chain(followed.counts.keys())
-            .filter(|k| !but.iter().any(|event| k.ends_with(event)))
-            .filter(|k| told.counts.get(*k) != followed.counts.get(*k))
-            .map(|k| format!("{k}: told {:?}, followed {:?}", told.counts.get(k), followed.counts.get(k)))
-            .collect();
+        let differences = told.differences(&followed, |key| !but.iter().any(|event| key.ends_with(event)));
         assert_none(&format!("{name} {options:?}"), &differences);
         if but.is_empty() {
             assert_eq!(told.summary, followed.summary, "{name} {options:?}");

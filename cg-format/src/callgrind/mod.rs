@@ -17,6 +17,7 @@
 
 mod error;
 mod events;
+pub mod laws;
 mod model;
 mod names;
 mod numbers;
