@@ -90,10 +90,13 @@ impl Calls {
         Changes { kept: self.stack.take_lowest(), root: self.roots.replace(Vec::new()).unwrap_or_default() }
     }
 
-    /// Whether anything may have changed.
+    /// Whether nothing can have changed, and no handler runs: one that has just begun has no frames.
     #[inline]
     pub fn unchanged(&self, frames: usize) -> bool {
-        self.stack.lowest() == frames && self.stack.len() == frames && self.roots.as_ref().is_some_and(Vec::is_empty)
+        self.stack.lowest() == frames
+            && self.stack.len() == frames
+            && self.outer.is_empty()
+            && self.roots.as_ref().is_some_and(Vec::is_empty)
     }
 
     /// Something happens to the root.
