@@ -226,6 +226,20 @@ impl Calls {
         self.wanted()
     }
 
+    /// What runs now, and all that called it, begin when the first total has grown by `n`: that has been counted before. Nothing
+    /// may have been executed since the thread began, nor may it be left before then (but to take `n` back).
+    pub fn begin_ahead(&mut self, n: i64) {
+        if !self.meter.collecting() {
+            return;
+        }
+        self.followed.stale = true;
+        for frame in self.bottom..self.stack.len() {
+            let entered = &mut self.stack.readings(frame)[0];
+            *entered = entered.wrapping_add_signed(n);
+        }
+        self.base[0] = self.base[0].wrapping_add_signed(n);
+    }
+
     /// The thread ends, or instrumentation is switched off: everything returns.
     pub fn end(&mut self, now: &[u64]) -> bool {
         while !self.outer.is_empty() {
@@ -404,6 +418,15 @@ impl Calls {
     /// Whether costs are being collected.
     pub fn collecting(&self) -> bool {
         self.meter.collecting()
+    }
+
+    /// Whether that may be another answer after the next event: where a signal handler `begins`, or where one may end.
+    pub fn collection_may_change(&self, begins: bool) -> bool {
+        let now = self.meter.collecting();
+        match begins {
+            true => now != self.config.collect_at_start,
+            false => self.outer.iter().any(|outer| outer.collecting != now),
+        }
     }
 
     /// Whether cells are being booked: [`block`](Calls::block) and [`cost`](Calls::cost) have an effect.

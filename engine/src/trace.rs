@@ -547,7 +547,8 @@ pub trait Sink: Send {
     fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
     /// The thread makes the system call that ends a signal handler.
     fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
-    /// A thread begins to record (again), or ceases to; a new one is announced like this, the first of a process is not.
+    /// A thread begins to record (again), or ceases to. A new one is announced like this; the first of a process records, if it
+    /// is not.
     fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
     /// What emitted code has done about calls of a thread since it was told how to go on (only with [`CallTrace::followed`], as
     /// all that follows).
@@ -561,6 +562,9 @@ pub trait Sink: Send {
     fn runs(&mut self, _pid: i32, _tid: i32, _book: &Book, _pc: u64) -> Option<Standing> {
         None
     }
+    /// The thread is about to run code at `pc`, as [`Sink::runs`] will say, whose first instruction, a system call, has been
+    /// executed before and is not to be counted again.
+    fn has_counted(&mut self, _pid: i32, _tid: i32, _pc: u64) {}
     /// The site `told` transfers control to `target`; `sp` is the stack pointer there.
     fn transfer(&mut self, _pid: i32, _tid: i32, _book: &Book, _told: u32, _target: u64, _sp: u64) -> Option<Outcome> {
         None
@@ -570,6 +574,11 @@ pub trait Sink: Send {
     fn recorded(&mut self, _pid: i32, _tid: i32, _names: &Names, _words: &[u32]) {}
     /// What a thread has executed and called since this was told last.
     fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
+    /// Whether costs may be collected after the next transfer of a thread and not before it, or the other way round: between a
+    /// signal handler (which `begins`, or else may end) and what it interrupts.
+    fn collection_may_change(&mut self, _pid: i32, _tid: i32, _begins: bool) -> bool {
+        false
+    }
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.

@@ -335,7 +335,7 @@ impl Calls {
         let counts = self.book.arcs.counts(row);
         counts[0] += 1;
         for (i, count) in counts[1..].iter_mut().enumerate() {
-            *count += self.meter.read(now, i) - self.base[i];
+            *count += self.meter.read(now, i).saturating_sub(self.base[i]);
         }
         self.root_changed(RootChange::Called(ArcId(row)));
         if self.functions[callee.0 as usize].active == 0 && self.function(code, callee).dump_after {

@@ -256,6 +256,9 @@ impl Hub<'_> {
             feed.asked(p.pid, tid, &Ask::ToggleCollect);
         }
         if self.follows(tid) {
+            if let Some(th) = self.threads.get_mut(&tid) {
+                th.toggles = true;
+            }
             return self.hand_back(tid, None);
         }
         let mut now = Vec::new();

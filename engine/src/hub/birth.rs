@@ -110,6 +110,7 @@ impl Hub<'_> {
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
         let counting = p.counting;
         self.traps_of_child(pid, tid, child_pid, child);
+        let toggles = self.threads.get(&tid).is_some_and(|th| th.toggles);
         let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
@@ -122,6 +123,7 @@ impl Hub<'_> {
                 folded: false,
                 contexts,
                 frames: RefCell::default(),
+                toggles: child_pid == child && toggles,
                 trapped_at: None,
                 progress: Progress::default(),
                 interrupted: None,
@@ -135,7 +137,10 @@ impl Hub<'_> {
         }
         if child_pid == child {
             self.copy_simulated_state(tid, child, counting);
-        } else if let Some(feed) = &self.feed {
+        }
+        // A forked one is as its creator is, unless that has not followed the last change yet.
+        let differs = child_pid != child || self.threads.get(&tid).is_some_and(|th| th.switch);
+        if let Some(feed) = self.feed.as_ref().filter(|_| differs) {
             feed.recording(child_pid, child, counting);
         }
         // The child has inherited the parent's processors, too few while the two are kept together.

@@ -128,6 +128,18 @@ impl Hub<'_> {
         standing.map_or(StandingId::NONE, |s| p.space.borrow_mut().trans.follow.standing(s))
     }
 
+    /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
+    pub(super) fn has_counted(&mut self, tid: i32, pc: u64) {
+        self.know_map(tid, pc);
+        self.catch_up(tid);
+        if let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) {
+            let _ = feed.ask(|sink| {
+                sink.has_counted(p.pid, tid, pc);
+                Some(())
+            });
+        }
+    }
+
     /// Sees to it that the sink knows what is mapped at `pc`.
     fn know_map(&mut self, tid: i32, pc: u64) {
         let Some((pid, space)) = self.process_of(tid).map(|p| (p.pid, p.space.clone())) else { return };
@@ -350,6 +362,7 @@ impl Hub<'_> {
     fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
         let none = Followed { target, standing: StandingId::NONE, outcome: None };
         self.know_map(tid, target);
+        self.harvest_before_change(tid, false);
         self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
         let outcome = {
@@ -413,6 +426,16 @@ impl Hub<'_> {
             sink.counted(p.pid, tid, &trans.follow, &counts);
             Some(())
         });
+    }
+
+    /// The same if what comes next may change whether costs are collected: what has been counted belongs to the state before.
+    /// A handler `begins`, or else may end.
+    pub(super) fn harvest_before_change(&mut self, tid: i32, begins: bool) {
+        let Some(th) = self.threads.get(&tid).filter(|th| th.toggles) else { return };
+        let (pid, Some(feed)) = (th.pid, &self.feed) else { return };
+        if feed.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
+            self.harvest(tid);
+        }
     }
 
     /// The same for all threads of a process.

@@ -159,6 +159,9 @@ impl Hub<'_> {
             }
             space.trace_with(self.settings.trace, feed.new_space());
             feed.image(tid, space.trace.id);
+            if !counting {
+                feed.recording(tid, tid, false);
+            }
         }
         let process = Process {
             pid: tid,
@@ -191,6 +194,7 @@ impl Hub<'_> {
                 folded: false,
                 contexts: ThreadContexts::default(),
                 frames: RefCell::default(),
+                toggles: false,
                 trapped_at: None,
                 progress: Progress::default(),
                 interrupted: None,

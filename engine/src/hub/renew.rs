@@ -56,6 +56,16 @@ pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
     }
 }
 
+/// The number of the system call that a thread, which nobody but the engine has interrupted, makes once more when it leaves the
+/// cache.
+pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
+    match restarts(regs) {
+        Some(Restart::Same) => Some(regs.orig_rax),
+        Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
+        None => super::again::interrupted(regs, true).then_some(regs.orig_rax),
+    }
+}
+
 impl Hub<'_> {
     /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
     pub(super) fn begin_renewal(&mut self, pid: i32, for_speed: bool) -> bool {
@@ -210,12 +220,7 @@ impl Hub<'_> {
         let (t, mut regs) = match spot {
             Spot::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
-                let again = match restarts(&regs) {
-                    Some(Restart::Same) => Some(regs.orig_rax),
-                    Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
-                    // Nobody but the engine has interrupted it.
-                    None => super::again::interrupted(&regs, true).then_some(regs.orig_rax),
-                };
+                let again = makes_again(&regs);
                 if again.is_some() {
                     self.interrupted_by_us(tid, &regs);
                 }

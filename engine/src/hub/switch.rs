@@ -3,13 +3,14 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
+use super::renew::makes_again;
 use super::signal::ASYNCHRONOUS;
 use super::{Hub, ask, clientreq, contexts};
 use crate::arena::Scratch;
 use crate::level1;
 use crate::process::{State, Thread};
 use crate::slots::SlotId;
-use crate::tracee::{self, How, Stopped};
+use crate::tracee::{self, How, Regs, Stopped};
 
 impl Hub<'_> {
     /// Starts or stops counting for the process of `t`, which is at a stub. `t` is handed back
@@ -48,14 +49,17 @@ impl Hub<'_> {
         let Some((space, _)) = self.space_and_state(t.tid()) else { return };
         if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
             // Code after a system call is for another function than the call was, maybe: the call is made once more by new
-            // code. It counts where it began; one that began before anything counted, where it is made again. Nothing is
-            // taken off, so that there is never less than nothing.
+            // code. It counts where it began, and not where it is made again.
             let anew = state == State::Cache && self.follows(t.tid()) && !ask::about_to_stop(&space.borrow(), &regs);
             if anew && self.process_of(t.tid()).is_some_and(|p| p.counting) {
+                let again = makes_again(&regs).is_some();
                 if let Some(t) = self.leave_cache(t, regs)
                     && let Some(t) = self.change_over(t)
                     && let Ok(rip) = t.rip()
                 {
+                    if again {
+                        self.has_counted(t.tid(), rip);
+                    }
                     self.enter(t, rip);
                 }
                 return;
@@ -66,7 +70,8 @@ impl Hub<'_> {
                 }
                 if state == State::Cache {
                     if anew {
-                        return self.enter_anew(t, regs);
+                        let gs_base = self.gs(t.tid());
+                        return self.enter_anew(t, Regs { gs_base, ..regs });
                     }
                     self.call_again(&t, 0);
                 }

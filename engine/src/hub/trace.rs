@@ -393,12 +393,14 @@ impl Hub<'_> {
             sp,
             stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
         };
+        self.harvest_before_change(t.tid(), true);
         self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
     }
 
     /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
+            self.harvest_before_change(tid, false);
             self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));
         }
     }

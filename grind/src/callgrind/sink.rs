@@ -223,6 +223,15 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         p.catch_up(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
+        // A call counts if it begins while the thread is instrumented, up to where it is not any more.
+        let t = p.thread(tid, &self.config);
+        if !t.recording || !(call.begins || t.in_counted_call) {
+            return;
+        }
+        t.in_counted_call = call.begins;
+        if !std::mem::replace(&mut t.begun, true) {
+            t.calls.begin(&mut *catalogue, call.addr.0);
+        }
         let cell = p.single_cell(&mut catalogue, call.addr.0);
         let t = p.thread(tid, &self.config);
         let nanoseconds = match unit {
@@ -313,6 +322,8 @@ impl Sink for Recorder {
         t.recording = on;
         if !on {
             t.through = None;
+            t.in_counted_call = false;
+            t.count_after_all();
             if let Some(simulated) = &mut p.simulated {
                 simulated.empty_caches();
             }
@@ -361,6 +372,10 @@ impl Sink for Recorder {
         self.standing_of(pid, tid, pc)
     }
 
+    fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {
+        self.count_once(pid, tid, pc);
+    }
+
     fn transfer(
         &mut self,
         pid: i32,
@@ -371,6 +386,11 @@ impl Sink for Recorder {
         sp: u64,
     ) -> Option<follow::Outcome> {
         self.decide(pid, tid, told, target, sp)
+    }
+
+    fn collection_may_change(&mut self, pid: i32, tid: i32, begins: bool) -> bool {
+        let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid)).filter(|t| t.recording);
+        t.is_some_and(|t| t.calls.collection_may_change(begins))
     }
 
     fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {

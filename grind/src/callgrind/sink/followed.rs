@@ -87,6 +87,13 @@ impl Thread {
         }
     }
 
+    /// A system call that was to be made once more has not been made.
+    pub(super) fn count_after_all(&mut self) {
+        if self.counted.take().is_some() {
+            self.calls.begin_ahead(-1);
+        }
+    }
+
     /// Other code has come to lie where there was some.
     pub(super) fn code_replaced(&mut self) {
         self.calls.code_replaced();
@@ -208,6 +215,17 @@ impl Recorder {
         })
     }
 
+    /// The system call at `pc`, which the thread begins with, has counted before.
+    pub(super) fn count_once(&mut self, pid: i32, tid: i32, pc: u64) {
+        let _ = self.with_followed(pid, tid, |_, t, catalogue, _| {
+            if t.recording && t.counted.replace(pc).is_none() {
+                t.begun = true;
+                t.calls.begin(catalogue, pc);
+                t.calls.begin_ahead(1);
+            }
+        });
+    }
+
     pub(super) fn decide(&mut self, pid: i32, tid: i32, told: u32, target: u64, sp: u64) -> Option<Outcome> {
         let outcome = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let hot = *p.hot.get(told as usize)?;
@@ -259,6 +277,9 @@ impl Recorder {
             let standing = |id: follow::StandingId| book.names.standings[id.0 as usize];
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
+                // What it ends is a block of its own, and the first that runs.
+                let before = t.counted.take_if(|pc| *pc == p.cells[hot.cell as usize].start);
+                let n = n.wrapping_sub(u64::from(before.is_some()));
                 let here = p.here(standing(id), catalogue, functions);
                 t.calls.executed(catalogue, here, hot.cell, n, &p.costs[hot.cell as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);

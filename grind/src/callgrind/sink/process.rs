@@ -63,12 +63,16 @@ pub(super) struct Thread {
     pub(super) now: Vec<u64>,
     pub(super) begun: bool,
     pub(super) recording: bool,
+    /// The address of a system call that is being made once more, and has counted before.
+    pub(super) counted: Option<u64>,
     /// Blocks executed.
     pub(super) blocks: u64,
     /// When so many have been, a part is due.
     pub(super) pause: u64,
     /// Nanoseconds in system calls: elapsed, and of processor time.
     pub(super) in_calls: [u64; 2],
+    /// The thread is in a system call that counts.
+    pub(super) in_counted_call: bool,
     /// By site: what the last record of executions said.
     pub(super) executions: HashMap<u32, u64>,
     /// What stands in for `calls` while nothing is recorded, if emitted code follows calls.
@@ -285,9 +289,11 @@ impl Process {
                 now,
                 begun: false,
                 recording: true,
+                counted: None,
                 blocks: 0,
                 pause: u64::MAX,
                 in_calls: [0; 2],
+                in_counted_call: false,
                 executions: HashMap::new(),
                 idle: None,
                 used: None,
@@ -488,6 +494,7 @@ impl Process {
             if let Some(used) = &mut self.used {
                 used.flush_thread(&mut t);
             }
+            t.count_after_all();
             t.calls.end(&t.now);
             if let Some(used) = &mut self.used {
                 used.thread_ended(&mut t);
