@@ -193,6 +193,9 @@ pub trait Session {
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation);
     /// The tool's name, as GET_TOOLNAME tells it (`cachegrind`).
     fn tool_name(&self) -> &str;
+    /// Something has panicked, with this message: this session or the sink, so that the program `goes_on`, though it may not be
+    /// recorded any more; or the engine, so that it is killed. What is written from here on is incomplete.
+    fn broke(&mut self, _what: &str, _goes_on: bool) {}
     /// Something worth telling.
     fn notice(&mut self, pid: i32, notice: Notice);
 }

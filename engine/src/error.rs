@@ -34,6 +34,11 @@ pub enum EngineError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// The engine itself has failed; the driver has been told ([`crate::Session::broke`]), and the program was killed.
+    Broken {
+        /// The message of the panic.
+        what: String,
+    },
 }
 
 impl fmt::Display for EngineError {
@@ -50,6 +55,7 @@ impl fmt::Display for EngineError {
                 "no memory for the {what} in the program's address space: {source}; raise `ulimit -v` or free memory"
             ),
             Self::Os { what, source } => write!(f, "{what}: {source}"),
+            Self::Broken { what } => write!(f, "internal error: {what}"),
         }
     }
 }
@@ -61,6 +67,7 @@ impl std::error::Error for EngineError {
             | Self::PtraceForbidden { source }
             | Self::NoMemory { source, .. }
             | Self::Os { source, .. } => Some(source),
+            Self::Broken { .. } => None,
         }
     }
 }

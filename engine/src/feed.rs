@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use crate::arena;
 use crate::follow::{Book, Names};
+use crate::guard::{CarefulSink, Health};
 use crate::hash::Map;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
@@ -54,6 +55,7 @@ pub(crate) struct Feed {
     spaces: u32,
     /// How many standings and routes of each space the sink's thread has been told.
     told: RefCell<Map<SpaceId, (usize, usize)>>,
+    health: Health,
 }
 
 /// A sink at hand.
@@ -72,7 +74,7 @@ struct State {
 }
 
 impl Here {
-    /// The sink, when no buffers wait any more. (If it has panicked, that is passed on when the feed is dropped.)
+    /// The sink, when no buffers wait any more.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while *waiting > 0 {
@@ -83,7 +85,7 @@ impl Here {
     }
 }
 
-/// A buffer waits for as long as this is there: dealt with or, if the sink has panicked, dropped.
+/// A buffer waits for as long as this is there: until it has been dealt with or dropped.
 #[derive(Debug)]
 struct Waits(Arc<Here>);
 
@@ -114,22 +116,31 @@ impl Feed {
     /// Starts the sink's thread.
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve(sink, &from))?;
-        Ok(Self::of(to, thread, None))
+        let (sink, health) = CarefulSink::new(sink);
+        let serve = move || serve(Box::new(sink), &from);
+        let thread = std::thread::Builder::new().name("simulate".into()).spawn(serve)?;
+        Ok(Self::of(to, thread, None, health))
     }
 
     /// The sink stays here: it is asked at stops.
     pub(crate) fn at_hand(sink: Box<dyn Sink>) -> std::io::Result<Self> {
+        let (sink, health) = CarefulSink::new(sink);
+        let sink = Box::new(sink);
         let state = Mutex::new(State { sink, buffer: Vec::new(), names: Map::default() });
         let here = Arc::new(Here { state, waiting: Mutex::new(0), none: Condvar::new() });
         let (to, from) = sync_channel(QUEUE);
         let served = here.clone();
         let thread = std::thread::Builder::new().name("simulate".into()).spawn(move || serve_here(&served, &from))?;
-        Ok(Self::of(to, thread, Some(here)))
+        Ok(Self::of(to, thread, Some(here), health))
     }
 
-    fn of(to: SyncSender<Message>, thread: JoinHandle<()>, here: Option<Arc<Here>>) -> Self {
-        Self { to: Some(to), thread: Some(thread), here, spaces: 0, told: RefCell::default() }
+    fn of(to: SyncSender<Message>, thread: JoinHandle<()>, here: Option<Arc<Here>>, health: Health) -> Self {
+        Self { to: Some(to), thread: Some(thread), here, spaces: 0, told: RefCell::default(), health }
+    }
+
+    /// How the sink is.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Asks the sink that is at hand.
@@ -169,7 +180,6 @@ impl Feed {
             return deliver(&mut **sink, buffer, message);
         }
         if let Some(to) = &self.to {
-            // If the sink's thread has panicked, the run's results are void; dropping the feed passes the panic on.
             let _ = to.send(message);
         }
     }
@@ -261,11 +271,8 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.to = None;
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join)
-            && !std::thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
+        // It cannot have panicked: the sink is called with care.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -360,8 +367,12 @@ mod tests {
             let (standings, routes) = names.len();
             self.seen.send((words.to_vec(), standings, routes)).expect("somebody listens");
         }
-        fn thread_ended(&mut self, _: i32, _: i32) {}
-        fn process_ended(&mut self, _: i32) {}
+        fn thread_ended(&mut self, _: i32, tid: i32) {
+            let _ = self.seen.send((vec![100 + tid as u32], 0, 0));
+        }
+        fn process_ended(&mut self, pid: i32) {
+            let _ = self.seen.send((vec![1000 + pid as u32], 0, 0));
+        }
     }
 
     fn feed() -> (Feed, Sender<()>, Receiver<Seen>) {
@@ -410,7 +421,27 @@ mod tests {
             feed.full(1, 1, Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
         }
         assert_eq!(feed.ask(|_| Some(1)), Some(1));
-        let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(feed)));
-        assert!(dropped.is_err(), "its panic is passed on");
+        assert!(feed.health().news().is_some(), "somebody learns of it");
+        assert_eq!(feed.health().news(), None, "once");
+        drop(feed);
+    }
+
+    #[test]
+    fn a_sink_that_has_panicked_is_told_of_ends_alone() {
+        let (feed, go, look) = feed();
+        go.send(()).expect("the sink is there");
+        drop(go);
+        feed.full(1, 1, None, Segment::Copied(vec![1]));
+        feed.recorded(1, 1, &Book::default(), |to| *to = vec![2]);
+        feed.recorded(1, 1, &Book::default(), |to| *to = vec![3]);
+        feed.records(1, 1, vec![4]);
+        feed.thread_ended(1, 1);
+        feed.process_ended(1);
+        assert!(feed.health().news().is_some());
+        feed.health().close();
+        feed.process_ended(2);
+        drop(feed);
+        let seen: Vec<Vec<u32>> = look.iter().map(|(words, ..)| words).collect();
+        assert_eq!(seen, [vec![1], vec![2], vec![101], vec![1001], vec![1002]]);
     }
 }

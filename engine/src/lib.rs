@@ -12,6 +12,7 @@ mod distances;
 mod emit;
 mod events;
 mod feed;
+mod guard;
 mod heat;
 mod hub;
 mod image;
@@ -34,6 +35,8 @@ pub mod addr;
 pub mod api;
 pub mod cpuid;
 pub mod error;
+#[doc(hidden)]
+pub mod fault;
 pub mod follow;
 pub mod hash;
 pub mod own_memory;

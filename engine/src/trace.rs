@@ -579,6 +579,9 @@ pub trait Sink: Send {
     fn collection_may_change(&mut self, _pid: i32, _tid: i32, _begins: bool) -> bool {
         false
     }
+    /// A call of this sink has panicked with this message. From here on it is told only what emitted code has counted up to now,
+    /// of births, and how threads and processes end: what it has gathered is to be marked as incomplete.
+    fn broke(&mut self, _what: &str) {}
     /// A thread has ended, all its records have been handed over.
     fn thread_ended(&mut self, pid: i32, tid: i32);
     /// The process has ended. What was gathered must be there for [`crate::Session::process_ends`], which is called next.

@@ -5,6 +5,7 @@
 
 pub mod attribute;
 pub mod backtrace;
+pub mod broken;
 pub mod called;
 pub mod callgrind;
 pub mod contexts;

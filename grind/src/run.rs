@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use grind_engine::trace::CallTrace;
-use grind_engine::{EngineError, Exit, Program, Settings};
+use grind_engine::{EngineError, Exit, Program, Settings, fault};
 
 use crate::called::Called;
 use crate::callgrind::desk::Desk;
@@ -26,7 +26,7 @@ use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
-use crate::{elsewhere, manual, os};
+use crate::{broken, elsewhere, manual, os};
 
 /// How grind ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +41,25 @@ pub enum Ending {
 #[must_use]
 pub fn main(args: &[OsString]) -> Ending {
     let called = Called::from_argv0(args.first().map(OsString::as_os_str));
-    match act(called, args.get(1..).unwrap_or_default()) {
-        Ok(ending) => ending,
-        Err(error) => {
-            complain(called, &message(&error));
+    broken::keep_quiet();
+    match broken::caught(|| act(called, args.get(1..).unwrap_or_default())) {
+        Ok(Ok(ending)) => ending,
+        Ok(Err(error)) => {
+            // The driver has told of that already, in the log.
+            if !matches!(error.downcast_ref::<EngineError>(), Some(EngineError::Broken { .. })) {
+                complain(called, &message(&error));
+            }
             Ending::Code(exit_code(&error))
+        }
+        Err(_) => {
+            complain(called, &broken::notice(&broken::first("for an unknown reason"), None));
+            Ending::Code(broken::STATUS)
         }
     }
 }
 
-/// The exit code of a run that failed: 127 for a program that does not exist, 126 for one that cannot be run, else 1.
+/// The exit code of a run that failed: 127 for a program that does not exist, 126 for one that cannot be run, 125 for a fault of
+/// grind, else 1.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
@@ -59,6 +68,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<EngineError>() {
         Some(EngineError::Exec { source, .. }) if source.kind() == io::ErrorKind::NotFound => 127,
         Some(EngineError::Exec { .. }) => 126,
+        Some(EngineError::Broken { .. }) => broken::STATUS,
         _ => 1,
     }
 }
@@ -139,6 +149,7 @@ fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
 }
 
 fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Ending, anyhow::Error> {
+    fault::point("options");
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
     let target = open_log(called, &options.log)?;
@@ -178,6 +189,7 @@ fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Endi
         Side::Front(ending) => return Ok(ending),
         Side::Tracer(reporter) => runner.report_to(reporter),
     }
+    fault::point("tracer");
     // From here on, there may be threads.
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));
     let (simulator, findings) = simulator.unzip();

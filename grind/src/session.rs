@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use cg_format::cachegrind::Profile;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
-    Ask, ContextCounts, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish,
+    Ask, ContextCounts, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish, fault,
 };
 use nix::sys::signal::Signal;
 
-use crate::attribute::Attribute;
+use crate::attribute::{self, Attribute};
 use crate::backtrace;
+use crate::broken;
 use crate::called::Called;
 use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
@@ -64,6 +65,8 @@ pub struct Runner<'a> {
     first: Option<i32>,
     /// The command of the first process, and those that processes are about to start, as they were given.
     given: (Vec<OsString>, HashMap<i32, Vec<OsString>>),
+    /// What has failed that must not, if something has: profiles are incomplete.
+    broken: Option<String>,
 }
 
 impl<'a> Runner<'a> {
@@ -85,6 +88,7 @@ impl<'a> Runner<'a> {
             front: None,
             first: None,
             given: Default::default(),
+            broken: None,
         }
     }
 
@@ -422,6 +426,7 @@ impl Session for Runner<'_> {
 
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         let pid = report.pid;
+        fault::point("end");
         if self.options.verbosity > 0 {
             self.user(pid, "");
             if let Some(Exit::Signal(signal)) = report.exit {
@@ -452,7 +457,16 @@ impl Session for Runner<'_> {
         let mut tables = vec![table(report.counts, None)];
         tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
         let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
-        let profiles = dump::profiles(report, &tables, &self.simulation, &mut *self.attribute);
+        let simulation = &self.simulation;
+        let profiles = broken::caught(|| {
+            fault::point("names");
+            dump::profiles(report, &tables, simulation, &mut *self.attribute)
+        });
+        let profiles = profiles.unwrap_or_else(|_| {
+            // It was the names that failed, most likely.
+            self.broke("for an unknown reason", true);
+            dump::profiles(report, &tables, &self.simulation, &mut attribute::Nothing)
+        });
         drop(tables);
         if self.options.verbosity > 1 {
             for warning in self.attribute.warnings() {
@@ -464,6 +478,9 @@ impl Session for Runner<'_> {
                 if let Some(process) = self.processes.get(&pid) {
                     let cmd = dump::command(&process.args);
                     profiles.iter_mut().for_each(|profile| profile.header.cmd.clone_from(&cmd));
+                }
+                if let Some(what) = &self.broken {
+                    profiles.iter_mut().for_each(|profile| profile.header.desc.push(broken::description(what)));
                 }
                 let path = self.options.out_file.expand(pid, &mut self.sequence);
                 let file = self.save(pid, &profiles[0], &path);
@@ -549,6 +566,18 @@ impl Session for Runner<'_> {
 
     fn tool_name(&self) -> &str {
         self.options.tool.name()
+    }
+
+    fn broke(&mut self, what: &str, goes_on: bool) {
+        let what = broken::first(what);
+        if self.broken.is_none() || !goes_on {
+            // Told whatever the verbosity is.
+            self.user(self.first.unwrap_or(0), &broken::notice(&what, Some(goes_on)));
+        }
+        if let Some(calls) = &self.calls {
+            calls.incomplete(&what);
+        }
+        self.broken.get_or_insert(what);
     }
 
     fn notice(&mut self, pid: i32, notice: Notice) {

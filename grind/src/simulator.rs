@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel};
 use grind_engine::addr::GuestAddr;
+use grind_engine::fault;
 use grind_engine::own_memory;
 use grind_engine::trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target};
 
@@ -181,6 +182,7 @@ impl Sink for Simulator {
     }
 
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+        fault::point("records");
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(sites) = self.spaces.get(&p.space) else { return };
         p.tallies.resize(sites.hot.len(), Tally::default());

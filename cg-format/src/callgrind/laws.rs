@@ -18,7 +18,8 @@ use std::io::Read;
 
 use super::model::{JumpKind, Part, Profile, Site};
 use super::names::{FunctionId, Names};
-use super::read::{PartEnd, ReadError, read};
+use super::error::ReadError;
+use super::read::{PartEnd, read};
 
 /// A law that a profile does not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -299,13 +299,17 @@ impl Hub<'_> {
         books
     }
 
-    fn report(&mut self, pid: i32, exit: Option<Exit>) {
+    pub(super) fn report(&mut self, pid: i32, exit: Option<Exit>) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         if std::mem::replace(&mut p.reported, true) {
             return;
         }
         if let Some(feed) = &self.feed {
             feed.process_ended(pid);
+            // Before what it has found is written. (The rest is done behind this stop.)
+            if let Some(what) = feed.health().unnoticed() {
+                self.session.broke(&what, true);
+            }
         }
         let space = p.space.borrow();
         self.files.complain(&space.modules, |text| self.session.notice(pid, Notice::Warning(text)));

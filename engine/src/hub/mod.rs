@@ -11,6 +11,7 @@ mod ask;
 mod attend;
 mod birth;
 mod boundary;
+mod broken;
 mod calltime;
 mod clientreq;
 mod contexts;
@@ -49,8 +50,10 @@ use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
+use crate::fault;
 use crate::feed::Feed;
 use crate::follow::StandingId;
+use crate::guard::{self, CarefulSession};
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
@@ -130,6 +133,8 @@ pub(crate) fn run(
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
+    let mut session = CarefulSession(session);
+    let session: &mut dyn Session = &mut session;
     let mut hub = Hub {
         session,
         settings,
@@ -162,7 +167,10 @@ pub(crate) fn run(
         exit: None,
         failure: None,
     };
-    hub.until_everything_ended()?;
+    match guard::caught(|| hub.until_everything_ended()) {
+        Ok(ended) => ended?,
+        Err(what) => hub.engine_broke(what),
+    }
     if let Some(e) = hub.failure {
         return Err(e);
     }
@@ -196,6 +204,8 @@ impl Hub<'_> {
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
                 Wait::Interrupted => self.serve_wishes(),
             }
+            fault::point("engine");
+            self.notice_broken_sink();
             if let Some(pid) = self.full.take() {
                 self.begin_renewal(pid, false);
             }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,7 @@ use cg_calls::Profile;
 use super::code::Catalogue;
 use super::dumps::{About, Dumps, Written};
 use super::parts::Trigger;
+use crate::broken;
 
 /// What was found since the last part.
 #[derive(Clone, Debug)]
@@ -62,6 +64,8 @@ struct Process {
 #[derive(Debug)]
 struct Inner {
     about: About,
+    /// What has failed that must not, if something has.
+    broken: Option<String>,
     processes: HashMap<i32, Process>,
 }
 
@@ -73,7 +77,7 @@ impl Desk {
     /// A desk for a run.
     #[must_use]
     pub fn new(about: About) -> Desk {
-        Desk(Arc::new(Mutex::new(Inner { about, processes: HashMap::new() })))
+        Desk(Arc::new(Mutex::new(Inner { about, broken: None, processes: HashMap::new() })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -120,18 +124,36 @@ impl Desk {
         Some(self.inner().processes.remove(&pid)?.dumps?.total().to_vec())
     }
 
+    /// Something has failed that must not: what is written from here on is incomplete. (Either side may tell, the first counts.)
+    pub fn incomplete(&self, what: &str) {
+        self.inner().broken.get_or_insert_with(|| what.to_owned());
+    }
+
     // ---- The recorder's side -------------------------------------------------------------------------------------
 
     /// Writes a part.
     pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
         let Found { trigger, blocks, threads } = found;
         // The session must not wait while debug information is read: it may be asked for something.
-        let dumps = self.inner().processes.get_mut(&pid).and_then(|p| p.dumps.take());
+        let (dumps, broken) = {
+            let mut inner = self.inner();
+            let dumps = inner.processes.get_mut(&pid).and_then(|p| p.dumps.take());
+            (dumps, inner.broken.clone())
+        };
         let Some(mut dumps) = dumps else { return };
-        let written = dumps.write(&trigger, blocks, threads, catalogue);
+        let written = broken::caught(|| dumps.write(&trigger, blocks, threads, catalogue, broken.as_deref()));
+        let failed = dumps.has_failed();
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.dumps = Some(dumps);
-            p.written.extend(written);
+            match written {
+                // The part is there; whoever looks after panics tells of this one.
+                Ok(written) if failed => {
+                    p.written.extend(written);
+                    resume_unwind(Box::new("debug information cannot be read"));
+                }
+                Ok(written) => p.written.extend(written),
+                Err(panic) => resume_unwind(panic),
+            }
         }
     }
 

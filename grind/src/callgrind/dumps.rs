@@ -18,6 +18,7 @@ use super::code::Catalogue;
 use super::parts::{Destination, Parts, Trigger};
 use super::rows;
 use super::settings::Settings;
+use crate::broken;
 use crate::dump::{Saved, save_text};
 
 /// What is known of a run before anything is counted.
@@ -56,6 +57,8 @@ pub struct Dumps {
     begun: u64,
     /// What all parts so far add up to.
     total: Vec<i128>,
+    /// Something has panicked that costs no counts.
+    failed: bool,
 }
 
 impl Dumps {
@@ -77,7 +80,7 @@ impl Dumps {
         let writer = Writer::new(about.settings.write_options());
         let parts = Parts::new(file, about.settings.combine_dumps);
         let total = vec![0; about.events.names().len()];
-        Dumps { about, header, parts, names: Names::default(), writer, begun: 0, total }
+        Dumps { about, header, parts, names: Names::default(), writer, begun: 0, total, failed: false }
     }
 
     /// The number of the part at hand, from 1.
@@ -92,19 +95,25 @@ impl Dumps {
         &self.total
     }
 
+    /// Whether something has panicked that costs no counts, but has to be told; it is forgotten.
+    pub fn has_failed(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+
     /// Costs were set to zero when so many blocks had been executed.
     pub fn zeroed(&mut self, blocks: u64) {
         self.begun = blocks;
     }
 
     /// Writes a part: `found` is what was collected by each thread (numbers from 1) since the last one, `blocks` how many
-    /// blocks have been executed in all.
+    /// blocks have been executed in all. `broken`: something has failed, so that it is not all.
     pub fn write(
         &mut self,
         trigger: &Trigger,
         blocks: u64,
         found: Vec<(u64, Profile)>,
         catalogue: &mut Catalogue,
+        broken: Option<&str>,
     ) -> Vec<Written> {
         let number = self.parts.number();
         let separate = self.about.settings.separate_threads;
@@ -120,12 +129,17 @@ impl Dumps {
         let numbers: Vec<u64> = threads.iter().copied().flatten().collect();
         let destinations = self.parts.next(trigger, &numbers);
         let mut header = self.part_header(trigger, blocks);
+        header.desc.extend(broken.map(broken::description));
         self.begun = blocks;
         let mut written = Vec::new();
         for ((thread, profile), destination) in threads.into_iter().zip(profiles).zip(destinations) {
             header.number = Some(number);
             header.thread = thread;
             let resolved = catalogue.resolve(&profile, &[]);
+            if resolved.failed {
+                self.failed = true;
+                header.desc.push(broken::description(&broken::first("debug information cannot be read")));
+            }
             let saved = match rows::part(header.clone(), &profile, &[], &resolved, &mut self.names) {
                 Err(error) => Saved::Nowhere(error.to_string()),
                 Ok(part) => {
@@ -218,11 +232,11 @@ mod tests {
         let mut d = dumps(folder.path(), Settings::default());
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let one = found(&mut c, 5);
-        let written = d.write(&Trigger::Request(Some(b"here".into())), 10, vec![(1, one)], &mut c);
+        let written = d.write(&Trigger::Request(Some(b"here".into())), 10, vec![(1, one)], &mut c, None);
         assert!(matches!(&written[..], [Written { path, saved: Saved::AsAsked }] if path.ends_with("out.1")));
         d.zeroed(30);
         let two = [found(&mut c, 6), found(&mut c, 7)];
-        d.write(&Trigger::End, 40, two.into_iter().zip([1, 2]).map(|(p, n)| (n, p)).collect(), &mut c);
+        d.write(&Trigger::End, 40, two.into_iter().zip([1, 2]).map(|(p, n)| (n, p)).collect(), &mut c, None);
         assert_eq!(d.total(), [18]);
         let expected = "# callgrind format\nversion: 1\ncreator: grind\npid: 7\ncmd:  prog a\\nb\\\\\npart: 1\n\n\n\
                         desc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n\n\
@@ -245,7 +259,7 @@ mod tests {
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         for n in [3, 4] {
             let profile = found(&mut c, n);
-            d.write(&Trigger::Blocks(9), n, vec![(1, profile)], &mut c);
+            d.write(&Trigger::Blocks(9), n, vec![(1, profile)], &mut c, None);
         }
         let text = read(folder.path(), "out");
         assert_eq!(text.matches("version: 1").count(), 1);
@@ -262,7 +276,7 @@ mod tests {
         let mut d = dumps(folder.path(), settings);
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let (one, two) = (found(&mut c, 1), found(&mut c, 2));
-        d.write(&Trigger::End, 3, vec![(1, one), (12, two)], &mut c);
+        d.write(&Trigger::End, 3, vec![(1, one), (12, two)], &mut c, None);
         assert!(read(folder.path(), "out-01").contains("\nthread: 1\n"));
         assert!(read(folder.path(), "out-12").contains("\ntotals: 2\n"));
         assert_eq!(d.total(), [3]);
@@ -294,7 +308,7 @@ mod tests {
         d.parts = Parts::new(folder.path().join("absent/out"), false);
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let profile = found(&mut c, 1);
-        let written = d.write(&Trigger::End, 3, vec![(1, profile)], &mut c);
+        let written = d.write(&Trigger::End, 3, vec![(1, profile)], &mut c, None);
         let [Written { saved: Saved::Elsewhere(reason, path), .. }] = &written[..] else { panic!("{written:?}") };
         assert_eq!(reason, "No such file or directory");
         assert!(path.starts_with(folder.path()) && path.exists());

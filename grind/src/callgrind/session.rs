@@ -76,6 +76,11 @@ impl CallSession {
         self.control.listen(pid)
     }
 
+    /// Something has failed: what is written from here on is incomplete.
+    pub fn incomplete(&self, what: &str) {
+        self.desk.incomplete(what);
+    }
+
     /// For a verbose log: what the back-dating tree of a process was like that has ended.
     #[must_use]
     pub fn tree(&self, pid: i32) -> Option<String> {

@@ -13,19 +13,21 @@ mod through;
 mod used;
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
 use grind_engine::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
-use grind_engine::{Ask, Module, follow};
+use grind_engine::{Ask, Module, fault, follow};
 
 use super::code::Catalogue;
 use super::columns::Columns;
 use super::desk::Desk;
 use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
+use crate::broken;
 use crate::debuginfo;
 use followed::Idle;
 use process::{Process, Thread, lock, word};
@@ -191,6 +193,7 @@ impl Sink for Recorder {
     }
 
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+        fault::point("records");
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
@@ -388,6 +391,10 @@ impl Sink for Recorder {
         self.decide(pid, tid, told, target, sp)
     }
 
+    fn broke(&mut self, what: &str) {
+        self.desk.incomplete(&broken::first(what));
+    }
+
     fn collection_may_change(&mut self, pid: i32, tid: i32, begins: bool) -> bool {
         let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid)).filter(|t| t.recording);
         t.is_some_and(|t| t.calls.collection_may_change(begins))
@@ -409,15 +416,30 @@ impl Sink for Recorder {
 
     fn process_ended(&mut self, pid: i32) {
         let Some(mut p) = self.processes.remove(&pid) else { return };
-        for tid in p.threads.keys().copied().collect::<Vec<_>>() {
-            p.end_thread(tid);
-        }
-        if let Some(used) = &mut p.used {
-            used.flush();
-            self.desk.statistics(pid, used.statistics());
-        }
         let catalogue = p.catalogue.clone();
-        self.desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue));
+        // What panics here costs itself alone; the panic goes on when the rest has been written.
+        let mut failure: Option<broken::Panic> = None;
+        let desk = &self.desk;
+        let mut careful = |act: &mut dyn FnMut()| {
+            if let Err(panic) = broken::caught(act) {
+                desk.incomplete(&broken::first("for an unknown reason"));
+                failure.get_or_insert(panic);
+            }
+        };
+        for tid in p.threads.keys().copied().collect::<Vec<_>>() {
+            careful(&mut || p.end_thread(tid));
+        }
+        careful(&mut || {
+            fault::point("last");
+            if let Some(used) = &mut p.used {
+                used.flush();
+                desk.statistics(pid, used.statistics());
+            }
+        });
+        careful(&mut || desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
+        if let Some(panic) = failure {
+            resume_unwind(panic);
+        }
         if self.processes.is_empty() {
             // The run is over; to free so many small things would only delay its end.
             std::mem::forget((p, catalogue, std::mem::take(&mut self.spaces)));

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
+use grind_engine::fault;
 
 use super::Catalogue;
+use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
 use crate::debuginfo::{self, Inlined, Name, Svma};
 
@@ -79,11 +81,20 @@ impl Catalogue {
         let mut files: Vec<Name> = vec![Arc::from(&b"???"[..])];
         let mut inlining = Vec::new();
         let mut lines: HashMap<u32, Answers> = HashMap::new();
+        let mut failed = false;
         for (object, mut at) in asked {
             let Some(known) = &self.objects[object as usize].object else { continue };
             at.sort_unstable();
             at.dedup();
-            let resolution = known.resolve(&at);
+            // What fails here costs lines, not the part.
+            let resolution = broken::caught(|| {
+                fault::point("names");
+                known.resolve(&at)
+            });
+            let Ok(resolution) = resolution else {
+                failed = true;
+                continue;
+            };
             let first = files.len();
             files.extend(resolution.files);
             let before = inlining.len() as u32;
@@ -107,6 +118,7 @@ impl Catalogue {
         let sources = located.into_iter().map(described).collect();
         Resolved {
             catalogue: self,
+            failed,
             targets,
             functions_at,
             files,
@@ -183,6 +195,8 @@ struct InlinedHere {
 #[derive(Debug)]
 pub struct Resolved<'a> {
     catalogue: &'a Catalogue,
+    /// Reading debug information has panicked: lines are missing.
+    pub failed: bool,
     /// See [`Catalogue::replaced_targets`].
     targets: HashMap<(u64, FunctionId), u64>,
     functions_at: HashMap<u64, FunctionId>,

@@ -5,14 +5,17 @@
 //! address; whatever is said of a thread, its calls are those of the state that it is in, recorded or not.
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
+use grind_engine::fault;
 use grind_engine::follow::{self, Always, Book, Names, Outcome, RouteKind, Standing, WINDOW};
 use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
 use super::process::{Kind, NOTHING, Process, Thread, lock};
 use super::{Recorder, Space};
+use crate::broken;
 use cg_calls::Code as _;
 
 /// Functions of a space that have numbers.
@@ -171,9 +174,9 @@ impl Recorder {
         p.thread(tid, &self.config);
         // Taken out, so that the process can be asked about everything else meanwhile.
         let mut thread = p.threads.remove(&tid)?;
-        let answer = act(p, &mut thread, &mut catalogue, space);
+        let answer = broken::caught(|| act(p, &mut thread, &mut catalogue, space));
         p.threads.insert(tid, thread);
-        Some(answer)
+        Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
     pub(super) fn catch_up_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
@@ -228,6 +231,7 @@ impl Recorder {
 
     pub(super) fn decide(&mut self, pid: i32, tid: i32, told: u32, target: u64, sp: u64) -> Option<Outcome> {
         let outcome = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            fault::point("transfer");
             let hot = *p.hot.get(told as usize)?;
             t.begun |= t.recording;
             let start =
@@ -275,18 +279,29 @@ impl Recorder {
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let functions = &space.functions;
             let standing = |id: follow::StandingId| book.names.standings[id.0 as usize];
+            // Where there was no answer, there is no standing: it was the running function that went on, as far as anybody knows.
+            let unknown = t.begun.then(|| t.calls.here());
+            let nobodys = |id: follow::StandingId| id == follow::StandingId::NONE;
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
                 let before = t.counted.take_if(|pc| *pc == p.cells[hot.cell as usize].start);
                 let n = n.wrapping_sub(u64::from(before.is_some()));
-                let here = p.here(standing(id), catalogue, functions);
+                let here = match unknown {
+                    Some(here) if nobodys(id) => here,
+                    None if nobodys(id) => continue,
+                    _ => p.here(standing(id), catalogue, functions),
+                };
                 t.calls.executed(catalogue, here, hot.cell, n, &p.costs[hot.cell as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);
             }
             for &(addr, id, n) in &counts.repeated {
                 let cell = p.single_cell(catalogue, addr);
-                let here = p.here(standing(id), catalogue, functions);
+                let here = match unknown {
+                    Some(here) if nobodys(id) => here,
+                    None if nobodys(id) => continue,
+                    _ => p.here(standing(id), catalogue, functions),
+                };
                 t.calls.executed_again(catalogue, here, cell, n);
             }
             for &(route, calls, inclusive) in &counts.routes {
