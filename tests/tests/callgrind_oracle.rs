@@ -9,9 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use grind_tests::build::Source;
+use cg_format::callgrind::laws::roots;
+use cg_format::callgrind::{Profile, Site, read_profile};
+use grind_tests::build::{self, Source};
 use grind_tests::compare::assert_none;
-use grind_tests::{run, tools};
+use grind_tests::{laws, run, tools};
 
 /// One part of a profile, by function and address (within the object).
 #[derive(Clone, Debug, Default)]
@@ -277,6 +279,48 @@ fn dynamic_program() {
     let (expected, got) = (judged(profile(reference())), judged(profile(grind())));
     assert!(expected.len() > 20, "only {} arcs to judge by", expected.len());
     assert_none("dynamic program", &differences("arc", &expected, &got, |_, _| false));
+}
+
+/// Functions below `main` have one name, also where one calls the other (as in static programs): they are levels of recursion,
+/// so that one of them is the root.
+#[test]
+fn code_below_main_has_a_root() {
+    if !tools::have(&["valgrind", "gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (dir.path().join("below.c"), dir.path().join("below"));
+    std::fs::write(&source, "#include <stdlib.h>\nint main(void) { free(malloc(9)); return 0; }\n").expect("a source");
+    let words = ["gcc", "-O1", "-g", "-static", "-o"].map(String::from).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let profile = |profiler: Vec<String>| {
+        let out = dir.path().join("out");
+        let mut words = profiler;
+        words.extend([format!("--callgrind-out-file={}", out.display()), program.display().to_string()]);
+        assert!(run::command(&words, dir.path()).output().expect("the profiler runs").status.success());
+        let text = std::fs::read(&out).expect("a profile");
+        laws::check(&text, "below");
+        read_profile(&text[..], "below").expect("a profile")
+    };
+    // Who calls whom there, and how often.
+    let around = |profile: &Profile| {
+        let name = |f| String::from_utf8_lossy(profile.names.function_name(f)).into_owned();
+        let mut calls = BTreeSet::new();
+        for body in profile.parts[0].bodies() {
+            for entry in &body.entries {
+                if let Site::Call { call, .. } = entry.site {
+                    calls.insert((name(body.function), name(call.callee), call.count));
+                }
+            }
+        }
+        calls.retain(|(from, to, _)| from.starts_with("(below") && (to.starts_with("(below") || to == "main"));
+        calls
+    };
+    let (ours, theirs) = (profile(grind()), profile(reference()));
+    assert_eq!(around(&ours), around(&theirs));
+    assert!(around(&ours).iter().any(|(from, to, _)| (&**from, &**to) == ("(below main)", "(below main)'2")));
+    let roots: Vec<_> = roots(&ours.parts[0], &ours.names).iter().map(|(f, _)| ours.names.function_name(*f)).collect();
+    assert_eq!(roots, [b"(below main)"]);
 }
 
 /// Threads have the numbers that the reference gives them: the lowest that is free.

@@ -55,6 +55,8 @@ pub struct Described<'a> {
     pub object: &'a [u8],
     /// It is skipped: see [`cg_calls::Function::skip`].
     pub skipped: bool,
+    /// Levels of recursion that are told apart.
+    pub levels: u32,
 }
 
 /// Costs of one instruction: its address, and a value for each event.
@@ -100,13 +102,16 @@ pub fn part(
     let by_line = !header.positions.instr && executed.is_none();
     let inlines = inlined::Inlines::new(program.inlines());
     let mut maker = Maker { part: Part::new(header), names, program, executed, by_line, last_file: None, inlines };
+    let deeper = namesakes(profile, program);
     let nodes: Vec<format::FunctionId> = profile
         .nodes
         .iter()
         .map(|node| {
             let callers = node.functions.iter().skip(1).map(|f| program.function(*f).name);
             let about = program.function(node.functions[0]);
-            maker.function(&about, &format::context_name(about.name, node.recursion, callers))
+            let deeper = deeper.get(&node.functions[0]).copied().unwrap_or(0);
+            let level = node.recursion.max((node.recursion + deeper).min(about.levels));
+            maker.function(&about, &format::context_name(about.name, level, callers))
         })
         .collect();
     let node = |index: NodeIndex| nodes[index.0 as usize];
@@ -178,6 +183,36 @@ pub fn part(
     }
     maker.inlined_calls()?;
     Ok(maker.part)
+}
+
+/// Functions that a profile cannot tell apart, since they have the name of their caller, by how many of those call one another in
+/// a row: they are told as levels of recursion, as the reference does. (All code below `main` has one name, for example.)
+fn namesakes(profile: &Profile, program: &impl Program) -> HashMap<FunctionId, u32> {
+    let same = |a: FunctionId, b: FunctionId| {
+        let (a, b) = (program.function(a), program.function(b));
+        (a.name, a.file, a.object) == (b.name, b.file, b.object)
+    };
+    let function = |node: NodeIndex| profile.nodes[node.0 as usize].functions[0];
+    let mut calls: Vec<(FunctionId, FunctionId)> =
+        profile.arcs.iter().map(|a| (function(a.from), function(a.to))).collect();
+    calls.sort();
+    calls.dedup();
+    calls.retain(|(from, to)| from != to && same(*from, *to));
+    let mut deeper: HashMap<FunctionId, u32> = HashMap::new();
+    for _ in 0..=calls.len() {
+        let mut changed = false;
+        for (from, to) in &calls {
+            let below = deeper.get(from).copied().unwrap_or(0) + 1;
+            let known = deeper.entry(*to).or_insert(0);
+            changed |= *known < below;
+            *known = below.max(*known);
+        }
+        if !changed {
+            return deeper;
+        }
+    }
+    // They call one another in a circle: none of them is the first.
+    HashMap::new()
 }
 
 /// Adds up what has the same key, in the order in which keys occur first. An instruction that has been translated more than once is
@@ -320,7 +355,7 @@ mod tests {
                 3 => b"f",
                 _ => b"?",
             };
-            Described { name, file: b"a.c", object: b"prog", skipped: id.0 == 2 }
+            Described { name, file: b"a.c", object: b"prog", skipped: id.0 == 2, levels: 2 }
         }
         fn function_at(&self, addr: u64) -> FunctionId {
             FunctionId((addr / 256) as u32)

@@ -217,11 +217,13 @@ pub struct Resolved<'a> {
 impl Program for Resolved<'_> {
     fn function(&self, id: FunctionId) -> rows::Described<'_> {
         let known = &self.catalogue.functions[id.0 as usize];
+        let wanted = self.catalogue.settings.function(&known.name, known.linkage);
         rows::Described {
             name: &known.name,
             file: &self.files[self.function_files[id.0 as usize] as usize],
             object: &self.catalogue.objects[known.object as usize].name,
-            skipped: self.catalogue.settings.function(&known.name, known.linkage).skip,
+            skipped: wanted.skip,
+            levels: u32::from(wanted.separate_recs).max(1),
         }
     }
 
