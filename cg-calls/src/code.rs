@@ -106,6 +106,10 @@ pub trait Code {
     /// The site of the call that returns to `next`; one made up at `next - 1` if none is known. For calls that happened
     /// before anybody watched.
     fn site_before(&mut self, next: u64) -> SiteId;
+    /// Where the function that contains `addr` begins; `addr` itself if that is not known.
+    fn start(&mut self, addr: u64) -> u64 {
+        addr
+    }
     /// How a function is to be treated.
     fn function(&mut self, id: FunctionId) -> Function;
 }

@@ -36,6 +36,8 @@ pub(crate) enum Leave {
     Through,
     /// There is more to it.
     Other,
+    /// It was there when the thread began to be watched: nothing hung on its beginning.
+    Found,
 }
 
 impl Frame {

@@ -7,7 +7,8 @@
 //!    is a return; a real call stays a call.
 //! 4. A call of a skipped function pushes a frame without an arc; until it is gone, costs belong to the site that called, and
 //!    so do calls of functions that are not skipped.
-//! 5. A return without any frame left means that the caller began before anybody watched: it is made up.
+//! 5. Calls that began before anybody watched are found on the native stack, if the driver can tell. A return without any frame
+//!    left means that it could not: the caller is made up.
 //!
 //! Invariants: the frames of an interrupted state lie below `bottom` and are not touched by a handler; a function's
 //! `active` is the number of its frames (and roots); what hooks ask for is asked for after the event, when no cost has
@@ -16,12 +17,14 @@
 mod costs;
 mod express;
 mod followed;
+mod found;
 mod frames;
 mod late;
 mod wide;
 
 pub use express::{Step, StepKind};
 pub use followed::{Again, Here, Made, Settled, Shown};
+pub use found::Native;
 pub use late::{ArcId, Changes, RootChange, Spot, Standing};
 pub use wide::{Packed, Places as PackedPlaces};
 
@@ -161,6 +164,8 @@ pub struct Calls {
     followed: followed::Followed,
     /// The arc of the call that the last dump request belongs to: it counts in the part after the dump.
     carried: u32,
+    /// Frames that are pushed are found, not made: nothing hangs on that.
+    finding: bool,
     /// What has happened to the root since the driver asked last; nothing until it asks for the first time.
     roots: Option<Vec<RootChange>>,
 }
@@ -200,6 +205,7 @@ impl Calls {
             requests: VecDeque::new(),
             followed: followed::Followed::new(&config),
             carried: NONE,
+            finding: false,
             roots: None,
             config,
         };

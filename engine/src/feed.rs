@@ -12,7 +12,7 @@ use crate::follow::{Book, Names};
 use crate::guard::{CarefulSink, Health};
 use crate::hash::Map;
 use crate::slots::Segment;
-use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
+use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use crate::types::{Ask, Module};
 
 /// Full buffers that may wait for the sink before the guest has to.
@@ -37,6 +37,7 @@ enum Message {
     Full(i32, i32, Option<(SpaceId, Names)>, Segment, Waits),
     Asked(i32, i32, Ask, Sender<()>),
     Recording(i32, i32, bool),
+    Stands(i32, i32, Vec<NativeFrame>),
     Corrected(i32, i32, u32, usize, usize),
     SystemCall(i32, i32, SystemCall),
     SignalBegins(i32, i32, Handler),
@@ -256,6 +257,10 @@ impl Feed {
         self.send(Message::Recording(pid, tid, on));
     }
 
+    pub(crate) fn stands(&self, pid: i32, tid: i32, frames: Vec<NativeFrame>) {
+        self.send(Message::Stands(pid, tid, frames));
+    }
+
     pub(crate) fn thread_ended(&self, pid: i32, tid: i32) {
         self.send(Message::ThreadEnded(pid, tid));
     }
@@ -331,6 +336,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::SignalBegins(pid, tid, handler) => sink.signal_begins(pid, tid, &handler),
         Message::SignalEnds(pid, tid) => sink.signal_ends(pid, tid),
         Message::Recording(pid, tid, on) => sink.recording(pid, tid, on),
+        Message::Stands(pid, tid, frames) => sink.stands(pid, tid, &frames),
         Message::ThreadEnded(pid, tid) => sink.thread_ended(pid, tid),
         Message::ProcessEnded(pid, done) => {
             sink.process_ended(pid);

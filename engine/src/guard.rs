@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::{Ask, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish};
 use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
-use crate::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
+use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Does `act`; a panic is an error with its message.
 pub(crate) fn caught<T>(act: impl FnOnce() -> T) -> Result<T, String> {
@@ -149,6 +149,9 @@ impl Sink for CarefulSink {
     }
     fn recording(&mut self, pid: i32, tid: i32, on: bool) {
         self.tell(State::Whole, (), |sink| sink.recording(pid, tid, on));
+    }
+    fn stands(&mut self, pid: i32, tid: i32, frames: &[NativeFrame]) {
+        self.tell(State::Whole, (), |sink| sink.stands(pid, tid, frames));
     }
     fn caught_up(&mut self, pid: i32, tid: i32, book: &Book, calls: &Calls) {
         self.tell(State::Settling, (), |sink| sink.caught_up(pid, tid, book, calls));

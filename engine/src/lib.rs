@@ -25,6 +25,7 @@ mod recreate;
 mod shared_memory;
 mod slots;
 mod space;
+mod stacks;
 mod tick;
 mod tracee;
 mod transfer;

@@ -10,6 +10,7 @@ use crate::follow::Frame;
 use crate::hub::{Interrupted, Progress};
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
+use crate::stacks::Stacks;
 use crate::tracee::Memory;
 use crate::transtab::BlockId;
 
@@ -89,4 +90,5 @@ pub(crate) struct Process {
     pub(crate) args: Vec<OsString>,
     /// Its profile has been handed over.
     pub(crate) reported: bool,
+    pub(crate) stacks: Stacks,
 }

@@ -503,6 +503,19 @@ pub struct Handler {
     pub stack: Option<Range<u64>>,
 }
 
+/// An active call of a thread that begins to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeFrame {
+    /// An address within the function, where it is or has called.
+    pub at: u64,
+    /// Where its return address is.
+    pub sp: u64,
+    /// Where it returns to; 0 for the outermost one.
+    pub returns_to: u64,
+    /// It is a signal handler: the stack pointer of what it has interrupted, which is the next frame.
+    pub interrupted: Option<u64>,
+}
+
 /// A system call, or its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {
@@ -550,6 +563,8 @@ pub trait Sink: Send {
     /// A thread begins to record (again), or ceases to. A new one is announced like this; the first of a process records, if it
     /// is not.
     fn recording(&mut self, _pid: i32, _tid: i32, _on: bool) {}
+    /// What is active in a thread that has just begun to record in the middle of things, innermost first.
+    fn stands(&mut self, _pid: i32, _tid: i32, _frames: &[NativeFrame]) {}
     /// What emitted code has done about calls of a thread since it was told how to go on (only with [`CallTrace::followed`], as
     /// all that follows).
     fn caught_up(&mut self, _pid: i32, _tid: i32, _book: &Book, _calls: &Calls) {}

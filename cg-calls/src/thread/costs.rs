@@ -50,12 +50,13 @@ impl Calls {
     }
 
     #[cold]
-    pub(super) fn left(&mut self, function: FunctionId, now: &[u64]) {
+    pub(super) fn left(&mut self, function: FunctionId, found: bool, now: &[u64]) {
         let about = self.functions[function.0 as usize].about.unwrap_or(Function::PLAIN);
         if about.dump_after {
             self.requests.push_back(Request::DumpAfter(function));
         }
-        if about.toggle_collect {
+        // What has not been switched on need not be switched off.
+        if about.toggle_collect && !found {
             self.toggle_collect(now);
         }
     }

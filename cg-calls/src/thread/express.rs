@@ -405,7 +405,7 @@ pub(super) fn returns(frames: &[Frame], sp: u64) -> bool {
         let fine = match frame.way {
             Leave::Plain => true,
             Leave::Through => leaving.next().is_some_and(|stub| stub.sp < sp),
-            Leave::Other => false,
+            Leave::Other | Leave::Found => false,
         };
         if !fine {
             return false;

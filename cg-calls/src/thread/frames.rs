@@ -166,7 +166,7 @@ impl Calls {
             path: self.path,
             node: self.node,
             skip: self.skip,
-            way: Leave::Other,
+            way: if self.finding { Leave::Found } else { Leave::Other },
         };
         if way.skip {
             self.stack.push(frame, &self.meter, now);
@@ -182,7 +182,7 @@ impl Calls {
             }
             return;
         }
-        if way.plain && self.skip == NONE {
+        if way.plain && self.skip == NONE && !self.finding {
             frame.way = Leave::Plain;
         }
         let active = &mut self.functions[way.to_function as usize].active;
@@ -214,7 +214,7 @@ impl Calls {
         }
         self.path = way.to_path;
         self.node = to_node;
-        if way.hooks && first {
+        if way.hooks && first && !self.finding {
             self.entered(FunctionId(way.to_function), arc, now);
         }
     }
@@ -317,7 +317,7 @@ impl Calls {
         known.active = known.active.saturating_sub(1);
         self.followed.changed(frame.function);
         if known.active == 0 && known.about.is_some_and(|about| about.has_hooks()) {
-            self.left(FunctionId(frame.function), now);
+            self.left(FunctionId(frame.function), frame.way == Leave::Found, now);
         }
     }
 

@@ -11,6 +11,7 @@ use super::status::Status;
 use super::{Hub, Progress, affinity, ask, life};
 use crate::api::Notice;
 use crate::process::{Process, State, Thread};
+use crate::stacks::Stacks;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
 
 impl Hub<'_> {
@@ -181,6 +182,7 @@ impl Hub<'_> {
             exe: p.exe.clone(),
             args: p.args.clone(),
             reported: false,
+            stacks: Stacks::default(),
         };
         self.processes.insert(child, process);
         self.session.forked(parent, child);

@@ -20,6 +20,7 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State, Thread};
 use crate::recreate::{self, Spot};
+use crate::stacks::Stacks;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 
 impl Hub<'_> {
@@ -180,6 +181,7 @@ impl Hub<'_> {
             exe: exe.clone(),
             args: args.clone(),
             reported: false,
+            stacks: Stacks::default(),
         };
         tracee::settle(tid, &process.space.borrow().home);
         self.processes.insert(tid, process);

@@ -24,6 +24,7 @@ mod in_place;
 mod int80;
 mod life;
 mod limits;
+mod native;
 mod progress;
 mod renew;
 mod signal;

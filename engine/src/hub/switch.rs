@@ -148,6 +148,9 @@ impl Hub<'_> {
                 }
             }
         }
+        if self.process_of(tid).is_some_and(|p| p.counting) {
+            self.tell_stack(&t);
+        }
         self.hand_back_whole(tid);
         Some(t)
     }

@@ -329,6 +329,11 @@ impl Code for Catalogue {
         }
     }
 
+    fn start(&mut self, addr: u64) -> u64 {
+        let function = self.place(addr).function;
+        self.identity(function).1
+    }
+
     fn function(&mut self, id: FunctionId) -> Function {
         let known = &self.functions[id.0 as usize];
         self.settings.function(&known.name, known.linkage)

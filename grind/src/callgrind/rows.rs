@@ -139,10 +139,8 @@ pub fn part(
         maker.row(function, *addr, &costs)?;
     }
 
-    // Calls that cost nothing were made while nothing was collected: the reference leaves them out too.
-    let arcs = profile.arcs.iter().filter(|arc| arc.costs.iter().any(|cost| *cost != 0));
     let arcs = joined(
-        arcs,
+        profile.arcs.iter(),
         |arc| (arc.from, program.site(arc.site), arc.to, arc.target),
         |sum, arc| {
             sum.calls = sum.calls.checked_add(arc.calls).ok_or(TooLarge)?;
@@ -152,7 +150,8 @@ pub fn part(
             Ok(())
         },
     )?;
-    for arc in &arcs {
+    // Calls that cost nothing were made while nothing was collected: the reference leaves them out too.
+    for arc in arcs.iter().filter(|arc| arc.costs.iter().any(|cost| *cost != 0)) {
         let at = maker.position(program.site(arc.site));
         let callee = profile.nodes[arc.to.0 as usize].functions[0];
         let target = maker.position(program.target(arc.target, callee)).place;

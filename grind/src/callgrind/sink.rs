@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
-use grind_engine::trace::{Block, Handler, Sink, Site, SpaceId, Special, SystemCall};
+use grind_engine::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use grind_engine::{Ask, Module, fault, follow};
 
 use super::code::Catalogue;
@@ -340,6 +340,25 @@ impl Sink for Recorder {
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
             p.requests(pid, tid, &mut catalogue, &self.desk);
+        }
+    }
+
+    fn stands(&mut self, pid: i32, tid: i32, frames: &[NativeFrame]) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(space) = self.spaces.get(&p.space) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.catch_up(space, &mut catalogue, self.config.costs);
+        let t = p.thread(tid, &self.config);
+        if t.recording && !std::mem::replace(&mut t.begun, true) {
+            let of = |f: &NativeFrame| cg_calls::Native {
+                at: f.at,
+                sp: f.sp,
+                returns_to: f.returns_to,
+                interrupted: f.interrupted,
+            };
+            let frames: Vec<_> = frames.iter().map(of).collect();
+            t.calls.begin_within(&mut *catalogue, &frames, &t.now);
         }
     }
 

@@ -1,0 +1,100 @@
+//! The native stacks of a process, as frame descriptions and frame pointers tell of them. Nothing of the process is changed.
+//!
+//! What a frame pointer alone tells of is only believed if a call stands in front of the address that is returned to; a stack ends
+//! at the first frame that is not believed. Invariant: what has been read of modules is used for as long as mappings stay as they
+//! are, and no longer.
+
+use grind_unwind::{Kind, Mapping, Method, Registers, Unwinder, register};
+
+use crate::maps::Region;
+use crate::trace::NativeFrame;
+use crate::tracee::{Memory, Regs};
+
+/// The most frames that are read: some microseconds each.
+const MOST: usize = 1024;
+
+/// What the stacks of a process are read with, for as long as its mappings stay as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks(Option<Box<Read>>);
+
+#[derive(Debug)]
+struct Read {
+    mappings: Vec<Mapping>,
+    unwinder: Unwinder,
+}
+
+/// A process as stacks are read from it.
+struct Guest<'a> {
+    memory: &'a Memory,
+    pid: i32,
+}
+
+impl grind_unwind::Memory for Guest<'_> {
+    fn read(&self, at: u64, into: &mut [u8]) -> usize {
+        self.memory.read(at, into)
+    }
+
+    fn program(&self) -> Option<std::fs::File> {
+        std::fs::File::open(format!("/proc/{}/exe", self.pid)).ok()
+    }
+}
+
+impl Stacks {
+    /// The calls that are active in a thread of process `pid`, which is at `pc` and has these registers; the innermost first.
+    pub(crate) fn of(&mut self, pid: i32, memory: &Memory, pc: u64, regs: &Regs) -> Vec<NativeFrame> {
+        let Ok(regions) = memory.regions() else { return Vec::new() };
+        let mapping = |r: &Region| Mapping {
+            start: r.start,
+            end: r.end,
+            offset: r.offset,
+            executable: r.exec,
+            file: match &r.name[..] {
+                b"[vdso]" => Some(u64::MAX),
+                _ => (r.inode != 0).then_some(r.inode),
+            },
+        };
+        let mappings: Vec<Mapping> = regions.iter().map(mapping).collect();
+        if self.0.as_ref().is_none_or(|read| read.mappings != mappings) {
+            let unwinder = Unwinder::new(mappings.clone());
+            self.0 = Some(Box::new(Read { mappings, unwinder }));
+        }
+        let Some(read) = &mut self.0 else { return Vec::new() };
+        let mut general = [None; register::COUNT];
+        // By the numbers that frame descriptions have.
+        let all = [regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi, regs.rbp, regs.rsp];
+        let more = [regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15];
+        general.iter_mut().zip(all.into_iter().chain(more)).for_each(|(to, value)| *to = Some(value));
+        let guest = Guest { memory, pid };
+        let stack = read.unwinder.stack(&guest, &Registers { rip: pc, general }, MOST);
+        let mut frames: Vec<NativeFrame> = Vec::with_capacity(stack.frames.len());
+        for (i, frame) in stack.frames.iter().enumerate() {
+            let caller = stack.frames.get(i + 1);
+            if caller.is_some_and(|caller| caller.kind == Kind::Interrupted) {
+                // This one only hands back to the kernel: the one before is the handler.
+                if let (Some(handler), Some(sp)) = (frames.last_mut(), frame.cfa) {
+                    handler.interrupted = Some(sp);
+                    continue;
+                }
+            }
+            let returns_to = caller.map_or(0, |caller| caller.pc);
+            let sp = frame.cfa.unwrap_or(0).wrapping_sub(8);
+            frames.push(NativeFrame { at: frame.lookup(), sp, returns_to, interrupted: None });
+            let doubtful = frame.by == Some(Method::FramePointer) && caller.is_some();
+            if doubtful && !is_behind_a_call(&guest, returns_to) {
+                break;
+            }
+        }
+        frames
+    }
+}
+
+/// Whether the instruction in front of `at` may be a call: of an address, or through a register or memory.
+fn is_behind_a_call(memory: &dyn grind_unwind::Memory, at: u64) -> bool {
+    let mut code = [0; 7];
+    if memory.read(at.wrapping_sub(7), &mut code) != code.len() {
+        return false;
+    }
+    // FF /2, of two to seven bytes.
+    let through = |from: usize| code[from] == 0xff && code[from + 1] >> 3 & 7 == 2;
+    code[2] == 0xe8 || [0, 1, 3, 4, 5].into_iter().any(through)
+}
