@@ -4,7 +4,7 @@
 #[allow(unreachable_pub, reason = "shared by several tests")]
 mod common;
 
-use cg_calls::{Calls, Config, FunctionId, JumpKind, Profile, Request, Section};
+use cg_calls::{Calls, Config, FunctionId, JumpKind, Native, Profile, Request, Section};
 use common::{Program, at};
 
 const MAIN: u32 = 1;
@@ -234,4 +234,77 @@ fn ending_in_the_middle_loses_nothing() {
     let profile = run.take();
     assert_eq!(run.arcs(&profile), ["1 0x120 5 1 6", "1 0x120 5 1 8", "5 0x520 6 1 4"]);
     assert_eq!(profile.collected, [15]);
+}
+
+/// A thread that begins in `LEAF`, called by `WORK` and that by `MAIN`.
+fn begun_within(change: impl FnOnce(&mut Program)) -> Run {
+    let mut program = Program::default();
+    change(&mut program);
+    let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
+    let frame = |at, sp, returns_to| Native { at, sp, returns_to, interrupted: None };
+    let found = [
+        frame(at(LEAF, 40), 0x80, at(WORK, 15)),
+        frame(at(WORK, 14), 0x90, at(MAIN, 25)),
+        frame(at(MAIN, 24), 0xa0, 0),
+    ];
+    calls.begin_within(&mut program, &found, &[0]);
+    Run { program, calls, now: 0 }
+}
+
+#[test]
+fn returns_from_calls_that_were_found_find_their_frames() {
+    let mut run = begun_within(|_| {});
+    let backtrace: Vec<u32> = run.calls.backtrace().iter().map(|(f, _)| f.0).collect();
+    assert_eq!(backtrace, [LEAF, WORK, MAIN]);
+    run.ret(10, at(LEAF, 60), at(WORK, 15), 0x88);
+    run.call(5, at(WORK, 30), LEAF, 0x80);
+    run.ret(3, at(LEAF, 60), at(WORK, 35), 0x88);
+    run.ret(2, at(WORK, 60), at(MAIN, 25), 0x98);
+    run.now += 100;
+    run.calls.end(&[run.now]);
+    let profile = run.take();
+    assert_eq!(run.arcs(&profile), ["1 0x114 5 1 20", "5 0x50a 6 1 10", "5 0x51e 6 1 3"]);
+    assert_eq!(profile.collected, [120]);
+}
+
+#[test]
+fn nothing_hangs_on_beginnings_that_nobody_has_seen() {
+    let mut run = begun_within(|program| {
+        program.set(LEAF, |f| (f.dump_before, f.dump_after, f.toggle_collect) = (true, true, true));
+        program.set(WORK, |f| f.zero_before = true);
+    });
+    assert!(run.calls.collecting() && run.calls.take_request().is_none());
+    assert!(run.ret(10, at(LEAF, 60), at(WORK, 15), 0x88));
+    assert_eq!(run.calls.take_request(), Some(Request::DumpAfter(FunctionId(LEAF))));
+    assert!(run.calls.collecting(), "what was not switched on is not switched off");
+}
+
+#[test]
+fn a_handler_that_was_found_ends_where_it_has_interrupted() {
+    let mut program = Program::default();
+    let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
+    let handler = Native { at: at(LEAF, 40), sp: 0x40, returns_to: 0, interrupted: Some(0x80) };
+    let work = Native { at: at(WORK, 14), sp: 0x90, returns_to: at(MAIN, 25), interrupted: None };
+    let main = Native { at: at(MAIN, 24), sp: 0xa0, returns_to: 0, interrupted: None };
+    calls.begin_within(&mut program, &[handler, work, main], &[0]);
+    let mut run = Run { program, calls, now: 7 };
+    run.calls.signal_leave(&[run.now]);
+    run.ret(2, at(WORK, 60), at(MAIN, 25), 0x98);
+    run.calls.end(&[run.now]);
+    let profile = run.take();
+    // What the handler cost is nobody's who was interrupted.
+    assert_eq!(run.arcs(&profile), ["1 0x114 5 1 2"]);
+    assert_eq!(profile.collected, [9]);
+}
+
+#[test]
+fn what_has_counted_before_is_no_cost_of_what_was_found() {
+    let mut run = begun_within(|_| {});
+    run.calls.begin_ahead(1);
+    // The instruction that is executed once more, and nine others.
+    run.ret(10, at(LEAF, 60), at(WORK, 15), 0x88);
+    run.calls.end(&[run.now]);
+    let profile = run.take();
+    assert_eq!(run.arcs(&profile), ["1 0x114 5 1 9", "5 0x50a 6 1 9"]);
+    assert_eq!(profile.collected, [9]);
 }

@@ -12,7 +12,7 @@ use cg_format::callgrind::{Profile, Site, read_profile};
 use grind_tests::build::Source;
 use grind_tests::compare::assert_none;
 use grind_tests::simulation::{GEOMETRIES, Geometry};
-use grind_tests::{run, simulation, tools};
+use grind_tests::{laws, run, simulation, tools};
 
 const EVENTS: [&str; 13] =
     ["Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw", "AcCost1", "SpLoss1", "AcCost2", "SpLoss2"];
@@ -30,6 +30,9 @@ fn profile(profiler: &[String], options: &[String], program: &[String], dir: &Pa
     let done = run::command(&words, dir).output().expect("the profiler runs");
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
     let text = std::fs::read(&out).unwrap_or_else(|e| panic!("{}: {e}", out.display()));
+    if profiler[0] != "valgrind" {
+        laws::check(&text, &format!("{words:?}"));
+    }
     read_profile(&text[..], &out.display().to_string()).unwrap_or_else(|e| panic!("{e}"))
 }
 

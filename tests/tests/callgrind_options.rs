@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cg_format::callgrind::{Names, Part, Profile, Site, read_profile};
-use grind_tests::{run, tools};
+use grind_tests::{laws, run, tools};
 
 const PROGRAM: &str = r#"
 #include <callgrind.h>
@@ -130,6 +130,9 @@ fn parts(profiler: &[&str], options: &[&str], program: &Path) -> Vec<(String, To
             continue;
         }
         let profile = read(&file);
+        if profiler != ["valgrind"] {
+            laws::check(&std::fs::read(&file).unwrap(), &name);
+        }
         for part in &profile.parts {
             let number = part.header.number.unwrap_or(0);
             found.push(((number, part.header.thread), name.clone(), told(&profile.names, part)));

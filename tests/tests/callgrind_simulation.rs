@@ -15,7 +15,7 @@ use grind_tests::compare::assert_none;
 use grind_tests::costs::Costs;
 use grind_tests::run::Job;
 use grind_tests::simulation::{self, GEOMETRIES, Geometry};
-use grind_tests::{run, tools};
+use grind_tests::{laws, run, tools};
 
 /// Values by event.
 type Counts = BTreeMap<String, i64>;
@@ -78,6 +78,9 @@ fn parts(profiler: &[String], options: &[String], program: &Path, dir: &Path) ->
     for file in files {
         let text = std::fs::read(&file).expect("a profile");
         std::fs::remove_file(&file).expect("a profile");
+        if profiler[0] != "valgrind" {
+            laws::check(&text, &format!("{words:?}"));
+        }
         let profile = read_profile(&text[..], &file.display().to_string()).unwrap_or_else(|e| panic!("{e}"));
         for part in &profile.parts {
             events.clone_from(&part.header.events);

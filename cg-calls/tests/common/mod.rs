@@ -61,6 +61,10 @@ impl Code for Program {
         self.id(next - 5)
     }
 
+    fn start(&mut self, addr: u64) -> u64 {
+        addr & !255
+    }
+
     fn function(&mut self, id: FunctionId) -> Function {
         self.about.get(&id.0).copied().unwrap_or(Function::PLAIN)
     }

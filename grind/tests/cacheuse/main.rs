@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cg_format::callgrind::{Site as Place, read_profile};
+use cg_format::callgrind::{Site as Place, laws, read_profile};
 use cg_sim::{Geometries, Geometry};
 use grind::callgrind::boundaries::Boundaries;
 use grind::callgrind::desk::Desk;
@@ -103,6 +103,8 @@ fn written(dir: &Path, pid: i32) -> Found {
         }
         parts += 1;
         let text = std::fs::read(&path).unwrap();
+        let broken = laws::breaches(&text[..], &file).unwrap_or_else(|e| panic!("{e}"));
+        assert!(broken.is_empty(), "{file}: {}", broken[0]);
         let profile = read_profile(&text[..], &file).unwrap_or_else(|e| panic!("{e}"));
         for part in &profile.parts {
             let first = part.header.events.iter().position(|e| e == "AcCost1").unwrap();
