@@ -4,11 +4,16 @@
 //! at the first frame that is not believed. Invariant: what has been read of modules is used for as long as mappings stay as they
 //! are, and no longer.
 
+use std::cell::RefCell;
+
 use grind_unwind::{Kind, Mapping, Method, Registers, Unwinder, register};
 
 use crate::maps::Region;
 use crate::trace::NativeFrame;
 use crate::tracee::{Memory, Regs};
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
 
 /// The most frames that are read: some microseconds each.
 const MOST: usize = 1024;
@@ -27,11 +32,27 @@ struct Read {
 struct Guest<'a> {
     memory: &'a Memory,
     pid: i32,
+    /// The page that a word was last read from: the next one is mostly on it, too.
+    page: RefCell<(u64, Vec<u8>)>,
 }
 
 impl grind_unwind::Memory for Guest<'_> {
     fn read(&self, at: u64, into: &mut [u8]) -> usize {
-        self.memory.read(at, into)
+        let (start, offset) = (at & !(PAGE as u64 - 1), at as usize % PAGE);
+        if into.len() > 16 || offset + into.len() > PAGE {
+            return self.memory.read(at, into);
+        }
+        let (known, page) = &mut *self.page.borrow_mut();
+        if *known != start || page.is_empty() {
+            page.resize(PAGE, 0);
+            let n = self.memory.read(start, page);
+            page.truncate(n);
+            *known = start;
+        }
+        let there = page.get(offset..).unwrap_or_default();
+        let n = there.len().min(into.len());
+        into[..n].copy_from_slice(&there[..n]);
+        n
     }
 
     fn program(&self) -> Option<std::fs::File> {
@@ -64,7 +85,7 @@ impl Stacks {
         let all = [regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi, regs.rbp, regs.rsp];
         let more = [regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15];
         general.iter_mut().zip(all.into_iter().chain(more)).for_each(|(to, value)| *to = Some(value));
-        let guest = Guest { memory, pid };
+        let guest = Guest { memory, pid, page: RefCell::default() };
         let stack = read.unwinder.stack(&guest, &Registers { rip: pc, general }, MOST);
         let mut frames: Vec<NativeFrame> = Vec::with_capacity(stack.frames.len());
         for (i, frame) in stack.frames.iter().enumerate() {

@@ -75,8 +75,10 @@ fn told(profile: &Profile) -> Told {
     told
 }
 
-/// By mode of the program: calls that are active when instrumentation begins, each with its caller, and the roots.
-const ACTIVE: &[(&str, &[(&str, &str)], &[&str])] = &[
+/// A mode of the program, calls that are active when instrumentation begins, each with its caller, and the roots.
+type Active = (&'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
+
+const ACTIVE: &[Active] = &[
     ("c", &[("main", "outer"), ("outer", "middle"), ("middle", "inner"), ("inner", "begins")], &[]),
     ("r", &[("main", "down"), ("down", "down"), ("down", "begins")], &[]),
     ("h", &[("main", "raises"), ("handler", "inner"), ("inner", "begins")], &["handler"]),
