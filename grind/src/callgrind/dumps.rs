@@ -291,7 +291,7 @@ mod tests {
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         for trigger in [Trigger::Blocks(9), Trigger::End] {
             let (one, two) = (found(&mut c, 1), found(&mut c, 2));
-            d.write(&trigger, 3, vec![(1, one), (2, two)], &mut c);
+            d.write(&trigger, 3, vec![(1, one), (2, two)], &mut c, None);
         }
         let profile = cg_format::callgrind::read_profile(read(folder.path(), "out").as_bytes(), "out").unwrap();
         let parts = profile.parts.iter().map(|part| (part.header.number, part.header.thread, part.total()));
