@@ -5,8 +5,9 @@
 //! are, and no longer.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
-use grind_unwind::{Kind, Mapping, Method, Registers, Unwinder, register};
+use grind_unwind::{Kind, Mapping, Method, Registers, Stack, Unwinder};
 
 use crate::maps::Region;
 use crate::trace::NativeFrame;
@@ -61,32 +62,46 @@ impl grind_unwind::Memory for Guest<'_> {
 }
 
 impl Stacks {
-    /// The calls that are active in a thread of process `pid`, which is at `pc` and has these registers; the innermost first.
-    pub(crate) fn of(&mut self, pid: i32, memory: &Memory, pc: u64, regs: &Regs) -> Vec<NativeFrame> {
-        let Ok(regions) = memory.regions() else { return Vec::new() };
-        let mapping = |r: &Region| Mapping {
-            start: r.start,
-            end: r.end,
-            offset: r.offset,
-            executable: r.exec,
-            file: match &r.name[..] {
-                b"[vdso]" => Some(u64::MAX),
-                _ => (r.inode != 0).then_some(r.inode),
-            },
+    /// The frames of a thread of process `pid`, which is at `pc` and has these registers, as descriptions and frame pointers tell of
+    /// them: `most` of them at most. `is_ours` says what lies in the process's memory without being the program's.
+    pub(crate) fn stack(
+        &mut self,
+        (pid, memory): (i32, &Memory),
+        is_ours: impl Fn(u64) -> bool,
+        (pc, regs): (u64, &Regs),
+        most: usize,
+    ) -> Option<Stack> {
+        let mut files = HashMap::new();
+        let mut file_of = |r: &Region| {
+            let next = files.len() as u64;
+            let has_file = r.inode != 0 || r.name == b"[vdso]";
+            has_file.then(|| *files.entry((r.device, r.inode)).or_insert(next))
         };
-        let mappings: Vec<Mapping> = regions.iter().map(mapping).collect();
+        let regions = memory.regions().ok()?;
+        // Nothing of the program returns to translated code.
+        let mappings: Vec<Mapping> = regions
+            .iter()
+            .filter(|r| !is_ours(r.start))
+            .map(|r| Mapping { start: r.start, end: r.end, offset: r.offset, executable: r.exec, file: file_of(r) })
+            .collect();
         if self.0.as_ref().is_none_or(|read| read.mappings != mappings) {
             let unwinder = Unwinder::new(mappings.clone());
             self.0 = Some(Box::new(Read { mappings, unwinder }));
         }
-        let Some(read) = &mut self.0 else { return Vec::new() };
-        let mut general = [None; register::COUNT];
-        // By the numbers that frame descriptions have.
-        let all = [regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi, regs.rbp, regs.rsp];
-        let more = [regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13, regs.r14, regs.r15];
-        general.iter_mut().zip(all.into_iter().chain(more)).for_each(|(to, value)| *to = Some(value));
+        let read = self.0.as_mut()?;
         let guest = Guest { memory, pid, page: RefCell::default() };
-        let stack = read.unwinder.stack(&guest, &Registers { rip: pc, general }, MOST);
+        Some(read.unwinder.stack(&guest, &registers(regs, pc), most))
+    }
+
+    /// The calls that are active in such a thread; the innermost first.
+    pub(crate) fn calls(
+        &mut self,
+        (pid, memory): (i32, &Memory),
+        is_ours: impl Fn(u64) -> bool,
+        at: (u64, &Regs),
+    ) -> Vec<NativeFrame> {
+        let Some(stack) = self.stack((pid, memory), is_ours, at, MOST) else { return Vec::new() };
+        let guest = Guest { memory, pid, page: RefCell::default() };
         let mut frames: Vec<NativeFrame> = Vec::with_capacity(stack.frames.len());
         for (i, frame) in stack.frames.iter().enumerate() {
             let caller = stack.frames.get(i + 1);
@@ -107,6 +122,13 @@ impl Stacks {
         }
         frames
     }
+}
+
+/// By the numbers that frame descriptions have.
+fn registers(r: &Regs, rip: u64) -> Registers {
+    let general =
+        [r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15];
+    Registers { rip, general: general.map(Some) }
 }
 
 /// Whether the instruction in front of `at` may be a call: of an address, or through a register or memory.

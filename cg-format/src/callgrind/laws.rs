@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 
+use super::error::ReadError;
 use super::model::{JumpKind, Part, Profile, Site};
 use super::names::{FunctionId, Names};
-use super::error::ReadError;
 use super::read::{PartEnd, read};
 
 /// A law that a profile does not keep.

@@ -29,7 +29,6 @@ mod progress;
 mod renew;
 mod signal;
 mod sigtrap;
-mod stack;
 mod status;
 mod switch;
 mod syscall;
