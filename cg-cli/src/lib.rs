@@ -14,6 +14,7 @@ pub mod newest;
 pub mod options;
 pub mod paths;
 pub mod progress;
+pub mod rank;
 pub mod rename;
 pub mod source_map;
 pub mod source_text;
