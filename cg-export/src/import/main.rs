@@ -1,0 +1,150 @@
+//! `cg_import`: makes callgrind profiles of what other programs measured.
+//!
+//! Costs are taken as they are. What the other program does not know, such as numbers of calls, is 0 or left out and never
+//! made up.
+#![forbid(unsafe_code)]
+
+mod measured;
+mod read;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use cg_cli::progress::Progress;
+use cg_cli::{exit, input, options as cli};
+use cg_format::atomic::write_file;
+use cg_format::callgrind::{WriteOptions, Writer};
+use clap::{CommandFactory, Parser, ValueEnum};
+
+use measured::Measured;
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// By what the file looks like
+    Auto,
+    /// The output of `perf script`
+    Perf,
+    /// profile.proto, as pprof, Go and many others write it
+    Pprof,
+    /// Folded stacks, one a line
+    Folded,
+}
+
+/// Make a callgrind profile of what another program measured.
+#[derive(Debug, Parser)]
+#[command(name = "cg_import", version, infer_long_args = true, max_term_width = 100)]
+struct Options {
+    /// What the file is
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "auto")]
+    format: Format,
+
+    /// Write to FILE, all or nothing, instead of standard output
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Take only these events, in this order; for folded stacks the name of what they count [default: all; samples]
+    #[arg(long, value_name = "A,B,C")]
+    events: Option<String>,
+
+    /// Keep so many callers of each function in its name, as grind does; `all` keeps whole stacks
+    #[arg(long, value_name = "N", default_value = "0", value_parser = callers)]
+    separate_callers: usize,
+
+    /// What was measured; - is standard input; .gz, .xz and .zst are read as they are
+    #[arg(value_name = "FILE")]
+    file: OsString,
+}
+
+fn callers(text: &str) -> Result<usize, String> {
+    if text == "all" {
+        return Ok(usize::MAX);
+    }
+    text.parse().map_err(|_| "a number of callers, or `all`".to_owned())
+}
+
+fn main() -> ExitCode {
+    match cli::parse(Options::command(), std::env::args_os()) {
+        Ok(options) => exit::finish("cg_import", run(&options)),
+        Err(code) => code,
+    }
+}
+
+fn run(options: &Options) -> anyhow::Result<u8> {
+    let name = input::name(&options.file);
+    let progress = Progress::start("cg_import");
+    let mut bytes = Vec::new();
+    let mut opened = input::open(&options.file, &progress.counter).with_context(|| name.clone())?;
+    opened.read_to_end(&mut bytes).with_context(|| name.clone())?;
+    drop(progress);
+    let profile = import(options, &bytes).with_context(|| name.clone())?;
+    let mut writer = Writer::new(WriteOptions::default());
+    match &options.output {
+        Some(path) => write_file(path, 0o666, |out| writer.profile(out, &profile))?,
+        None => {
+            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            writer.profile(&mut out, &profile).and_then(|()| out.flush()).context("standard output")?;
+        }
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn import(options: &Options, bytes: &[u8]) -> anyhow::Result<cg_format::callgrind::Profile> {
+    let format = match (options.format, read::kind(bytes)) {
+        (Format::Auto, read::Kind::Perf) => Format::Perf,
+        (Format::Auto, read::Kind::Folded) => Format::Folded,
+        (Format::Auto, read::Kind::Pprof) => Format::Pprof,
+        (format, _) => format,
+    };
+    let (name, measured) = match format {
+        Format::Perf => ("perf script", select(read::perf(bytes)?, options.events.as_deref())?),
+        Format::Folded => ("folded stacks", read::folded(bytes, options.events.as_deref().unwrap_or("samples"))?),
+        Format::Auto | Format::Pprof => ("pprof", select(read::pprof(bytes)?, options.events.as_deref())?),
+    };
+    if measured.stacks.is_empty() {
+        bail!("there is no sample in it");
+    }
+    measured.profile(name, options.separate_callers)
+}
+
+/// Keeps the events that are wanted. Samples that have none of them go.
+fn select(mut measured: Measured, wanted: Option<&str>) -> anyhow::Result<Measured> {
+    let Some(wanted) = wanted else { return Ok(measured) };
+    let mut places = Vec::new();
+    for name in cli::comma_list(wanted) {
+        let found = measured.events.iter().position(|event| *event == name);
+        places.push(
+            found.with_context(|| {
+                format!("there is no event `{name}` (--events), but: {}", measured.events.join(" "))
+            })?,
+        );
+    }
+    measured.events = places.iter().map(|at| measured.events[*at].clone()).collect();
+    for stack in &mut measured.stacks {
+        stack.costs = places.iter().map(|at| stack.costs.get(*at).copied().unwrap_or(0)).collect();
+    }
+    measured.stacks.retain(|stack| stack.costs.iter().any(|cost| *cost != 0));
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn manual_and_completions_are_up_to_date() {
+        let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+        let narrative = include_str!("narrative.roff");
+        let wrong = cg_cli::manual::check(&man, &Options::command(), narrative).unwrap();
+        assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+    }
+}

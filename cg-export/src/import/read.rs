@@ -1,0 +1,320 @@
+//! Reads what other programs measured: folded stacks, `perf script`, pprof.
+//!
+//! What a line means is decided by the line alone; one that means nothing is an error that names it. Numbers are taken as
+//! they are: nothing is scaled and nothing left out.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use anyhow::{Context, anyhow, bail};
+use cg_exchange::pprof;
+use prost::Message;
+use regex::bytes::Regex;
+
+use crate::measured::{Frame, Measured, Stack};
+
+/// Reads folded stacks of `event`: `main;f;g 12`, lines that start with `#` and empty ones left out.
+pub(crate) fn folded(text: &[u8], event: &str) -> anyhow::Result<Measured> {
+    let mut measured = Measured { events: vec![event.to_owned()], ..Measured::default() };
+    for (number, line) in lines(text) {
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let (frames, count) =
+            fold(line).with_context(|| format!("line {number}: not like `main;f;g 12`: {}", shown(line)))?;
+        measured.stacks.push(Stack { frames, costs: vec![count] });
+    }
+    Ok(measured)
+}
+
+fn fold(line: &[u8]) -> Option<(Vec<Frame>, u64)> {
+    let at = line.iter().rposition(|byte| *byte == b' ')?;
+    let count = std::str::from_utf8(&line[at + 1..]).ok()?.parse().ok()?;
+    let names = line[..at].trim_ascii_end();
+    let frames = names.split(|byte| *byte == b';').rev().filter(|name| !name.is_empty());
+    let frames: Vec<Frame> = frames.map(|name| Frame { name: name.to_vec(), ..Frame::default() }).collect();
+    (!frames.is_empty()).then_some((frames, count))
+}
+
+/// The first line of a sample: command, process or thread, processor, time, period, event; and the rest of it.
+static SAMPLE: LazyLock<Regex> = LazyLock::new(|| {
+    let comm_and_ids = r"^\s*(?P<comm>\S.*?)\s+(?:-?\d+/)?-?\d+\s+";
+    let when = r"(?:\[\d+\]\s+)?(?:[-A-Za-z.]{4,5}\s+)?(?:\d+\.\d+:\s+)?";
+    let what = r"(?:(?P<period>\d+)\s+)?(?P<event>[A-Za-z_][^\s]*?):(?P<rest>\s.*)?$";
+    Regex::new(&[comm_and_ids, when, what].concat()).expect("the expression is sound")
+});
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\s*[0-9a-f]+ (?P<rest>.+)$").expect("the expression is sound"));
+static OFFSET: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\+0x[0-9a-f]+$").expect("the expression is sound"));
+static SOURCE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\s+(?P<file>\S+):(?P<line>\d+)$").expect("the expression is sound"));
+
+/// Reads the output of `perf script` in its usual form, with stacks or without. A sample costs its period, or 1 if periods
+/// were not printed; each kind of event is an event of its own.
+pub(crate) fn perf(text: &[u8]) -> anyhow::Result<Measured> {
+    let mut measured = Measured::default();
+    let mut current: Option<Stack> = None;
+    for (number, line) in lines(text) {
+        if let Some(command) = line.strip_prefix(b"# cmdline : ") {
+            measured.command = command.to_vec();
+        }
+        if line.starts_with(b"#") {
+            continue;
+        }
+        if line.trim_ascii().is_empty() {
+            keep(&mut measured, &mut current);
+            continue;
+        }
+        if line[0].is_ascii_whitespace()
+            && let Some(stack) = &mut current
+        {
+            if let Some(found) = FRAME.captures(line) {
+                stack.frames.push(frame(found.name("rest").map_or(&b""[..], |rest| rest.as_bytes())));
+                continue;
+            }
+            if let (Some(found), Some(last)) = (SOURCE.captures(line), stack.frames.last_mut()) {
+                last.file = found["file"].to_vec();
+                last.line = std::str::from_utf8(&found["line"]).ok().and_then(|line| line.parse().ok()).unwrap_or(0);
+                continue;
+            }
+        }
+        let found =
+            SAMPLE.captures(line).ok_or_else(|| anyhow!("line {number}: no sample of perf script: {}", shown(line)))?;
+        keep(&mut measured, &mut current);
+        let text = |name| found.name(name).map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
+        let event = text("event").unwrap_or_default();
+        let period = match text("period") {
+            Some(period) => period.parse().with_context(|| format!("line {number}: the period is too large"))?,
+            None => 1,
+        };
+        if measured.command.is_empty() {
+            measured.command = found["comm"].to_vec();
+        }
+        let at = measured.events.iter().position(|known| *known == event).unwrap_or_else(|| {
+            measured.events.push(event);
+            measured.events.len() - 1
+        });
+        let mut costs = vec![0; at];
+        costs.push(period);
+        let mut stack = Stack { frames: Vec::new(), costs };
+        // Without stacks the only place stands on the same line.
+        if let Some(rest) = found.name("rest").and_then(|rest| FRAME.captures(rest.as_bytes())) {
+            stack.frames.push(frame(rest.name("rest").map_or(&b""[..], |rest| rest.as_bytes())));
+        }
+        current = Some(stack);
+    }
+    keep(&mut measured, &mut current);
+    Ok(measured)
+}
+
+/// A sample is complete. One without any frame still counts, as of nobody.
+fn keep(measured: &mut Measured, current: &mut Option<Stack>) {
+    if let Some(mut stack) = current.take() {
+        if stack.frames.is_empty() {
+            stack.frames.push(Frame { name: b"[unknown]".to_vec(), ..Frame::default() });
+        }
+        measured.stacks.push(stack);
+    }
+}
+
+/// `symbol+0x12 (object)`; either may hold blanks and brackets of its own.
+fn frame(text: &[u8]) -> Frame {
+    let found = |what: &[u8]| text.windows(what.len()).rposition(|window| window == what);
+    let at = found(b" (/").max(found(b" ([")).or_else(|| found(b" ("));
+    let (symbol, object) = match at {
+        Some(at) if text.ends_with(b")") => (&text[..at], &text[at + 2..text.len() - 1]),
+        _ => (text, &b""[..]),
+    };
+    let symbol = OFFSET.replace(symbol.trim_ascii(), &b""[..]).into_owned();
+    let object = if object == b"inlined" { Vec::new() } else { object.to_vec() };
+    Frame { name: symbol, object, ..Frame::default() }
+}
+
+/// Reads a profile of pprof's format, uncompressed; of all value types, or only those named.
+pub(crate) fn pprof(bytes: &[u8]) -> anyhow::Result<Measured> {
+    let profile = pprof::Profile::decode(bytes).context("not a profile of pprof's format")?;
+    let string = |index: i64| -> anyhow::Result<&str> {
+        let found = usize::try_from(index).ok().and_then(|index| profile.string_table.get(index));
+        found.map(String::as_str).with_context(|| format!("there is no string {index}"))
+    };
+    let mut events: Vec<String> = Vec::new();
+    for kind in &profile.sample_type {
+        let name = string(kind.r#type)?;
+        // Types may only differ in their units.
+        let taken = events.iter().any(|known| known == name);
+        events.push(if taken { format!("{name}_{}", string(kind.unit)?) } else { name.to_owned() });
+    }
+    if events.is_empty() {
+        bail!("it has no value types, so it is no profile of pprof's format");
+    }
+    let functions: HashMap<u64, &pprof::Function> = profile.function.iter().map(|f| (f.id, f)).collect();
+    let mappings: HashMap<u64, &pprof::Mapping> = profile.mapping.iter().map(|m| (m.id, m)).collect();
+    let mut places: HashMap<u64, Vec<Frame>> = HashMap::new();
+    for location in &profile.location {
+        let object = match mappings.get(&location.mapping_id) {
+            Some(mapping) => string(mapping.filename)?.as_bytes().to_vec(),
+            None => Vec::new(),
+        };
+        let mut frames = Vec::new();
+        for line in &location.line {
+            let function = functions
+                .get(&line.function_id)
+                .with_context(|| format!("there is no function {}", line.function_id))?;
+            frames.push(Frame {
+                name: string(function.name)?.as_bytes().to_vec(),
+                file: string(function.filename)?.as_bytes().to_vec(),
+                object: object.clone(),
+                line: u32::try_from(line.line).unwrap_or(0),
+            });
+        }
+        if frames.is_empty() {
+            // As callgrind calls code without a symbol.
+            let name = format!("0x{:016x}", location.address).into_bytes();
+            frames.push(Frame { name, object, ..Frame::default() });
+        }
+        places.insert(location.id, frames);
+    }
+    let mut stacks = Vec::new();
+    for sample in &profile.sample {
+        let mut frames = Vec::new();
+        for id in &sample.location_id {
+            frames.extend_from_slice(places.get(id).with_context(|| format!("there is no location {id}"))?);
+        }
+        if frames.is_empty() {
+            frames.push(Frame { name: b"[unknown]".to_vec(), ..Frame::default() });
+        }
+        if sample.value.len() > events.len() {
+            bail!("a sample has {} values, but there are {} value types", sample.value.len(), events.len());
+        }
+        let costs = sample.value.iter().map(|value| u64::try_from(*value));
+        let costs = costs.collect::<Result<_, _>>().context("it has values below 0: a difference is no profile")?;
+        stacks.push(Stack { frames, costs });
+    }
+    let mut command = Vec::new();
+    for comment in &profile.comment {
+        if let Some(text) = string(*comment)?.strip_prefix("command: ") {
+            command = text.as_bytes().to_vec();
+        }
+    }
+    Ok(Measured { command, events, stacks })
+}
+
+/// What a text seems to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Perf,
+    Folded,
+    Pprof,
+}
+
+/// Finds out what `bytes` are by their first line with content.
+pub(crate) fn kind(bytes: &[u8]) -> Kind {
+    let Some((_, first)) = lines(bytes).find(|(_, line)| !line.trim_ascii().is_empty() && !line.starts_with(b"#"))
+    else {
+        return Kind::Pprof;
+    };
+    if first.iter().any(|byte| *byte < b' ' && *byte != b'\t') {
+        Kind::Pprof
+    } else if SAMPLE.is_match(first) && fold(first).is_none() {
+        Kind::Perf
+    } else if fold(first).is_some() {
+        Kind::Folded
+    } else {
+        Kind::Pprof
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    (1..).zip(text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)))
+}
+
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let start: String = text.chars().take(80).collect();
+    if start.len() < text.len() { format!("{start}...") } else { start }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(stack: &Stack) -> String {
+        let names: Vec<_> =
+            stack.frames.iter().map(|frame| String::from_utf8_lossy(&frame.name).into_owned()).collect();
+        format!("{} {:?}", names.join("<"), stack.costs)
+    }
+
+    #[test]
+    fn stacks_of_perf_are_read() {
+        let text = b"# cmdline : /usr/bin/perf record ./prog\n\
+            prog x  4711/4712 [003]  123.456789:     250000 cycles:u: \n\
+            \t    55d0c0de operator()(int, char) const+0x10 (/opt/my (dir)/prog)\n\
+            \t  src.c:12\n\
+            \t    55d0c0df main+0x1f (inlined)\n\
+            \tffffffff81000000 [unknown] ([kernel.kallsyms])\n\
+            \n\
+            prog  4711 123.5:    instructions:   55d0 leaf+0x3 (/opt/prog)\n\
+            prog  4711 123.6:    7 cycles:u: \n";
+        let measured = perf(text).unwrap();
+        assert_eq!(measured.events, ["cycles:u", "instructions"]);
+        assert_eq!(measured.command, b"/usr/bin/perf record ./prog");
+        let stacks: Vec<_> = measured.stacks.iter().map(names).collect();
+        assert_eq!(stacks, ["operator()(int, char) const<main<[unknown] [250000]", "leaf [0, 1]", "[unknown] [7]"]);
+        let first = &measured.stacks[0].frames;
+        assert_eq!((first[0].line, &first[0].file[..]), (12, &b"src.c"[..]));
+        assert_eq!(first[2].object, b"[kernel.kallsyms]");
+        assert_eq!(measured.stacks[1].frames[0].object, b"/opt/prog");
+        let error = perf(b"nonsense\n").unwrap_err().to_string();
+        assert_eq!(error, "line 1: no sample of perf script: nonsense");
+    }
+
+    #[test]
+    fn folded_stacks_are_read() {
+        let measured = folded(b"main;f a;g 12\n\n# x\nmain 3\r\n", "Ir").unwrap();
+        let stacks: Vec<_> = measured.stacks.iter().map(names).collect();
+        assert_eq!(stacks, ["g<f a<main [12]", "main [3]"]);
+        assert_eq!(folded(b"a 1\nmain;f\n", "Ir").unwrap_err().to_string(), "line 2: not like `main;f;g 12`: main;f");
+        assert!(folded(b"f -3", "Ir").is_err());
+    }
+
+    #[test]
+    fn kinds_are_told_apart() {
+        assert_eq!(kind(b"# c\nmain;f 3\n"), Kind::Folded);
+        assert_eq!(kind(b"prog 1 [000] 1.5: 10 cycles: \n\t1 f (/x)\n"), Kind::Perf);
+        assert_eq!(kind(b"\x0a\x04\x08\x01\x10\x02"), Kind::Pprof);
+        assert_eq!(kind(b""), Kind::Pprof);
+    }
+
+    #[test]
+    fn damaged_profiles_of_pprof_are_errors() {
+        let whole = pprof::Profile {
+            sample_type: vec![pprof::ValueType { r#type: 1, unit: 0 }],
+            sample: vec![pprof::Sample { location_id: vec![1], value: vec![3], label: vec![] }],
+            location: vec![pprof::Location {
+                id: 1,
+                line: vec![pprof::Line { function_id: 1, line: 2 }],
+                ..Default::default()
+            }],
+            function: vec![pprof::Function { id: 1, name: 2, ..Default::default() }],
+            string_table: ["", "cpu", "f"].map(str::to_owned).to_vec(),
+            ..Default::default()
+        };
+        let read = |profile: &pprof::Profile| pprof(&profile.encode_to_vec()).map_err(|error| error.to_string());
+        let good = read(&whole).unwrap();
+        assert_eq!((good.events.join(" "), names(&good.stacks[0])), ("cpu".to_owned(), "f [3]".to_owned()));
+        let broken = |change: fn(&mut pprof::Profile)| {
+            let mut profile = whole.clone();
+            change(&mut profile);
+            read(&profile).unwrap_err()
+        };
+        assert_eq!(broken(|p| p.function[0].name = 9), "there is no string 9");
+        assert_eq!(broken(|p| p.function[0].name = -1), "there is no string -1");
+        assert_eq!(broken(|p| p.location.clear()), "there is no location 1");
+        assert_eq!(broken(|p| p.function.clear()), "there is no function 1");
+        assert_eq!(broken(|p| p.sample[0].value = vec![1, 2]), "a sample has 2 values, but there are 1 value types");
+        assert!(broken(|p| p.sample[0].value = vec![-1]).contains("below 0"));
+        assert!(broken(|p| p.sample_type.clear()).contains("no value types"));
+        let bytes = whole.encode_to_vec();
+        (0..bytes.len()).for_each(|cut| _ = pprof(&bytes[..cut]));
+    }
+}
