@@ -56,11 +56,13 @@ impl Graph {
         let mut seen = vec![vec![0; width]; count];
         let mut below = own.clone();
         let mut cyclic = vec![false; count];
+        let mut called = vec![false; count];
         for arc in &input.arcs {
             let (caller, callee) = (arc.caller.index(), arc.callee.index());
             if group[caller] == group[callee] {
                 cyclic[callee] = true;
             } else {
+                called[callee] = true;
                 add(&mut seen[callee], &arc.costs)?;
                 add(&mut below[caller], &arc.costs)?;
             }
@@ -68,7 +70,8 @@ impl Graph {
         let inclusive = (0..count)
             .map(|node| {
                 let (below, seen) = (&below[node], &seen[node]);
-                let single = members[group[node]].len() == 1 && !cyclic[node];
+                // What nobody called has not been seen to cost 0.
+                let single = members[group[node]].len() == 1 && !cyclic[node] && called[node];
                 let larger = below.iter().zip(seen).map(|(below, seen)| if single { *below.max(seen) } else { *below });
                 larger.collect()
             })

@@ -21,7 +21,7 @@ pub(crate) fn dot(out: &mut dyn Write, input: &Input, graph: &Graph, event: usiz
     let names = &input.names;
     let percent = |cost: i64| if total == 0 { 0.0 } else { cost as f64 * 100.0 / total as f64 };
     let all: Vec<_> = names.functions().collect();
-    let shown = |function: usize| threshold <= 0.0 || percent(graph.inclusive[function][event]) >= threshold;
+    let shown = |function: usize| threshold <= 0.0 || percent(graph.inclusive[function][event]).abs() >= threshold;
     let count = all.iter().filter(|function| shown(function.index())).count();
     let title = format!(
         "{}\n{}: {total}\n{} of {} functions have at least {threshold}% of it",

@@ -143,13 +143,13 @@ pub(crate) fn firefox(out: &mut dyn Write, input: &Input, stacks: &Stacks) -> io
     };
     let pid = u32::try_from(input.header.pid.unwrap_or(1)).unwrap_or(1);
     let process = profile.add_process(&input.command(), pid, at(0));
+    // No thread is the main one: that would bear the name of the process. Threads are sorted by when they start.
     for (event, name) in input.events.iter().enumerate() {
-        let thread =
-            profile.add_thread(process, pid.wrapping_add(u32::try_from(event).unwrap_or(0)), at(0), event == 0);
+        let thread = profile.add_thread(process, pid.wrapping_add(u32::try_from(event).unwrap_or(0)), at(event), false);
         profile.set_thread_name(thread, &titled(name, stacks.kind));
         profile.set_thread_samples_weight_type(thread, firefox::WeightType::Samples);
         profile.add_initial_visible_thread(thread);
-        let mut time = 0;
+        let mut time = event;
         for (frames, cost) in by_frames(stacks, event) {
             let frames: Vec<firefox::FrameInfo> = frames
                 .iter()
