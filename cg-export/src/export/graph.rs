@@ -1,13 +1,10 @@
 //! The call graph of a profile: which functions call each other in circles, and what functions cost with all they call.
 //!
-//! Inclusive cost as in `callgrind_annotate`: outside of cycles what callers saw, or what a function spent and its callees
-//! did, whichever is more: the second is more where not all callers are known, as for handlers of signals and starts of
-//! threads. A member of a cycle has what it spent itself and outside the cycle. So nothing is ever above the total.
+//! Inclusive costs are those of `cg-model`, so that all programs tell the same. What is added here is what sharing out
+//! needs: groups of functions that reach each other, and what callers from outside saw of each member.
 
-use petgraph::algo::kosaraju_scc;
-use petgraph::graph::{DiGraph, NodeIndex};
-
-use cg_format::count::TooLarge;
+use cg_format::callgrind::{Call, PartEnd, PartHeader, Place, Position, Sink};
+use cg_model::{Collector, Cost, Grouping, Model, ModelError, Rules};
 
 use crate::load::{Input, add};
 
@@ -33,49 +30,45 @@ impl Graph {
     ///
     /// # Errors
     /// A sum is too large.
-    pub(crate) fn new(input: &Input) -> Result<Self, TooLarge> {
+    pub(crate) fn new(input: &Input) -> Result<Self, ModelError> {
         let count = input.names.functions().len();
         let width = input.events.len();
-        let mut own = input.own()?;
-        own.iter_mut().for_each(|costs| costs.resize(width, 0));
-        let mut graph = DiGraph::<(), ()>::with_capacity(count, input.arcs.len());
-        let nodes: Vec<NodeIndex> = (0..count).map(|_| graph.add_node(())).collect();
+        let model = model(input)?;
+        let full = |cost: &Cost| (0..width).map(|event| cost.value(event)).collect::<Vec<i64>>();
+        // The entry of a function has its number.
+        let functions = &model.entries[..count];
+        let own = functions.iter().map(|entry| full(&entry.own)).collect();
+        let inclusive = functions.iter().map(|entry| full(&entry.inclusive)).collect();
+        let ends = input.arcs.iter().map(|arc| (arc.caller.index(), arc.callee.index()));
+        let group = cg_model::groups(count, ends.clone());
+        let mut members = vec![Vec::new(); group.iter().max().map_or(0, |last| last + 1)];
+        group.iter().enumerate().for_each(|(function, group)| members[*group].push(function));
         let mut calls = vec![Vec::new(); count];
-        for (i, arc) in input.arcs.iter().enumerate() {
-            graph.add_edge(nodes[arc.caller.index()], nodes[arc.callee.index()], ());
-            calls[arc.caller.index()].push(i);
-        }
-        let mut group = vec![0; count];
-        let mut members = Vec::new();
-        for (number, nodes) in kosaraju_scc(&graph).into_iter().enumerate() {
-            let mut nodes: Vec<usize> = nodes.into_iter().map(NodeIndex::index).collect();
-            nodes.sort_unstable();
-            nodes.iter().for_each(|node| group[*node] = number);
-            members.push(nodes);
-        }
         let mut seen = vec![vec![0; width]; count];
-        let mut below = own.clone();
-        let mut cyclic = vec![false; count];
-        let mut called = vec![false; count];
-        for arc in &input.arcs {
-            let (caller, callee) = (arc.caller.index(), arc.callee.index());
-            if group[caller] == group[callee] {
-                cyclic[callee] = true;
-            } else {
-                called[callee] = true;
-                add(&mut seen[callee], &arc.costs)?;
-                add(&mut below[caller], &arc.costs)?;
+        for (i, (caller, callee)) in ends.enumerate() {
+            calls[caller].push(i);
+            if group[caller] != group[callee] {
+                add(&mut seen[callee], &input.arcs[i].costs)?;
             }
         }
-        let inclusive = (0..count)
-            .map(|node| {
-                let (below, seen) = (&below[node], &seen[node]);
-                // What nobody called has not been seen to cost 0.
-                let single = members[group[node]].len() == 1 && !cyclic[node] && called[node];
-                let larger = below.iter().zip(seen).map(|(below, seen)| if single { *below.max(seen) } else { *below });
-                larger.collect()
-            })
-            .collect();
         Ok(Self { own, inclusive, seen, group, members, calls })
     }
+}
+
+fn model(input: &Input) -> Result<Model, ModelError> {
+    let header = PartHeader { events: input.events.clone(), ..PartHeader::default() };
+    let mut collector = Collector::new(false);
+    collector.part(&header);
+    for row in &input.rows {
+        let place = Place { addr: 0, line: row.line };
+        collector.row(row.function, Position { place, file: row.file }, &row.costs)?;
+    }
+    for arc in &input.arcs {
+        let at = Position { place: Place::default(), file: input.names.get(arc.caller).file };
+        let call = Call { callee: arc.callee, target: Place::default(), count: arc.count };
+        collector.call(arc.caller, at, &call, &arc.costs)?;
+    }
+    let parts = vec![PartEnd { header, summary: None, totals: None }];
+    let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
+    Model::new(input.name.clone(), input.header.clone(), parts, &input.names, collector, rules)
 }

@@ -190,18 +190,6 @@ impl Input {
         }
         Ok(())
     }
-
-    /// Self cost of each function, by its number; nothing for functions without rows.
-    ///
-    /// # Errors
-    /// A sum is too large.
-    pub(crate) fn own(&self) -> Result<Vec<Vec<i64>>, TooLarge> {
-        let mut own = vec![Vec::new(); self.names.functions().len()];
-        for row in &self.rows {
-            add(&mut own[row.function.index()], &row.costs)?;
-        }
-        Ok(own)
-    }
 }
 
 /// Names are bytes; where a format wants text, what is not UTF-8 becomes U+FFFD.

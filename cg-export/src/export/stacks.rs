@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use cg_exchange::contexts::Heads;
 use cg_format::callgrind::{FileId, FunctionId};
-use cg_format::count::TooLarge;
+use cg_model::ModelError;
 
 use crate::estimate;
 use crate::graph::Graph;
@@ -93,7 +93,7 @@ impl Stacks {
     ///
     /// # Errors
     /// A sum is too large.
-    pub(crate) fn new(input: &Input, kind: Option<Kind>) -> Result<Self, TooLarge> {
+    pub(crate) fn new(input: &Input, kind: Option<Kind>) -> Result<Self, ModelError> {
         let mut table = FrameTable::default();
         let contexts = contexts(input, &mut table);
         let kind = kind.unwrap_or(if contexts.callers.iter().any(|callers| !callers.is_empty()) {
