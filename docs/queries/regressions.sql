@@ -1,0 +1,44 @@
+-- Functions that became dearer from one commit to the next, over the last year, the dearest growth first.
+--
+-- A commit may have several runs: its cost is the median. Commits are in the order of their first profiles. A function that
+-- is new counts with all of its cost; one that is smaller than `least` percent of the whole is left out.
+WITH rows AS (
+    SELECT benchmark, "commit", run, "time", function, event, "count"
+    FROM read_parquet(coalesce(getvariable('store'), 'store') || '/**/*.parquet', hive_partitioning = true,
+                      hive_types = {'benchmark': VARCHAR, 'commit': VARCHAR, 'run': VARCHAR})
+    WHERE event = coalesce(getvariable('event'), 'Ir')
+),
+recent AS (
+    SELECT * FROM rows WHERE "time" >= (SELECT max("time") - INTERVAL 1 YEAR FROM rows)
+),
+commits AS (
+    SELECT benchmark, "commit", min("time") AS "time",
+           row_number() OVER (PARTITION BY benchmark ORDER BY min("time"), "commit") AS number
+    FROM recent GROUP BY benchmark, "commit"
+),
+runs AS (
+    SELECT benchmark, "commit", run, function, sum("count") AS cost FROM recent GROUP BY ALL
+),
+costs AS (
+    SELECT benchmark, "commit", function, median(cost) AS cost FROM runs GROUP BY ALL
+),
+totals AS (
+    SELECT benchmark, "commit", sum(cost) AS total FROM costs GROUP BY ALL
+),
+steps AS (
+    -- Every function at every commit of its benchmark, so that one that is missing costs 0 there.
+    SELECT c.benchmark, c."commit", c."time", c.number, f.function, t.total, coalesce(costs.cost, 0) AS cost,
+           lag(coalesce(costs.cost, 0)) OVER (PARTITION BY c.benchmark, f.function ORDER BY c.number) AS before
+    FROM commits c
+    JOIN (SELECT DISTINCT benchmark, function FROM costs) f ON f.benchmark IS NOT DISTINCT FROM c.benchmark
+    JOIN totals t ON t.benchmark IS NOT DISTINCT FROM c.benchmark AND t."commit" IS NOT DISTINCT FROM c."commit"
+    LEFT JOIN costs ON costs.benchmark IS NOT DISTINCT FROM c.benchmark
+        AND costs."commit" IS NOT DISTINCT FROM c."commit" AND costs.function = f.function
+)
+SELECT benchmark, "commit", "time", function, before::BIGINT AS before, cost::BIGINT AS after,
+       (cost - before)::BIGINT AS growth, round(100 * (cost - before) / nullif(before, 0), 2) AS percent
+FROM steps
+WHERE before IS NOT NULL
+  AND cost > before * (1 + coalesce(getvariable('percent'), 5) / 100)
+  AND cost >= total * coalesce(getvariable('least'), 0.1) / 100
+ORDER BY growth DESC, benchmark, "commit", function;
