@@ -4,6 +4,8 @@
 //! output file appears whole or not at all. Whether an input has `desc:` lines makes no difference.
 #![forbid(unsafe_code)]
 
+mod by_rank;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,10 +13,13 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use cg_cli::progress::Progress;
+use cg_cli::substitute::Substitution;
 use cg_cli::{exit, input, load, options as cli};
 use cg_format::atomic::write_file;
 use cg_format::cachegrind::{ReadOptions, Summary, SummaryRule, write_stored};
 use clap::{CommandFactory, Parser};
+
+use by_rank::{Question, Report};
 
 /// Add profiles up into one, line by line.
 #[derive(Debug, Parser)]
@@ -24,9 +29,34 @@ struct Options {
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Instead of the sum, print how evenly the ranks of a parallel program share each function
+    #[arg(long)]
+    by_rank: bool,
+
+    /// With --by-rank: make the rank of a profile from its name by s/OLD/NEW/
+    #[arg(long, value_name = "REGEX", requires = "by_rank", value_parser = Substitution::parse)]
+    rank: Option<Substitution>,
+
+    /// With --by-rank: the event to look at [default: the first]
+    #[arg(long, value_name = "EVENT", requires = "by_rank")]
+    event: Option<String>,
+
+    /// With --by-rank: show functions with at least this percentage of the total [default: 0.1]
+    #[arg(long, value_name = "N", requires = "by_rank", value_parser = percentage)]
+    threshold: Option<f64>,
+
+    /// With --by-rank: print the table as JSON, for programs
+    #[arg(long, requires = "by_rank")]
+    json: bool,
+
     /// Profiles to add up; - is standard input; .gz, .xz and .zst are read as they are
     #[arg(required = true, value_name = "cachegrind-out-file")]
     files: Vec<OsString>,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -39,6 +69,14 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> anyhow::Result<u8> {
     load::check_stdin(&options.files)?;
     let progress = Progress::start("cg_merge");
+    if options.by_rank {
+        let threshold = options.threshold.unwrap_or(0.1);
+        let question = Question { event: options.event.as_deref(), rule: options.rank.as_ref(), threshold };
+        let report = Report::read(&options.files, question, &progress.counter)?;
+        drop(progress);
+        let text = if options.json { report.json() } else { report.text() };
+        return write(options, |out| out.write_all(text.as_bytes()));
+    }
     // The reference does not look at the summary; a merged profile gets a right one in any case.
     let read = ReadOptions { summary: SummaryRule::Ignored, ..ReadOptions::default() };
     let loaded = load::sum(&options.files, &read, &progress.counter)?;
@@ -51,15 +89,21 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         };
         let _ = writeln!(io::stderr(), "cg_merge: warning: {}: {cause}", input::name(file));
     }
-    match &options.output {
-        Some(path) => write_file(path, 0o666, |out| write_stored(out, &loaded.profile))?,
-        None => {
-            let mut out = io::stdout().lock();
-            write_stored(&mut out, &loaded.profile).and_then(|()| out.flush()).context("standard output")?;
-        }
-    }
+    let code = write(options, |out| write_stored(out, &loaded.profile))?;
     // The process ends: giving millions of small pieces back one by one would take longer than reading them.
     std::mem::forget(loaded);
+    Ok(code)
+}
+
+/// Writes to the file that was named, all or nothing, or to standard output.
+fn write(options: &Options, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<u8> {
+    match &options.output {
+        Some(path) => write_file(path, 0o666, |out| fill(out))?,
+        None => {
+            let mut out = io::stdout().lock();
+            fill(&mut out).and_then(|()| out.flush()).context("standard output")?;
+        }
+    }
     Ok(exit::SUCCESS)
 }
 

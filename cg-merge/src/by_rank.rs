@@ -1,0 +1,373 @@
+//! `--by-rank`: how evenly the ranks of a parallel program share the cost of each function.
+//!
+//! Profiles are read one after another on each core and only their sums by function are kept: for each function what the
+//! least and the most of any rank is, and the sum over all. So memory depends on the functions there are and not on the
+//! number of ranks. The table does not depend on the number of cores. Profiles may be of cachegrind or of callgrind.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, anyhow, bail};
+use cg_cli::json::Json;
+use cg_cli::progress::Counter;
+use cg_cli::substitute::Substitution;
+use cg_cli::{input, rank};
+use cg_format::callgrind::{Call, FunctionId, IdHasher, Jump, PartHeader, Position, Sink, read};
+use cg_format::count::TooLarge;
+use cg_format::show::{commas, percent, percent_text};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question<'a> {
+    /// The event; none for the first of the first profile.
+    pub(crate) event: Option<&'a str>,
+    /// How ranks are made of names.
+    pub(crate) rule: Option<&'a Substitution>,
+    /// Functions below this percentage of the total are left out.
+    pub(crate) threshold: f64,
+}
+
+/// What ranks spent in a function, or in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spread {
+    sum: i128,
+    least: i128,
+    most: i128,
+    /// The lowest of the ranks with the most.
+    most_rank: u64,
+    /// How many ranks have it.
+    ranks: u64,
+}
+
+impl Spread {
+    fn of(rank: u64, cost: i128) -> Self {
+        Self { sum: cost, least: cost, most: cost, most_rank: rank, ranks: 1 }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.least = self.least.min(other.least);
+        if (other.most, std::cmp::Reverse(other.most_rank)) > (self.most, std::cmp::Reverse(self.most_rank)) {
+            (self.most, self.most_rank) = (other.most, other.most_rank);
+        }
+        self.ranks += other.ranks;
+    }
+
+    /// Over all ranks: those without it spent 0.
+    fn over(mut self, ranks: u64) -> Self {
+        if self.ranks < ranks {
+            self.least = self.least.min(0);
+        }
+        self
+    }
+}
+
+/// File and name of a function.
+type Function = (Vec<u8>, Vec<u8>);
+
+/// Spreads of all functions.
+#[derive(Debug, Default)]
+struct Table {
+    event: String,
+    total: Option<Spread>,
+    functions: HashMap<Function, Spread>,
+}
+
+/// The answer.
+#[derive(Debug)]
+pub(crate) struct Report {
+    event: String,
+    ranks: u64,
+    files: usize,
+    total: Spread,
+    /// The dearest difference between most and mean first.
+    functions: Vec<(Function, Spread)>,
+    hidden: usize,
+}
+
+impl Report {
+    /// Reads profiles.
+    ///
+    /// # Errors
+    /// A rank is not to be found in a name, or a profile cannot be read or does not count the event.
+    pub(crate) fn read(paths: &[OsString], question: Question<'_>, counter: &Arc<Counter>) -> anyhow::Result<Self> {
+        let found = rank::ranks(paths, question.rule)?;
+        let mut files = Vec::new();
+        for (path, rank) in paths.iter().zip(found) {
+            let rank = rank.with_context(|| {
+                format!("{}: its name does not tell a rank; --rank=s/OLD/NEW/ makes one of it", input::name(path))
+            })?;
+            files.push((rank, path));
+        }
+        // A rank may have run several programs.
+        files.sort_by_key(|(rank, _)| *rank);
+        let groups: Vec<&[(u64, &OsString)]> = files.chunk_by(|a, b| a.0 == b.0).collect();
+        let event = match question.event {
+            Some(event) => event.to_owned(),
+            None => first_event(&paths[0])?,
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get).min(groups.len().max(1));
+        let tables: Vec<anyhow::Result<Table>> = thread::scope(|scope| {
+            let runs = groups.chunks(groups.len().div_ceil(cores).max(1));
+            let threads: Vec<_> = runs.map(|run| scope.spawn(|| table(run, &event, counter))).collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.map(|result| result.unwrap_or_else(|_| Err(anyhow!("a thread failed")))).collect()
+        });
+        let mut whole = Table { event, ..Table::default() };
+        for table in tables {
+            whole.join(table?);
+        }
+        let ranks = groups.len() as u64;
+        let total = whole.total.context("no profiles are named")?;
+        let mut functions: Vec<(Function, Spread)> =
+            whole.functions.into_iter().map(|(function, spread)| (function, spread.over(ranks))).collect();
+        let all = functions.len();
+        #[allow(clippy::cast_precision_loss)]
+        functions.retain(|(_, spread)| spread.sum.abs() as f64 * 100.0 >= question.threshold * total.sum.abs() as f64);
+        let hidden = all - functions.len();
+        // Times the number of ranks, to stay with integers.
+        let lost = |spread: &Spread| spread.most * i128::from(ranks) - spread.sum;
+        functions.sort_by(|a, b| lost(&b.1).cmp(&lost(&a.1)).then_with(|| a.0.cmp(&b.0)));
+        Ok(Self { event: whole.event, ranks, files: files.len(), total, functions, hidden })
+    }
+
+    /// The table as text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{}: {} ranks, {} profiles\n\n", self.event, self.ranks, self.files);
+        let titles =
+            ["min", "mean", "max", "max/mean", "max rank", "lost", "lost %", "file:function"].map(str::to_owned);
+        let mut rows = vec![titles, self.row(&self.total, "TOTAL".to_owned())];
+        rows.extend(self.functions.iter().map(|((file, name), spread)| {
+            self.row(spread, format!("{}:{}", String::from_utf8_lossy(file), String::from_utf8_lossy(name)))
+        }));
+        let widths: Vec<usize> =
+            (0..7).map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0)).collect();
+        for row in &rows {
+            for (cell, width) in row.iter().zip(&widths) {
+                let _ = write!(text, "{cell:>width$}  ");
+            }
+            let _ = writeln!(text, "{}", row[7]);
+        }
+        text.push_str(
+            "\nlost: what the ranks together wait for the one with the most, if they wait for each other there\n",
+        );
+        if self.hidden > 0 {
+            let _ = writeln!(text, "{} functions are below the threshold", self.hidden);
+        }
+        text
+    }
+
+    fn row(&self, spread: &Spread, name: String) -> [String; 8] {
+        let lost = self.lost(spread);
+        [
+            commas(spread.least),
+            commas(self.mean(spread)),
+            commas(spread.most),
+            self.ratio(spread).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
+            spread.most_rank.to_string(),
+            commas(lost),
+            percent_text(percent(lost, self.total.sum)).trim().to_owned(),
+            name,
+        ]
+    }
+
+    /// The mean over all ranks, rounded.
+    fn mean(&self, spread: &Spread) -> i128 {
+        let ranks = i128::from(self.ranks);
+        (spread.sum + ranks / 2).div_euclid(ranks)
+    }
+
+    /// What ranks would spend together if all had the most, less what they spent.
+    fn lost(&self, spread: &Spread) -> i128 {
+        spread.most * i128::from(self.ranks) - spread.sum
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn ratio(&self, spread: &Spread) -> Option<f64> {
+        (spread.sum > 0).then(|| spread.most as f64 * self.ranks as f64 / spread.sum as f64)
+    }
+
+    /// The table as JSON.
+    pub(crate) fn json(&self) -> String {
+        let mut json = Json::default();
+        json.begin_object();
+        json.key("event");
+        json.string(self.event.as_bytes());
+        json.key("ranks");
+        json.integer(i128::from(self.ranks));
+        json.key("profiles");
+        json.integer(self.files as i128);
+        json.key("total");
+        json.begin_object();
+        self.members(&mut json, &self.total);
+        json.end_object();
+        json.key("functions");
+        json.begin_array();
+        for ((file, name), spread) in &self.functions {
+            json.begin_object();
+            json.name("file", file);
+            json.name("function", name);
+            self.members(&mut json, spread);
+            json.end_object();
+        }
+        json.end_array();
+        json.key("hidden");
+        json.integer(self.hidden as i128);
+        json.end_object();
+        json.finish()
+    }
+
+    fn members(&self, json: &mut Json, spread: &Spread) {
+        let lost = self.lost(spread);
+        for (key, value) in [("sum", spread.sum), ("min", spread.least), ("max", spread.most), ("lost", lost)] {
+            json.key(key);
+            json.integer(value);
+        }
+        json.key("max_by_mean");
+        match self.ratio(spread) {
+            Some(ratio) => json.float(ratio),
+            None => json.null(),
+        }
+        json.key("max_rank");
+        json.integer(i128::from(spread.most_rank));
+    }
+}
+
+/// Spreads over the ranks of a run of files; each group is of one rank.
+fn table(groups: &[&[(u64, &OsString)]], event: &str, counter: &Arc<Counter>) -> anyhow::Result<Table> {
+    let mut table = Table::default();
+    for group in groups {
+        let rank = group[0].0;
+        let mut costs: HashMap<Function, i128> = HashMap::new();
+        for (_, path) in *group {
+            let name = input::name(path);
+            let opened = input::open(path, counter).with_context(|| name.clone())?;
+            let mut sums = Sums { event, at: None, missing: None, functions: HashMap::default() };
+            let outcome = read(opened, &name, &mut sums)?;
+            if let Some(events) = sums.missing {
+                bail!("{name}: there is no event `{event}`, but: {events}");
+            }
+            let names = outcome.names;
+            for (function, cost) in sums.functions {
+                let key = (names.file_name(names.get(function).file).to_vec(), names.function_name(function).to_vec());
+                *costs.entry(key).or_default() += cost;
+            }
+        }
+        let total = Spread::of(rank, costs.values().sum());
+        table.total = Some(table.total.map_or(total, |mut known| {
+            known.join(total);
+            known
+        }));
+        for (function, cost) in costs {
+            let spread = Spread::of(rank, cost);
+            table.functions.entry(function).and_modify(|known| known.join(spread)).or_insert(spread);
+        }
+    }
+    Ok(table)
+}
+
+impl Table {
+    fn join(&mut self, other: Self) {
+        if let Some(total) = other.total {
+            match &mut self.total {
+                Some(known) => known.join(total),
+                None => self.total = Some(total),
+            }
+        }
+        for (function, spread) in other.functions {
+            self.functions.entry(function).and_modify(|known| known.join(spread)).or_insert(spread);
+        }
+    }
+}
+
+/// Sums of one event by function, without its lines.
+#[derive(Debug)]
+struct Sums<'a> {
+    event: &'a str,
+    /// Where the event is among the costs of the part at hand.
+    at: Option<usize>,
+    /// The events of the first part that does not count it.
+    missing: Option<String>,
+    functions: HashMap<FunctionId, i128, std::hash::BuildHasherDefault<IdHasher>>,
+}
+
+impl Sink for Sums<'_> {
+    fn part(&mut self, header: &PartHeader) {
+        self.at = header.events.iter().position(|event| event == self.event);
+        if self.at.is_none() {
+            self.missing.get_or_insert_with(|| header.events.join(" "));
+        }
+    }
+
+    fn row(&mut self, function: FunctionId, _at: Position, costs: &[i64]) -> Result<(), TooLarge> {
+        if let Some(cost) = self.at.and_then(|at| costs.get(at)) {
+            *self.functions.entry(function).or_default() += i128::from(*cost);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, _function: FunctionId, _at: Position, _call: &Call, _costs: &[i64]) -> Result<(), TooLarge> {
+        // What a call costs, its callee spends.
+        Ok(())
+    }
+
+    fn jump(&mut self, _function: FunctionId, _at: Position, _jump: &Jump) {
+        // Jumps have no cost.
+    }
+}
+
+/// The first event of a profile, by its header.
+fn first_event(path: &OsString) -> anyhow::Result<String> {
+    /// Keeps the first event that comes.
+    #[derive(Debug, Default)]
+    struct First(Option<String>);
+    impl Sink for First {
+        fn part(&mut self, header: &PartHeader) {
+            self.0 = self.0.take().or_else(|| header.events.first().cloned());
+        }
+        fn row(&mut self, _: FunctionId, _: Position, _: &[i64]) -> Result<(), TooLarge> {
+            Ok(())
+        }
+        fn call(&mut self, _: FunctionId, _: Position, _: &Call, _: &[i64]) -> Result<(), TooLarge> {
+            Ok(())
+        }
+        fn jump(&mut self, _: FunctionId, _: Position, _: &Jump) {}
+    }
+    let name = input::name(path);
+    if path == "-" {
+        bail!("standard input has no name to tell a rank by");
+    }
+    let mut first = First::default();
+    let opened = input::open(path, &Arc::new(Counter::default())).with_context(|| name.clone())?;
+    read(opened, &name, &mut first)?;
+    first.0.with_context(|| format!("{name}: there are no events"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_do_not_depend_on_the_order_of_ranks() {
+        let costs = [(0, 5), (1, 9), (2, 9), (3, 1)];
+        let mut expected = None;
+        for start in 0..4 {
+            let mut spread: Option<Spread> = None;
+            for i in 0..4 {
+                let (rank, cost) = costs[(start + i * 3) % 4];
+                let one = Spread::of(rank, cost);
+                spread = Some(spread.map_or(one, |mut known| {
+                    known.join(one);
+                    known
+                }));
+            }
+            let spread = spread.unwrap();
+            assert_eq!(*expected.get_or_insert(spread), spread);
+            assert_eq!(spread, Spread { sum: 24, least: 1, most: 9, most_rank: 1, ranks: 4 });
+        }
+    }
+}
