@@ -2,22 +2,22 @@
 --
 -- `lost` is what would be saved if all ranks did the mean: the others wait for the one that does the most. A rank without a
 -- function costs 0 there. Of several runs of a commit the last one is looked at.
-WITH rows AS (
-    SELECT benchmark, "commit", run, "time", rank, function, "count"
+WITH costs AS MATERIALIZED (
+    SELECT benchmark, "commit", run, rank, function, max("time") AS "time", sum("count") AS cost
     FROM read_parquet(coalesce(getvariable('store'), 'store') || '/**/*.parquet', hive_partitioning = true,
                       hive_types = {'benchmark': VARCHAR, 'commit': VARCHAR, 'run': VARCHAR})
     WHERE event = coalesce(getvariable('event'), 'Ir') AND rank IS NOT NULL
       AND (getvariable('benchmark') IS NULL OR benchmark = getvariable('benchmark'))
       AND (getvariable('commit') IS NULL OR "commit" = getvariable('commit'))
+    GROUP BY ALL
 ),
 last AS (
-    SELECT benchmark, arg_max({'c': "commit", 'r': run}, "time") AS at FROM rows GROUP BY benchmark
+    SELECT benchmark, arg_max({'c': "commit", 'r': run}, "time") AS at FROM costs GROUP BY benchmark
 ),
 run AS (
-    SELECT r.benchmark, rank, function, sum("count") AS cost
-    FROM rows r JOIN last l ON r.benchmark IS NOT DISTINCT FROM l.benchmark
+    SELECT r.benchmark, rank, function, cost
+    FROM costs r JOIN last l ON r.benchmark IS NOT DISTINCT FROM l.benchmark
         AND r."commit" IS NOT DISTINCT FROM l.at.c AND r.run IS NOT DISTINCT FROM l.at.r
-    GROUP BY ALL
 ),
 ranks AS (
     SELECT benchmark, count(DISTINCT rank) AS ranks FROM run GROUP BY benchmark

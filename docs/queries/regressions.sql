@@ -2,25 +2,24 @@
 --
 -- A commit may have several runs: its cost is the median. Commits are in the order of their first profiles. A function that
 -- is new counts with all of its cost; one that is smaller than `least` percent of the whole is left out.
-WITH rows AS (
-    SELECT benchmark, "commit", run, "time", function, event, "count"
+WITH runs AS MATERIALIZED (
+    -- Added up first: all else is about a row for each function of a run, and not of a line.
+    SELECT benchmark, "commit", run, function, min("time") AS "time", sum("count") AS cost
     FROM read_parquet(coalesce(getvariable('store'), 'store') || '/**/*.parquet', hive_partitioning = true,
                       hive_types = {'benchmark': VARCHAR, 'commit': VARCHAR, 'run': VARCHAR})
     WHERE event = coalesce(getvariable('event'), 'Ir')
+    GROUP BY ALL
 ),
 recent AS (
-    SELECT * FROM rows WHERE "time" >= (SELECT max("time") - INTERVAL 1 YEAR FROM rows)
+    SELECT * FROM runs WHERE "time" >= (SELECT max("time") - INTERVAL 1 YEAR FROM runs)
 ),
 commits AS (
     SELECT benchmark, "commit", min("time") AS "time",
            row_number() OVER (PARTITION BY benchmark ORDER BY min("time"), "commit") AS number
     FROM recent GROUP BY benchmark, "commit"
 ),
-runs AS (
-    SELECT benchmark, "commit", run, function, sum("count") AS cost FROM recent GROUP BY ALL
-),
 costs AS (
-    SELECT benchmark, "commit", function, median(cost) AS cost FROM runs GROUP BY ALL
+    SELECT benchmark, "commit", function, median(cost) AS cost FROM recent GROUP BY ALL
 ),
 totals AS (
     SELECT benchmark, "commit", sum(cost) AS total FROM costs GROUP BY ALL
