@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use crate::hash::NameKeys;
+
 /// An object file: the program or a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(u32);
@@ -142,7 +144,7 @@ impl Names {
 #[derive(Clone, Debug, Default)]
 struct Table {
     names: Vec<Box<[u8]>>,
-    finder: HashMap<Box<[u8]>, u32>,
+    finder: HashMap<Box<[u8]>, u32, NameKeys>,
 }
 
 impl Table {
