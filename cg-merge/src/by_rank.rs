@@ -18,6 +18,7 @@ use cg_cli::substitute::Substitution;
 use cg_cli::{input, rank};
 use cg_format::callgrind::{Call, FunctionId, IdHasher, Jump, PartHeader, Position, Sink, read};
 use cg_format::count::TooLarge;
+use cg_format::hash::NameKeys;
 use cg_format::show::{commas, percent, percent_text};
 
 /// What is asked for.
@@ -66,6 +67,62 @@ impl Spread {
     }
 }
 
+/// A spread while ranks come one after another; of the last one there may be more to come.
+#[derive(Debug)]
+struct Coming {
+    before: Option<Spread>,
+    rank: u64,
+    cost: i128,
+}
+
+impl Coming {
+    fn add(&mut self, rank: u64, cost: i128) {
+        if self.rank == rank {
+            self.cost += cost;
+        } else {
+            *self = Self { before: Some(self.spread()), rank, cost };
+        }
+    }
+
+    fn spread(&self) -> Spread {
+        let mut spread = Spread::of(self.rank, self.cost);
+        if let Some(before) = self.before {
+            spread.join(before);
+        }
+        spread
+    }
+}
+
+/// Something for each function, by file and then by name: looked up without a copy of either.
+#[derive(Debug)]
+struct ByFunction<T>(HashMap<Vec<u8>, HashMap<Vec<u8>, T, NameKeys>, NameKeys>);
+
+impl<T> Default for ByFunction<T> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<T> ByFunction<T> {
+    /// What there is for a function is changed, or made.
+    fn update(&mut self, file: &[u8], name: &[u8], change: impl FnOnce(&mut T), make: impl FnOnce() -> T) {
+        if !self.0.contains_key(file) {
+            self.0.insert(file.to_vec(), HashMap::default());
+        }
+        let functions = self.0.get_mut(file).expect("it was put there");
+        match functions.get_mut(name) {
+            Some(known) => change(known),
+            None => _ = functions.insert(name.to_vec(), make()),
+        }
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = (Function, T)> {
+        self.0
+            .into_iter()
+            .flat_map(|(file, functions)| functions.into_iter().map(move |(name, value)| ((file.clone(), name), value)))
+    }
+}
+
 /// File and name of a function.
 type Function = (Vec<u8>, Vec<u8>);
 
@@ -74,7 +131,7 @@ type Function = (Vec<u8>, Vec<u8>);
 struct Table {
     event: String,
     total: Option<Spread>,
-    functions: HashMap<Function, Spread>,
+    functions: ByFunction<Spread>,
 }
 
 /// The answer.
@@ -239,10 +296,11 @@ impl Report {
 
 /// Spreads over the ranks of a run of files; each group is of one rank.
 fn table(groups: &[&[(u64, &OsString)]], event: &str, counter: &Arc<Counter>) -> anyhow::Result<Table> {
-    let mut table = Table::default();
+    let mut functions = ByFunction::<Coming>::default();
+    let mut total: Option<Spread> = None;
     for group in groups {
         let rank = group[0].0;
-        let mut costs: HashMap<Function, i128> = HashMap::new();
+        let mut sum = 0;
         for (_, path) in *group {
             let name = input::name(path);
             let opened = input::open(path, counter).with_context(|| name.clone())?;
@@ -253,19 +311,22 @@ fn table(groups: &[&[(u64, &OsString)]], event: &str, counter: &Arc<Counter>) ->
             }
             let names = outcome.names;
             for (function, cost) in sums.functions {
-                let key = (names.file_name(names.get(function).file).to_vec(), names.function_name(function).to_vec());
-                *costs.entry(key).or_default() += cost;
+                let (file, name) = (names.file_name(names.get(function).file), names.function_name(function));
+                sum += cost;
+                // Functions of one name in two objects are one here.
+                functions.update(file, name, |known| known.add(rank, cost), || Coming { before: None, rank, cost });
             }
         }
-        let total = Spread::of(rank, costs.values().sum());
-        table.total = Some(table.total.map_or(total, |mut known| {
-            known.join(total);
-            known
-        }));
-        for (function, cost) in costs {
-            let spread = Spread::of(rank, cost);
-            table.functions.entry(function).and_modify(|known| known.join(spread)).or_insert(spread);
+        let mut all = Spread::of(rank, sum);
+        if let Some(before) = total {
+            all.join(before);
         }
+        total = Some(all);
+    }
+    let mut table = Table { total, ..Table::default() };
+    for ((file, name), coming) in functions.into_iter() {
+        let spread = coming.spread();
+        table.functions.update(&file, &name, |known| known.join(spread), || spread);
     }
     Ok(table)
 }
@@ -278,8 +339,8 @@ impl Table {
                 None => self.total = Some(total),
             }
         }
-        for (function, spread) in other.functions {
-            self.functions.entry(function).and_modify(|known| known.join(spread)).or_insert(spread);
+        for ((file, name), spread) in other.functions.into_iter() {
+            self.functions.update(&file, &name, |known| known.join(spread), || spread);
         }
     }
 }
