@@ -317,4 +317,42 @@ mod tests {
         let bytes = whole.encode_to_vec();
         (0..bytes.len()).for_each(|cut| _ = pprof(&bytes[..cut]));
     }
+
+    /// Whatever comes in, the answer is a profile or an error.
+    #[test]
+    fn nothing_that_is_read_is_a_panic() {
+        let mut state: u64 = 3;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let text = b"prog  1/2 [003]  1.5:   250 cycles:u: \n\t 55d0 f(int)+0x10 (/a (b)/c)\n\t ff [unknown] ([k])\n\n\
+            main;f a;g 12\n;; 1\n";
+        let packed = pprof::Profile {
+            sample_type: vec![pprof::ValueType { r#type: 1, unit: 2 }; 2],
+            sample: vec![pprof::Sample { location_id: vec![1, 2], value: vec![3, 4], label: vec![] }],
+            mapping: vec![pprof::Mapping { id: 1, filename: 3, ..Default::default() }],
+            location: vec![pprof::Location { id: 1, mapping_id: 1, ..Default::default() }],
+            string_table: ["", "cpu", "f", "x"].map(str::to_owned).to_vec(),
+            ..Default::default()
+        };
+        for start in [&text[..], &packed.encode_to_vec()] {
+            for _ in 0..3000 {
+                let mut bytes = start.to_vec();
+                for _ in 0..1 + random(6) {
+                    let (at, other) = (random(bytes.len()), random(bytes.len()));
+                    match random(4) {
+                        0 => bytes[at] = random(256) as u8,
+                        1 => _ = bytes.remove(at),
+                        2 => bytes.insert(at, b" ();:[]/\n\t+0x"[random(13)]),
+                        _ => bytes.swap(at, other),
+                    }
+                }
+                kind(&bytes);
+                for measured in [folded(&bytes, "x"), perf(&bytes), pprof(&bytes)].into_iter().flatten() {
+                    let _ = measured.profile("x", random(3));
+                }
+            }
+        }
+    }
 }
