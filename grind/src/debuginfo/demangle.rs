@@ -5,8 +5,6 @@
 
 use std::fmt::{self, Write};
 
-use super::cxx;
-
 /// Longer results are of no use to a reader.
 const MAX_LENGTH: usize = 256 << 10;
 
@@ -28,7 +26,7 @@ pub(super) fn demangle(raw: &[u8]) -> Option<Vec<u8>> {
     if let Some(text) = rust_part(raw) {
         return rust(text).map(String::into_bytes);
     }
-    cxx::demangle(raw)
+    itanium_demangle::demangle(raw)
 }
 
 /// The mangled name proper if it is one of Rust's: without the suffixes of copies of a function (`.cold`), which the

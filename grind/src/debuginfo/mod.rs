@@ -15,7 +15,6 @@
 //! - No name contains a line break or a NUL, so that no file can forge lines of a profile.
 //! - The choice among names and lines is that of the reference tool; the modules below say where a rule looks odd.
 
-mod cxx;
 mod demangle;
 mod image;
 mod inlines;

@@ -14,7 +14,8 @@ mod print;
 use print::print;
 
 /// The readable form of `name`, or nothing if it is not a mangled C++ name or exceeds the limits.
-pub(super) fn demangle(name: &[u8]) -> Option<Vec<u8>> {
+#[must_use]
+pub fn demangle(name: &[u8]) -> Option<Vec<u8>> {
     let tree = parse::parse(name)?;
     print(&tree)
 }
