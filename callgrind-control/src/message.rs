@@ -132,7 +132,8 @@ impl Status {
             lines.push(format!("thread: {}", thread.id));
             lines.push(format!("total: {}", numbers(&thread.total)));
             for frame in &thread.frames {
-                lines.push(format!("frame: {} {} {}", numbers(&frame.cost), frame.calls, frame.function));
+                let counts = [&frame.cost[..], &[frame.calls]].concat();
+                lines.push(format!("frame: {} {}", numbers(&counts), frame.function));
             }
         }
         lines
@@ -152,6 +153,8 @@ impl Status {
             match key {
                 "command" => status.command = value.to_owned(),
                 "instrumentation" => status.instrumentation = value == "on",
+                // What costs mean must be known before them.
+                "events" if !status.threads.is_empty() => return Err(bad()),
                 "events" => status.events = value.split_whitespace().map(str::to_owned).collect(),
                 "part" => status.part = number(value)?,
                 "thread" => status.threads.push(Thread { id: number(value)?, ..Thread::default() }),
@@ -229,6 +232,15 @@ mod tests {
         }
     }
 
+    /// As before the first event is known.
+    #[test]
+    fn a_frame_without_costs_survives_being_a_line() {
+        let frames = vec![Frame { function: "main".into(), calls: 2, cost: Vec::new() }];
+        let threads = vec![Thread { id: 1, total: Vec::new(), frames }];
+        let status = Status { threads, ..Status::default() };
+        assert_eq!(Status::parse(&status.lines()), Ok(status));
+    }
+
     #[test]
     fn a_status_survives_being_lines() {
         let status = Status {
@@ -248,6 +260,8 @@ mod tests {
         };
         assert_eq!(Status::parse(&status.lines()), Ok(status));
         assert_eq!(Status::parse(&Status::default().lines()), Ok(Status::default()));
+        let late = ["thread: 1", "frame: 2 main", "events: Ir"].map(str::to_owned);
+        assert!(Status::parse(&late).is_err(), "costs before their events");
         for line in ["x", "part: y", "frame: 1 2 f", "total: 1", "thread: -1", "figure: no"] {
             assert!(Status::parse(&[line.to_owned()]).is_err(), "{line}");
         }
