@@ -156,15 +156,19 @@ impl Substitution {
         let mut out = String::with_capacity(text.len());
         let (mut copied, mut from) = (0, 0);
         let mut after_empty = false;
+        // No match before here is not empty. Looking for one at each place would take the square of the length.
+        let mut only_empty_before = 0;
         loop {
             // After an empty match the next one may start at the same place only if it is not empty.
             let mut found = None;
             if !after_empty {
                 found = self.expression.captures_from_pos(&text[..], from).map_err(failed)?;
             } else {
-                if let Some(expression) = &self.not_empty {
+                if let Some(expression) = self.not_empty.as_ref().filter(|_| from >= only_empty_before) {
                     found = expression.captures_from_pos(&text[..], from).map_err(failed)?;
-                    found = found.filter(|captures| captures.get(0).is_some_and(|all| all.start() == from));
+                    let start = found.as_ref().and_then(|captures| captures.get(0)).map(|all| all.start());
+                    only_empty_before = start.unwrap_or(usize::MAX);
+                    found = found.filter(|_| start == Some(from));
                 }
                 if found.is_none()
                     && let Some(next) = text[from..].chars().next()

@@ -63,6 +63,20 @@ fn empty_matches_follow_pythons_rule() {
     check("s/x*/-/g", "é", "-é-");
 }
 
+/// Nothing is looked for twice: at each place there is an empty match, and the next other one is far away, or nowhere.
+#[test]
+fn empty_matches_take_time_as_the_name_is_long() {
+    let name = "-".repeat(100_000) + "b";
+    let start = std::time::Instant::now();
+    for (argument, expected) in [("s/|b/x/g", "x-".repeat(100_000) + "xxx"), ("s/|a/x/g", "x-".repeat(100_000) + "xbx")]
+    {
+        let substitution = Substitution::parse(argument).unwrap();
+        assert!(substitution.apply(name.as_bytes()).unwrap() == expected.as_bytes(), "{argument}");
+    }
+    // A hundredth of that, where it is not the square.
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
 #[test]
 fn spellings_of_python_mean_what_they_mean_there() {
     check("s/a{,2}/X/", "aaa", "Xa");
