@@ -3,6 +3,9 @@
 //! This is the only list. A tool that counts asks for one of the sets below and writes counts in that order; a reader
 //! accepts any names, since users merge files of other tools, and uses the list only to explain names.
 
+/// The most events that a profile may list: each row has a count for each, however short it is written.
+pub const MOST_EVENTS: usize = 256;
+
 /// One kind of event, by the name that profiles and options use for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {

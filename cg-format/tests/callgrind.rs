@@ -102,6 +102,8 @@ fn wrong_input_is_named_by_line() {
     assert_eq!(fault("version: 2\n"), "f:1: version 2 of the format is not known here, only version 1");
     assert_eq!(fault("positions: here\n"), "f:1: unknown kind of position: here");
     assert_eq!(fault("events: Ir Ir\n"), "f:1: event `Ir` is listed twice or is not UTF-8");
+    let many: String = (0..257).map(|i| format!(" e{i}")).collect();
+    assert_eq!(fault(&format!("events:{many}\n")), "f:1: more than 256 events: this is no profile");
     assert_eq!(fault("1 2\n"), "f:1: missing an `events:` line");
     assert_eq!(fault("summary: 1\n"), "f:1: missing an `events:` line");
     assert_eq!(fault(&format!("{HEAD}0x1 1 1\n")), "f:5: costs before the first `fn=` line");
@@ -151,6 +153,42 @@ fn a_callee_without_its_call_leaves_nothing_behind() {
     assert_eq!(profile.names.file_name(callee.file), b"a.c");
     assert_eq!(profile.names.object_name(callee.object), b"o");
     assert_eq!(profile.names.function_name(call.callee), b"g");
+}
+
+/// Whatever the numbers, and in whatever order they come.
+#[test]
+fn names_may_have_any_numbers() {
+    let mut numbers: Vec<u64> = (1..200).chain([1 << 20, 1 << 40, u64::MAX, 300, 450, 1000, 900, 700, 0]).collect();
+    for _ in 0..2 {
+        numbers.reverse();
+        let mut text = "events: Ir\nfl=a.c\n".to_owned();
+        for round in ["old", "new"] {
+            for number in &numbers {
+                text.push_str(&format!("fn=({number}) {round}{number}\n1 1\n"));
+            }
+        }
+        for number in &numbers {
+            text.push_str(&format!("fn=({number})\n1 5\n"));
+        }
+        let profile = read_profile(text.as_bytes(), "f").unwrap();
+        for body in profile.parts[0].bodies() {
+            let name = String::from_utf8_lossy(profile.names.function_name(body.function)).into_owned();
+            assert_eq!(body.entries.len(), if name.starts_with("new") { 2 } else { 1 }, "{name}");
+        }
+    }
+}
+
+/// Each part takes memory, so there is one only if something is said of it.
+#[test]
+fn a_list_of_events_takes_the_place_of_one_of_which_nothing_was_said() {
+    let counts = |text: &str| read_profile(text.as_bytes(), "f").unwrap().parts.len();
+    assert_eq!(counts("events: Ir\nevents: Dr\n# nothing\n\nevents: Dw\n"), 1);
+    assert_eq!(counts("events: Ir\ntotals: 0\nevents: Ir\n"), 2);
+    assert_eq!(counts("part: 1\nevents: Ir\npart: 2\nevents: Ir\n"), 2);
+    assert_eq!(counts("desc: Trigger: x\nevents: Ir\nevents: Ir\n"), 2);
+    let profile = read_profile(&b"events: Ir\nevents: Dr Dw\nfl=a\nfn=f\n1 1 2\n"[..], "f").unwrap();
+    assert_eq!(profile.parts[0].header.events, ["Dr", "Dw"]);
+    assert_eq!(profile.parts[0].total(), [1, 2]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn model(input: &Input) -> Result<Model, ModelError> {
         let call = Call { callee: arc.callee, target: Place::default(), count: arc.count };
         collector.call(arc.caller, at, &call, &arc.costs)?;
     }
-    let parts = vec![PartEnd { header, summary: None, totals: None }];
+    let parts = vec![PartEnd { header: Box::new(header), summary: None, totals: None }];
     let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
     Model::new(input.name.clone(), input.header.clone(), parts, &input.names, collector, rules)
 }

@@ -11,6 +11,7 @@ use std::io::Read;
 use super::columns::{Columns, ROWS, digits_before};
 use super::profile::{Header, Profile, UNSPECIFIED};
 use crate::count::{LIMIT, ParseCountError, parse};
+use crate::events::MOST_EVENTS;
 use crate::text::digits::{DIGITS, digits, number};
 use crate::text::ends::{Ends, Marks};
 use crate::text::lines::{LineSource, PAD, Piece};
@@ -221,8 +222,6 @@ pub fn read_more(
 
 /// So many rows of counts below 10^15 stay below 2^63.
 const MOST_RECENT: u32 = 4096;
-
-const MOST_EVENTS: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {

@@ -26,6 +26,8 @@ pub enum ReadErrorKind {
     Empty,
     /// An event's name is not UTF-8 or comes twice.
     BadEvent(String),
+    /// There are more than [`MOST_EVENTS`](crate::events::MOST_EVENTS) events.
+    TooManyEvents,
     /// The line is of no known kind; the text is its beginning.
     Malformed(String),
     /// A position or a cost is no number.
@@ -56,6 +58,7 @@ impl fmt::Display for ReadErrorKind {
                  was full",
             ),
             Self::BadEvent(name) => write!(f, "event `{name}` is listed twice or is not UTF-8"),
+            Self::TooManyEvents => f.write_str("more than 256 events: this is no profile"),
             Self::Malformed(text) => write!(f, "malformed line: {text}"),
             Self::BadNumber(text) => write!(f, "malformed number in line: {text}"),
             Self::TooManyCosts => f.write_str("more costs than events"),

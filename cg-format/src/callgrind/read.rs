@@ -13,6 +13,7 @@ use super::names::{FileId, Function, FunctionId, Names, ObjectId};
 use super::numbers::{careful, number, position, whole_position};
 use crate::cachegrind;
 use crate::count::TooLarge;
+use crate::events::MOST_EVENTS;
 use crate::text::digits::{DIGITS, digits};
 use crate::text::lines::{LineSource, PAD};
 use crate::text::{first_line, is_blank, shown, without_cr, words};
@@ -66,7 +67,7 @@ const UNKNOWN: &[u8] = b"???";
 #[derive(Clone, Debug, Default)]
 pub struct PartEnd {
     /// What stands at its beginning.
-    pub header: PartHeader,
+    pub header: Box<PartHeader>,
     /// The `summary:` line, if there is one; it may have fewer values than there are events.
     pub summary: Option<Vec<i128>>,
     /// The `totals:` line, likewise.
@@ -89,6 +90,7 @@ pub fn read(input: impl Read, name: &str, sink: &mut impl Sink) -> Result<Outcom
         parser.piece(piece.padded, sink).map_err(|kind| fault(Some(parser.line), kind))?;
     }
     let end = Some(parser.line + 1);
+    parser.begin(sink);
     if parser.outcome.parts.is_empty() {
         let kind = if parser.line == 0 { ReadErrorKind::Empty } else { ReadErrorKind::NoEvents };
         return Err(fault(end, kind));
@@ -126,38 +128,41 @@ enum Next {
 
 /// Strings that have a number in the file.
 struct Numbered<T> {
-    /// The numbers of most files are dense; others go to the map.
+    /// The numbers of most files are dense: each is at most twice as large as there are of them, and a few. Others go to
+    /// the map, so that memory does not grow with the numbers.
     dense: Vec<Option<T>>,
+    /// How many were put into `dense`.
+    count: usize,
     sparse: std::collections::HashMap<u64, T>,
 }
 
-const DENSE: u64 = 1 << 20;
+/// So many numbers may be left out besides.
+const GAP: usize = 64;
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
-        Self { dense: Vec::new(), sparse: std::collections::HashMap::new() }
+        Self { dense: Vec::new(), count: 0, sparse: std::collections::HashMap::new() }
     }
 }
 
 impl<T: Copy> Numbered<T> {
     fn get(&self, number: u64) -> Option<T> {
-        if number < DENSE {
-            self.dense.get(number as usize).copied().flatten()
-        } else {
-            self.sparse.get(&number).copied()
-        }
+        let dense = usize::try_from(number).ok().and_then(|at| self.dense.get(at)).copied().flatten();
+        // As a rule there is none in the map.
+        if dense.is_none() && !self.sparse.is_empty() { self.sparse.get(&number).copied() } else { dense }
     }
 
     fn set(&mut self, number: u64, value: T) {
-        if number >= DENSE {
+        let most = 2 * self.count + GAP;
+        let Some(at) = usize::try_from(number).ok().filter(|at| *at < most) else {
             self.sparse.insert(number, value);
             return;
-        }
-        let at = number as usize;
+        };
         if self.dense.len() <= at {
             self.dense.resize(at + 1, None);
         }
-        self.dense[at] = Some(value);
+        self.count += usize::from(self.dense[at].replace(value).is_none());
+        self.sparse.remove(&number);
     }
 }
 
@@ -177,6 +182,8 @@ struct Parser {
     outcome: Outcome,
     /// The header of the part to come.
     pending: PartHeader,
+    /// Whether the sink knows of the last part: of one that says nothing it is never told.
+    begun: bool,
     objects: Numbered<ObjectId>,
     files: Numbered<FileId>,
     texts: Numbered<u32>,
@@ -210,6 +217,7 @@ impl Default for Parser {
             line: 0,
             outcome: Outcome::default(),
             pending: PartHeader::default(),
+            begun: true,
             objects: Numbered::default(),
             files: Numbered::default(),
             texts: Numbered::default(),
@@ -323,6 +331,7 @@ impl Parser {
         if !matches!(self.next, Next::Row) {
             return Err(ReadErrorKind::NoSource);
         }
+        self.begin(sink);
         let value = trimmed(value);
         match key {
             b"fn" => {
@@ -506,6 +515,7 @@ impl Parser {
             }
             b"events" => self.events(trimmed, sink)?,
             b"summary" | b"totals" => {
+                self.begin(sink);
                 let width = self.width;
                 let part = self.outcome.parts.last_mut().ok_or(ReadErrorKind::NoEvents)?;
                 let sums: Option<Vec<i128>> = words(trimmed).map(|word| crate::count::parse(word).ok()).collect();
@@ -543,6 +553,14 @@ impl Parser {
         Ok(())
     }
 
+    /// Tells the sink of the last part, if it has not been.
+    fn begin(&mut self, sink: &mut impl Sink) {
+        if !self.begun {
+            self.begun = true;
+            sink.part(&self.outcome.parts[self.outcome.parts.len() - 1].header);
+        }
+    }
+
     fn events(&mut self, value: &[u8], sink: &mut impl Sink) -> Step<()> {
         let mut events: Vec<String> = Vec::new();
         for name in words(value) {
@@ -551,11 +569,15 @@ impl Parser {
             if events.iter().any(|other| other == name) {
                 return Err(bad());
             }
+            if events.len() == MOST_EVENTS {
+                return Err(ReadErrorKind::TooManyEvents);
+            }
             events.push(name.to_owned());
         }
         if events.is_empty() {
             return Err(ReadErrorKind::NoEvents);
         }
+        events.shrink_to_fit();
         self.width = events.len();
         let positions = self.pending.positions;
         let header = PartHeader { events, ..std::mem::take(&mut self.pending) };
@@ -564,8 +586,15 @@ impl Parser {
         // Names are said again in each part.
         (self.object, self.file, self.function, self.callee) = (None, None, None, Callee::default());
         self.inlined = None;
-        sink.part(&header);
-        self.outcome.parts.push(PartEnd { header, summary: None, totals: None });
+        // A part without a number, costs and sums is none: another list of events takes its place.
+        let nothing = |part: &PartEnd| part.header.number.is_none() && part.header.desc.is_empty();
+        if !self.begun && self.outcome.parts.last().is_some_and(nothing) {
+            self.outcome.parts.pop();
+            self.begun = true;
+        }
+        self.begin(sink);
+        self.outcome.parts.push(PartEnd { header: Box::new(header), summary: None, totals: None });
+        self.begun = false;
         Ok(())
     }
 }
