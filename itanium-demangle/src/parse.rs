@@ -147,7 +147,8 @@ impl Parser<'_> {
                 return p.special_name();
             }
             let name = p.name()?;
-            if matches!(p.peek(), 0 | b'E' | b'.') {
+            // What is not a function has no copies with suffixes.
+            if matches!(p.peek(), 0 | b'E') {
                 return Some(name);
             }
             let mut function = p.bare_function_type(p.has_return_type(name))?;
@@ -413,21 +414,23 @@ impl Parser<'_> {
     }
 
     fn structor_name(&mut self) -> Option<Id> {
-        let name = self.last_name?;
         if self.eat(b'C') {
             let inheriting = self.eat(b'I');
             if !matches!(self.next(), b'1'..=b'5') {
                 return None;
             }
             if inheriting {
-                self.type_()?;
+                // Its name is that of the class it comes from, right or wrong; that there is such a class does not matter.
+                let _ = self.type_();
             }
+            let name = self.last_name?;
             Some(self.add(Node::Constructor(name)))
         } else {
             self.expect(b'D')?;
             if !matches!(self.next(), b'0' | b'1' | b'2' | b'4' | b'5') {
                 return None;
             }
+            let name = self.last_name?;
             Some(self.add(Node::Destructor(name)))
         }
     }
@@ -435,9 +438,13 @@ impl Parser<'_> {
     fn discriminator(&mut self) -> Option<()> {
         if self.eat(b'_') {
             let long = self.eat(b'_');
-            self.number()?;
-            if long {
-                self.eat(b'_');
+            if self.peek() == b'n' {
+                return None;
+            }
+            // Without digits it is 0.
+            let value = if self.peek().is_ascii_digit() { self.number()? } else { 0 };
+            if long && value >= 10 {
+                self.expect(b'_')?;
             }
         }
         Some(())
@@ -462,11 +469,12 @@ impl Parser<'_> {
 
     fn local_name(&mut self) -> Option<Id> {
         self.expect(b'Z')?;
-        let mut function = self.encoding(false)?;
+        let function = self.encoding(false)?;
         self.expect(b'E')?;
         if self.eat(b's') {
             self.discriminator()?;
             let literal = self.text(b"string literal");
+            let function = self.without_return_type(function);
             return Some(self.add(Node::Local(function, literal)));
         }
         let mut default = None;
@@ -480,14 +488,19 @@ impl Parser<'_> {
         if let Some(number) = default {
             name = self.add(Node::DefaultArgument(number, name));
         }
-        // As in `encoding`: no return type of the function around a local name.
+        let function = self.without_return_type(function);
+        Some(self.add(Node::Local(function, name)))
+    }
+
+    /// As in `encoding`: no return type of the function around a local name.
+    fn without_return_type(&mut self, function: Id) -> Id {
         if let Node::Typed(outer, signature) = *self.tree.get(function)
             && let Node::Function(Some(_), parameters) = *self.tree.get(signature)
         {
             let signature = self.add(Node::Function(None, parameters));
-            function = self.add(Node::Typed(outer, signature));
+            return self.add(Node::Typed(outer, signature));
         }
-        Some(self.add(Node::Local(function, name)))
+        function
     }
 
     fn operator_name(&mut self) -> Option<Id> {
@@ -566,7 +579,8 @@ impl Parser<'_> {
                 b'V' => about_name(self, "guard variable for "),
                 b'R' => {
                     let name = self.name()?;
-                    let number = self.sequence_number()?;
+                    // The reference wants a plain number, though compilers write `_` and `0_`.
+                    let number = if self.peek().is_ascii_digit() { self.number()? } else { 0 };
                     Some(self.add(Node::ReferenceTemporary(name, number)))
                 }
                 b'A' => about_encoding(self, "hidden alias for "),

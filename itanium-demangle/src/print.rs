@@ -17,6 +17,10 @@ use super::{Id, Node, Qualifier, Tree};
 const MAX_LENGTH: usize = 256 << 10;
 const MAX_DEPTH: usize = 800;
 const MAX_STEPS: u32 = 500_000;
+/// The name of a function and its qualifiers; the reference has room for no more.
+const MAX_QUALIFIERS: usize = 4;
+/// Templates whose parameters were asked for; the text of so many would be too long anyway.
+const MAX_TEMPLATES: usize = 8192;
 
 /// The text of `tree`.
 pub(super) fn print(tree: &Tree) -> Option<Vec<u8>> {
@@ -100,9 +104,13 @@ impl<'a> Printer<'a> {
         at
     }
 
-    fn push_template(&mut self, node: Id) {
+    fn push_template(&mut self, node: Id) -> Option<()> {
+        if self.template_stack.len() == MAX_TEMPLATES {
+            return None;
+        }
         self.template_stack.push((self.templates, node));
         self.templates = Some(self.template_stack.len() - 1);
+        Some(())
     }
 
     fn node(&mut self, id: Id) -> Option<()> {
@@ -125,7 +133,7 @@ impl<'a> Printer<'a> {
                 self.text(b"::")?;
                 self.node(*name)
             }
-            Node::Local(function, name) => self.local(*function, *name),
+            Node::Local(function, name) => self.local(*function, *name, false),
             Node::DefaultArgument(_, name) => self.node(*name),
             Node::Typed(name, function) => self.typed(*name, *function),
             Node::Template(name, arguments) => {
@@ -327,7 +335,8 @@ impl<'a> Printer<'a> {
         id
     }
 
-    fn local(&mut self, function: Id, name: Id) -> Option<()> {
+    /// `function::name`; without the qualifiers of a member function where those are pending by themselves.
+    fn local(&mut self, function: Id, name: Id, bare: bool) -> Option<()> {
         self.node(function)?;
         self.text(b"::")?;
         let mut name = name;
@@ -337,7 +346,7 @@ impl<'a> Printer<'a> {
             self.text(b"}::")?;
             name = *inner;
         }
-        self.node(self.without_qualifiers(name))
+        self.node(if bare { self.without_qualifiers(name) } else { name })
     }
 
     fn typed(&mut self, name: Id, function: Id) -> Option<()> {
@@ -346,6 +355,9 @@ impl<'a> Printer<'a> {
         let height = self.modifier_stack.len();
         let mut innermost = name;
         loop {
+            if self.modifier_stack.len() - height == MAX_QUALIFIERS {
+                return None;
+            }
             self.push_modifier(innermost);
             match self.get(innermost) {
                 Node::This(_, inner) => innermost = *inner,
@@ -360,6 +372,9 @@ impl<'a> Printer<'a> {
             while let Node::This(_, inner) = self.get(innermost) {
                 // The qualifiers of a local name belong to the function too; they go below the name.
                 let at = self.modifier_stack.len();
+                if at - height == MAX_QUALIFIERS {
+                    return None;
+                }
                 let name = self.modifier_stack[at - 1];
                 self.modifier_stack.push(name);
                 self.modifier_stack[at - 1].node = innermost;
@@ -370,7 +385,7 @@ impl<'a> Printer<'a> {
         }
         let templates = self.templates;
         if matches!(self.get(innermost), Node::Template(..)) {
-            self.push_template(innermost);
+            self.push_template(innermost)?;
         }
         self.node(function)?;
         self.templates = templates;
@@ -493,7 +508,7 @@ impl<'a> Printer<'a> {
                 }
                 Node::Local(function, name) => {
                     let modifiers = self.modifiers.take();
-                    self.local(*function, *name)?;
+                    self.local(*function, *name, true)?;
                     self.modifiers = modifiers;
                     self.templates = hold;
                     return Some(());
@@ -673,7 +688,7 @@ impl<'a> Printer<'a> {
         // The parameters in the type are those of the operator's own template.
         let hold = self.templates;
         if let Some(template) = self.current_template {
-            self.push_template(template);
+            self.push_template(template)?;
         }
         if let Node::Template(name, arguments) = self.get(type_) {
             self.node(*name)?;

@@ -31,14 +31,7 @@ impl Parser<'_> {
         }
         if self.peek() == b'f' && self.peek_next() == b'p' {
             self.at += 2;
-            let index = if self.eat(b'T') {
-                0
-            } else {
-                while matches!(self.peek(), b'r' | b'V' | b'K') {
-                    self.next();
-                }
-                self.compact_number()?.checked_add(1)?
-            };
+            let index = if self.eat(b'T') { 0 } else { self.compact_number()?.checked_add(1)? };
             return Some(self.add(Node::FunctionParameter(index)));
         }
         if self.peek().is_ascii_digit() || self.peek() == b'o' && self.peek_next() == b'n' {
@@ -75,23 +68,31 @@ impl Parser<'_> {
     pub(super) fn unresolved_scope(&mut self) -> Option<Id> {
         let (at, nodes, substitutions) = (self.at, self.tree.nodes.len(), self.substitutions.len());
         if self.peek().is_ascii_digit() {
-            let mut scope = None;
-            while self.peek().is_ascii_digit() {
-                let name = self.source_name()?;
-                let name = self.with_arguments(name)?;
-                scope = Some(match scope {
-                    Some(outer) => self.add(Node::Qualified(outer, name)),
-                    None => name,
-                });
-            }
-            if self.eat(b'E') {
-                return scope;
+            // The name behind the scope tells the styles apart: without one, the last of the names is it.
+            if let Some(scope) = self.names_until_end()
+                && (self.peek().is_ascii_digit() || self.peek().is_ascii_lowercase())
+            {
+                return Some(scope);
             }
             self.at = at;
             self.tree.nodes.truncate(nodes);
             self.substitutions.truncate(substitutions);
         }
         self.type_()
+    }
+
+    fn names_until_end(&mut self) -> Option<Id> {
+        let mut scope = None;
+        while self.peek().is_ascii_digit() {
+            let name = self.source_name()?;
+            let name = self.with_arguments(name)?;
+            scope = Some(match scope {
+                Some(outer) => self.add(Node::Qualified(outer, name)),
+                None => name,
+            });
+        }
+        self.expect(b'E')?;
+        scope
     }
 
     pub(super) fn with_arguments(&mut self, name: Id) -> Option<Id> {
@@ -105,7 +106,7 @@ impl Parser<'_> {
     pub(super) fn operation(&mut self, operator: Id, code: &'static str, operands: u8) -> Option<Id> {
         match (code, operands) {
             (_, 0) => Some(self.add(Node::Nullary(operator))),
-            ("st" | "ti" | "at", _) => {
+            ("st", _) => {
                 let type_ = self.type_()?;
                 Some(self.add(Node::Unary(operator, type_)))
             }
@@ -275,7 +276,6 @@ pub(super) static OPERATORS: &[Operator] = &[
     operator("ng", "-", 1),
     operator("nt", "!", 1),
     operator("nw", "new", 3),
-    operator("nx", "noexcept", 1),
     operator("oR", "|=", 2),
     operator("oo", "||", 2),
     operator("or", "|", 2),

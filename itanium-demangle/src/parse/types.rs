@@ -54,20 +54,16 @@ impl Parser<'_> {
             || self.peek() == b'D' && matches!(self.peek_next(), b'x' | b'o' | b'O' | b'w');
         if is_qualifier {
             let qualifiers = self.qualifiers(false)?;
-            let type_ = if self.peek() == b'F' {
-                let function = self.function_type()?;
-                // The qualifier for references is written last, so it goes outside.
-                if let Node::This(reference @ (Qualifier::Reference | Qualifier::RvalueReference), inner) =
-                    *self.tree.get(function)
-                {
-                    let qualified = self.apply(&qualifiers, inner, true);
-                    self.add(Node::This(reference, qualified))
-                } else {
-                    self.apply(&qualifiers, function, true)
-                }
+            let of_function = self.peek() == b'F';
+            let inner = if of_function { self.function_type()? } else { self.type_()? };
+            // The qualifier for references is written last, so it goes outside.
+            let type_ = if let Node::This(reference @ (Qualifier::Reference | Qualifier::RvalueReference), inner) =
+                *self.tree.get(inner)
+            {
+                let qualified = self.apply(&qualifiers, inner, of_function);
+                self.add(Node::This(reference, qualified))
             } else {
-                let inner = self.type_()?;
-                self.apply(&qualifiers, inner, false)
+                self.apply(&qualifiers, inner, of_function)
             };
             self.substitutable(type_);
             return Some(type_);

@@ -17,11 +17,7 @@ impl Printer<'_> {
     pub(super) fn operand(&mut self, id: Id) -> Option<()> {
         let simple = matches!(
             self.get(id),
-            Node::Text(_)
-                | Node::Abbreviation(_)
-                | Node::Qualified(..)
-                | Node::Initializer(..)
-                | Node::FunctionParameter(_)
+            Node::Text(_) | Node::Qualified(..) | Node::Initializer(..) | Node::FunctionParameter(_)
         );
         if simple {
             return self.node(id);
@@ -51,7 +47,7 @@ impl Printer<'_> {
                 }
             }
             "sZ" => {
-                let pack = self.find_pack(operand, 0);
+                let pack = self.find_pack(operand, 0)?;
                 let length = pack.map_or(0, |p| self.pack_length(p));
                 return self.number(length);
             }
@@ -193,7 +189,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn pack(&mut self, pattern: Id) -> Option<()> {
-        let Some(pack) = self.find_pack(pattern, 0) else {
+        let Some(pack) = self.find_pack(pattern, 0)? else {
             // Packs of function parameters have no values here.
             self.operand(pattern)?;
             return self.text(b"...");
@@ -220,19 +216,26 @@ impl Printer<'_> {
         length
     }
 
-    /// The value of the first template parameter pack in a pattern.
-    pub(super) fn find_pack(&mut self, id: Id, depth: usize) -> Option<Id> {
+    /// The value of the first template parameter pack in a pattern, if there is one. `None` if that cannot be known: there
+    /// is no template whose parameters they could be, or it takes too long.
+    pub(super) fn find_pack(&mut self, id: Id, depth: usize) -> Option<Option<Id>> {
         self.steps += 1;
         if depth > MAX_DEPTH || self.steps > MAX_STEPS {
             return None;
         }
         let node = self.get(id);
-        let mut among =
-            |children: &[Option<Id>]| children.iter().flatten().find_map(|&child| self.find_pack(child, depth + 1));
+        let mut among = |children: &[Option<Id>]| {
+            for child in children.iter().flatten() {
+                if let Some(pack) = self.find_pack(*child, depth + 1)? {
+                    return Some(Some(pack));
+                }
+            }
+            Some(None)
+        };
         match *node {
             Node::Parameter(number) => {
-                let found = self.lookup(number)?;
-                matches!(self.get(found), Node::Arguments(..)).then_some(found)
+                self.templates?;
+                Some(self.lookup(number).filter(|found| matches!(self.get(*found), Node::Arguments(..))))
             }
             // An inner expansion has packs of its own; the rest has no parameters.
             Node::PackExpansion(_)
@@ -244,7 +247,7 @@ impl Printer<'_> {
             | Node::Builtin(..)
             | Node::FunctionParameter(_)
             | Node::Unnamed(_)
-            | Node::DefaultArgument(..) => None,
+            | Node::DefaultArgument(..) => Some(None),
             Node::Constructor(a)
             | Node::Destructor(a)
             | Node::Special(_, a)
