@@ -27,6 +27,9 @@ enum Piece {
     Sequence,
 }
 
+/// No file has a longer name, in bytes.
+const LONGEST: usize = 4096;
+
 /// A checked file name that may differ from process to process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
@@ -64,6 +67,9 @@ impl Template {
         if bytes.contains(&0) {
             return one("Filename contains a NUL byte");
         }
+        if bytes.len() > LONGEST {
+            return one("Filename is too long");
+        }
         let mut pieces = Vec::new();
         let mut text = Vec::new();
         let mut rest = bytes;
@@ -97,6 +103,9 @@ impl Template {
                         return one(&format!("Environment variable '{}' is not set", variable.to_string_lossy()));
                     };
                     text.extend_from_slice(value.as_bytes());
+                    if text.len() > LONGEST {
+                        return one("Filename is too long");
+                    }
                     rest = &name[end + 1..];
                 }
                 b'r' => {
@@ -242,6 +251,9 @@ mod tests {
             assert_eq!(parse(format).unwrap_err(), message, "{format}");
         }
         assert!(parse("~/x").unwrap_err().starts_with("Filename begins with '~'"));
+        assert!(parse(&"%p".repeat(2048)).is_ok());
+        assert_eq!(parse(&"%p".repeat(2049)).unwrap_err(), "Filename is too long");
+        assert_eq!(parse(&"%q{HERE}x".repeat(450)).unwrap_err(), "Filename is too long");
     }
 
     #[test]
