@@ -356,7 +356,7 @@ impl Image {
     /// The offset in the file of the byte at a link-time address, if it is part of an executable segment.
     pub(super) fn offset_of_svma(&self, at: u64) -> Option<u64> {
         let within = |s: &&Segment| s.executable && at >= s.vaddr && at - s.vaddr <= s.file_size;
-        self.segments.iter().find(within).map(|s| at - s.vaddr + s.offset)
+        self.segments.iter().find(within).and_then(|s| (at - s.vaddr).checked_add(s.offset))
     }
 
     /// The address ranges `[start, end)`, in whole pages, from which code can run.

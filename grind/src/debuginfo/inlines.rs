@@ -19,17 +19,20 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gimli::{
-    AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId, Unit,
+    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId, Unit,
     UnitHeader, UnitOffset, constants,
 };
 
 use super::image::Image;
-use super::lines::{Coverage, DwarfSections, FileTable, Home, Reader, Slice, coverage};
+use super::lines::{Coverage, DwarfSections, Home, Reader, Slice, coverage, file_name};
 use super::names::{Interner, Name, NameId, sanitised};
 use super::{InlineFrame, Svma};
 
 /// No honest file comes near this limit.
 const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// Ranges that are read for a byte of entries, at most.
+const EFFORT: u64 = 16;
 
 /// The most entries between an inlined function and what has its name.
 const MAX_ORIGINS: usize = 16;
@@ -53,6 +56,9 @@ pub(super) fn resolve(
     functions: &mut Interner,
     files: &mut Interner,
 ) -> Found {
+    let mut problems = Vec::new();
+    let reader = Reader { sections, home };
+    let size = reader.contents(SectionId::DebugInfo, &mut problems).len() as u64;
     let frames = Frames {
         addresses,
         shift: home.shift,
@@ -61,13 +67,13 @@ pub(super) fn resolve(
         files,
         frames: Vec::new(),
         innermost: vec![0; addresses.len()],
+        effort: size * EFFORT + (1 << 20),
     };
-    let mut problems = Vec::new();
     if addresses.is_empty() {
         return Found { frames: frames.frames, innermost: frames.innermost, problems };
     }
-    let reader = Reader { sections, home };
-    let dwarf = reader.dwarf_with_alternate(&mut problems);
+    let mut dwarf = reader.dwarf_with_alternate(&mut problems);
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
     let mut search = Search { frames, home, package: None, started: Instant::now() };
     search.units(&dwarf, &mut problems);
     Found { frames: search.frames.frames, innermost: search.frames.innermost, problems }
@@ -82,6 +88,8 @@ struct Frames<'a> {
     files: &'a mut Interner,
     frames: Vec<InlineFrame>,
     innermost: Vec<u32>,
+    /// Ranges that may still be read: entries of a hostile file may share large lists.
+    effort: u64,
 }
 
 impl Frames<'_> {
@@ -115,8 +123,11 @@ impl Search<'_> {
                 return;
             }
             let Ok(unit) = dwarf.unit(header) else { continue };
+            let mut effort = self.frames.effort;
             let asked = |begin, end| !self.frames.asked_in(begin, end).is_empty();
-            if matches!(coverage(dwarf, &unit, asked), Coverage::Miss) {
+            let covered = coverage(dwarf, &unit, asked, &mut effort);
+            self.frames.effort = effort;
+            if matches!(covered, Coverage::Miss) {
                 continue;
             }
             let read = match unit.dwo_id {
@@ -285,7 +296,10 @@ impl Frames<'_> {
         };
         let dwarf = names.dwarf;
         if let Some(mut ranges) = entry.ranges.map(|r| dwarf.attr_ranges(unit, r)).transpose()?.flatten() {
-            while let Some(range) = ranges.next()? {
+            while self.effort > 0
+                && let Some(range) = ranges.next()?
+            {
+                self.effort -= 1;
                 add(self, names, range.begin, range.end);
             }
         } else if let (Some(low), Some(high)) = (entry.low, entry.high)
@@ -452,13 +466,16 @@ impl<'a, 'd> Names<'a, 'd> {
                 }
                 constants::DW_AT_name => named.plain = text(attribute.value()),
                 constants::DW_AT_decl_file => {
-                    let table = unit.line_program.as_ref().map(|p| FileTable::of(p.header().clone(), unit.comp_dir));
                     let number = match attribute.value() {
                         AttributeValue::FileIndex(n) => Some(n),
                         other => other.udata_value(),
                     };
                     let number = number.and_then(|n| u32::try_from(n).ok());
-                    let file = table.zip(number).and_then(|(table, number)| table.file_name(text, number));
+                    let file = unit
+                        .line_program
+                        .as_ref()
+                        .zip(number)
+                        .and_then(|(program, number)| file_name(program.header(), unit.comp_dir, text, number));
                     named.file = file.map(Rc::from);
                 }
                 constants::DW_AT_abstract_origin | constants::DW_AT_specification => {

@@ -26,12 +26,11 @@ use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::OnceLock,
-    time::{Duration, Instant},
 };
 
 use gimli::{
-    AttributeValue, DebugAranges, DebugLine, DebugLineOffset, DebugLineStr, Dwarf, EndianSlice, LineProgramHeader,
-    LittleEndian, SectionId, Unit,
+    AttributeValue, DebugAranges, DebugLine, DebugLineOffset, DebugLineStr, Dwarf, EndianSlice, IncompleteLineProgram,
+    LineProgramHeader, LittleEndian, SectionId, Unit,
 };
 
 use super::{
@@ -43,8 +42,10 @@ use super::{
     symbols::shift,
 };
 
+mod abbreviations;
 mod found;
 
+use abbreviations::Tables;
 use found::Run;
 
 pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -111,7 +112,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn contents(&self, id: SectionId, problems: &mut Vec<String>) -> &'a [u8] {
+    pub(super) fn contents(&self, id: SectionId, problems: &mut Vec<String>) -> &'a [u8] {
         let Some(at) = SECTIONS.iter().position(|s| *s == id) else { return &[] };
         self.sections.contents[at].get_or_init(|| match self.home.image.data(id.name()) {
             Ok(data) => data.unwrap_or_default(),
@@ -251,9 +252,9 @@ fn without_units(
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(new) => {
                 let offset = DebugLineOffset(*offsets.get(unit as usize)?);
-                let header = section.program(offset, 8, None, None).ok()?.header().clone();
-                let directory = Some(text(*header.include_directories().first()?)?);
-                new.insert(FileTable { header, directory })
+                let program = section.program(offset, 8, None, None).ok()?;
+                let directory = Some(text(*program.header().include_directories().first()?)?);
+                new.insert(FileTable { program, directory })
             }
         };
         // Each text that the name is made of must be known.
@@ -329,16 +330,17 @@ fn with_units(
         steps: Steps::default(),
         run: Vec::new(),
     };
-    // Units may share their abbreviations and the header of a line program, and a hostile file has thousands of units
-    // that share large ones. No honest file comes near this limit.
-    const MAX_TIME: Duration = Duration::from_secs(60);
-    let start = Instant::now();
+    // Units may share their ranges and the header of a line program, and a hostile file has thousands of units that share
+    // large ones. No honest file comes near this limit, in bytes that are looked at.
+    let shared = [SectionId::DebugLine, SectionId::DebugRanges, SectionId::DebugRngLists];
+    let mut effort = shared.iter().map(|id| reader.contents(*id, problems).len() as u64).sum::<u64>() * 64 + (1 << 20);
+    let mut tables = Tables::of(&dwarf, reader.contents(SectionId::DebugAbbrev, problems));
     let mut unplaced = Vec::new();
     let mut missed = HashSet::new();
     let mut headers = dwarf.units();
     loop {
-        if start.elapsed() > MAX_TIME {
-            problems.push("reading .debug_info takes too long, the rest is left out".to_owned());
+        if effort == 0 {
+            problems.push("units of .debug_info share more than is reasonable, the rest is left out".to_owned());
             break;
         }
         let header = match headers.next() {
@@ -349,7 +351,7 @@ fn with_units(
                 break;
             }
         };
-        let unit = match dwarf.unit(header) {
+        let unit = match tables.unit(&dwarf, header) {
             Ok(unit) => unit,
             Err(e) => {
                 problems.push(format!("a unit in .debug_info: {e}"));
@@ -358,21 +360,24 @@ fn with_units(
         };
         let Some(program) = &unit.line_program else { continue };
         let DebugLineOffset(offset) = program.header().offset();
+        effort = effort.saturating_sub(program.header().header_length() as u64);
         let asked = |begin: u64, end: u64| run.slots.any_in(begin.wrapping_add(run.shift), end.wrapping_add(run.shift));
-        match coverage(&dwarf, &unit, asked) {
+        match coverage(&dwarf, &unit, asked, &mut effort) {
             Coverage::Hit => units.run(unit, &mut run, problems),
             Coverage::Miss => {
                 missed.insert(offset);
             }
             // Units that share the program of another one (partial units) need not say what it covers.
-            Coverage::Unknown => unplaced.push((offset, header)),
+            Coverage::Unknown => unplaced.push((offset, header, program.header().header_length() as u64)),
         }
     }
-    for (offset, header) in unplaced {
+    for (offset, header, size) in unplaced {
         if !missed.contains(&offset)
             && !units.done.contains(&offset)
+            && let Some(left) = effort.checked_sub(size)
             && let Ok(unit) = dwarf.unit(header)
         {
+            effort = left;
             units.run(unit, &mut run, problems);
         }
     }
@@ -391,30 +396,69 @@ pub(super) enum Coverage {
     Unknown,
 }
 
+/// Whether a unit covers addresses that `any_in` knows; reading stops when no `effort` is left.
 pub(super) fn coverage(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,
     any_in: impl Fn(u64, u64) -> bool,
+    effort: &mut u64,
 ) -> Coverage {
-    let Ok(mut ranges) = dwarf.unit_ranges(unit) else { return Coverage::Unknown };
-    let mut any = false;
-    loop {
-        match ranges.next() {
-            Ok(Some(range)) => {
-                any = true;
-                if any_in(range.begin, range.end) {
-                    return Coverage::Hit;
+    /// Bytes of a range in a list, at least.
+    const RANGE: u64 = 2;
+    match claimed(dwarf, unit) {
+        Ok(Claimed::Range(begin, end)) if any_in(begin, end) => Coverage::Hit,
+        Ok(Claimed::Range(..)) => Coverage::Miss,
+        Ok(Claimed::List(mut ranges)) => {
+            let mut any = false;
+            while *effort > 0 {
+                *effort = effort.saturating_sub(RANGE);
+                match ranges.next() {
+                    Ok(Some(range)) if any_in(range.begin, range.end) => return Coverage::Hit,
+                    Ok(Some(_)) => any = true,
+                    Ok(None) if any => return Coverage::Miss,
+                    Ok(None) | Err(_) => return Coverage::Unknown,
                 }
             }
-            Ok(None) if any => return Coverage::Miss,
-            Ok(None) | Err(_) => return Coverage::Unknown,
+            Coverage::Unknown
         }
+        Ok(Claimed::Nothing) | Err(_) => Coverage::Unknown,
     }
 }
 
+/// What a unit says that it covers.
+enum Claimed<'a> {
+    Nothing,
+    Range(u64, u64),
+    List(gimli::RngListIter<Slice<'a>>),
+}
+
+/// As the library's `unit_ranges`, which adds what a file says without a look at the sum.
+fn claimed<'a>(dwarf: &Dwarf<Slice<'a>>, unit: &Unit<Slice<'a>>) -> gimli::Result<Claimed<'a>> {
+    let mut entries = unit.entries();
+    entries.next_dfs()?;
+    let root = entries.current().ok_or(gimli::Error::MissingUnitDie)?;
+    let (mut begin, mut end, mut size) = (None, None, None);
+    for attribute in root.attrs() {
+        match (attribute.name(), attribute.value()) {
+            (gimli::DW_AT_low_pc, value) => begin = dwarf.attr_address(unit, value)?,
+            (gimli::DW_AT_high_pc, AttributeValue::Udata(length)) => size = Some(length),
+            (gimli::DW_AT_high_pc, value) => end = dwarf.attr_address(unit, value)?,
+            (gimli::DW_AT_ranges, value) => {
+                if let Some(list) = dwarf.attr_ranges(unit, value)? {
+                    return Ok(Claimed::List(list));
+                }
+            }
+            _ => {}
+        }
+    }
+    let behind = |begin: u64| if let Some(size) = size { begin.checked_add(size) } else { end };
+    Ok(begin.and_then(|begin| Some(Claimed::Range(begin, behind(begin)?))).unwrap_or(Claimed::Nothing))
+}
+
 /// The names of a program's files.
-pub(super) struct FileTable<'a> {
-    header: LineProgramHeader<Slice<'a>>,
+struct FileTable<'a> {
+    /// Its header may be large, so there is no copy of it.
+    program: IncompleteLineProgram<Slice<'a>>,
     /// The compilation directory.
     directory: Option<Slice<'a>>,
 }
@@ -438,7 +482,7 @@ struct Units<'a> {
 impl<'a> Units<'a> {
     fn run(&mut self, mut unit: Unit<Slice<'a>>, run: &mut Run<'_>, problems: &mut Vec<String>) {
         let Some(program) = unit.line_program.take() else { return };
-        let header = program.header().clone();
+        let header = program.header();
         let DebugLineOffset(offset) = header.offset();
         if !self.done.insert(offset) {
             return;
@@ -450,59 +494,60 @@ impl<'a> Units<'a> {
         };
         self.budget = budget;
         let index = self.run.len() as u32;
-        if Program::of(&header).run(&mut self.steps, |row| run.row(row, index)).is_none() {
+        if Program::of(header).run(&mut self.steps, |row| run.row(row, index)).is_none() {
             problems.push(format!("line program at {offset:#x} is broken"));
         }
-        self.run.push(RunUnit { table: FileTable { header, directory: unit.comp_dir }, unit });
+        self.run.push(RunUnit { table: FileTable { program, directory: unit.comp_dir }, unit });
     }
 }
 
 impl<'a> FileTable<'a> {
-    /// That of a line program; `directory` is the compilation directory of its unit.
-    pub(super) fn of(header: LineProgramHeader<Slice<'a>>, directory: Option<Slice<'a>>) -> Self {
-        FileTable { header, directory }
-    }
-
     /// `directory/name` of a file; `text` is what an attribute says.
-    pub(super) fn file_name(
-        &self,
-        text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>,
-        index: u32,
-    ) -> Option<Vec<u8>> {
-        let modern = self.header.version() >= 5;
-        let file = if modern {
-            self.header.file_names().get(index as usize)
-        } else {
-            self.header.file_names().get((index as usize).checked_sub(1)?)
-        };
-        let file = file?;
-        let name = text(file.path_name())?;
-        let directories = self.header.include_directories();
-        let own = file.directory_index();
-        let mut path = Vec::new();
-        if own == 0 && !modern {
-            path.extend_from_slice(self.directory.map_or(&b"."[..], |d| d.slice()));
-        } else {
-            let position = if modern { Some(own) } else { own.checked_sub(1) };
-            let directory =
-                position.and_then(|p| usize::try_from(p).ok()).and_then(|p| directories.get(p)).and_then(|d| text(*d));
-            if let Some(directory) = directory {
-                if let Some(base) = self.directory
-                    && !base.is_empty()
-                    && !is_absolute(directory.slice())
-                {
-                    path.extend_from_slice(base.slice());
-                    path.push(b'/');
-                }
-                path.extend_from_slice(directory.slice());
-            }
-        }
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name.slice());
-        Some(path)
+    fn file_name(&self, text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>, index: u32) -> Option<Vec<u8>> {
+        file_name(self.program.header(), self.directory, text, index)
     }
+}
+
+/// `directory/name` of a file of a line program whose unit has the compilation directory `base`.
+pub(super) fn file_name<'a>(
+    header: &LineProgramHeader<Slice<'a>>,
+    base: Option<Slice<'a>>,
+    text: impl Fn(AttributeValue<Slice<'a>>) -> Option<Slice<'a>>,
+    index: u32,
+) -> Option<Vec<u8>> {
+    let modern = header.version() >= 5;
+    let file = if modern {
+        header.file_names().get(index as usize)
+    } else {
+        header.file_names().get((index as usize).checked_sub(1)?)
+    };
+    let file = file?;
+    let name = text(file.path_name())?;
+    let directories = header.include_directories();
+    let own = file.directory_index();
+    let mut path = Vec::new();
+    if own == 0 && !modern {
+        path.extend_from_slice(base.map_or(&b"."[..], |d| d.slice()));
+    } else {
+        let position = if modern { Some(own) } else { own.checked_sub(1) };
+        let directory =
+            position.and_then(|p| usize::try_from(p).ok()).and_then(|p| directories.get(p)).and_then(|d| text(*d));
+        if let Some(directory) = directory {
+            if let Some(base) = base
+                && !base.is_empty()
+                && !is_absolute(directory.slice())
+            {
+                path.extend_from_slice(base.slice());
+                path.push(b'/');
+            }
+            path.extend_from_slice(directory.slice());
+        }
+    }
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.slice());
+    Some(path)
 }
 
 fn is_absolute(path: &[u8]) -> bool {

@@ -348,13 +348,14 @@ impl Object {
         let mut places = vec![Place::default(); addresses.len()];
         let mut functions = Interner::new();
         let symbols = self.symbols();
+        let mut room = room_for_names(symbols);
         let mut cursor = symbols.cursor();
         let mut last = None;
         for (place, at) in places.iter_mut().zip(addresses) {
             let Some(index) = cursor.find(at.0) else { continue };
             let id = match last {
                 Some((i, id)) if i == index => id,
-                _ => functions.intern(self.shown(symbols.name(index))),
+                _ => functions.intern(self.shown_within(&mut room, symbols.name(index))),
             };
             last = Some((index, id));
             place.function = id;
@@ -413,12 +414,14 @@ impl Object {
         let mut functions = Interner::new();
         let mut places = vec![None; stretches.len()];
         let symbols = self.symbols();
+        let mut room = room_for_names(symbols);
         let mut cursor = symbols.cursor();
         let mut last = (None, NameId::UNKNOWN);
         for (place, (start, end)) in places.iter_mut().zip(stretches) {
             let Some(index) = cursor.find_all(start.0, end.0) else { continue };
             if index != last.0 {
-                let id = index.map_or(NameId::UNKNOWN, |i| functions.intern(self.shown(symbols.name(i))));
+                let id =
+                    index.map_or(NameId::UNKNOWN, |i| functions.intern(self.shown_within(&mut room, symbols.name(i))));
                 last = (index, id);
             }
             *place = Some(last.1);
@@ -442,6 +445,21 @@ impl Object {
                 Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
         {
             self.warn_all(lines::prepare(&self.dwarf, &home));
+        }
+    }
+
+    /// The name as the profile shows it, if there is `room` for it, which it takes; else `???`.
+    fn shown_within(&self, room: &mut usize, raw: &[u8]) -> Name {
+        let name = self.shown(raw);
+        match room.checked_sub(name.len()) {
+            Some(left) => {
+                *room = left;
+                name
+            }
+            None => {
+                self.warn("names are too long in all, some are left out".to_owned());
+                Arc::from(&b"???"[..])
+            }
         }
     }
 
@@ -477,4 +495,10 @@ impl Object {
             table
         })
     }
+}
+
+/// Bytes of all names that are shown at once. Names may share their bytes in the file, and stand for much longer texts when they
+/// are demangled; so all of them together could be as long as the square of a hostile file, and longer.
+fn room_for_names(symbols: &SymbolTable) -> usize {
+    symbols.names_size().saturating_mul(16).saturating_add(1 << 20)
 }

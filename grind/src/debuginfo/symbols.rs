@@ -72,6 +72,11 @@ impl SymbolTable {
         self.strings.name(&self.ranges[index])
     }
 
+    /// Bytes of the names, as the string tables hold them.
+    pub(super) fn names_size(&self) -> usize {
+        self.strings.0.iter().map(Vec::len).sum()
+    }
+
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor { ranges: &self.ranges, next: 0 }
     }

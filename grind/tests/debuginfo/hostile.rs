@@ -137,6 +137,73 @@ fn many_units_with_one_line_program() {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
+/// A table of abbreviations that many units use, or tables within each other, must not be read for each of them.
+#[test]
+fn many_units_with_one_table_of_abbreviations() {
+    let unit = |table: u32| {
+        let body = [&[4, 0][..], &table.to_le_bytes(), &[8, 1, 0, 0, 0, 0]].concat();
+        [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+    };
+    // Each of these is the same unit's, but for the codes that come behind, which nobody uses.
+    let head = [1, 0x11, 0, 0x10, 0x17, 0, 0];
+    let unused: Vec<u8> = (0x80..0x7f00_u16).flat_map(|i| [i as u8 | 0x80, (i >> 7) as u8, 0x2e, 0, 0, 0]).collect();
+    let abbreviations = [&head.repeat(2_000)[..], &unused, &[0]].concat();
+    for step in [0, head.len() as u32] {
+        let mut file = Elf::new();
+        let units: Vec<u8> = (0..2_000).flat_map(|i| unit(i * step)).collect();
+        file.section(".debug_abbrev", &abbreviations);
+        file.section(".debug_info", &units);
+        file.section(".debug_line", &[0; 4]);
+        let start = Instant::now();
+        let options = Options { debug_roots: Vec::new(), ..Options::default() };
+        let object = Object::from_image(file.finish(), "many", &options);
+        assert_eq!(object.line_at(Svma(0x1000)), None);
+        assert!(start.elapsed() < Duration::from_secs(3), "{step}: {:?}", start.elapsed());
+    }
+}
+
+/// What a file adds up may be more than 64 bits.
+#[test]
+fn sums_of_addresses_may_not_fit() {
+    let mut file = Elf::new();
+    let unit = [&[4, 0, 0, 0, 0, 0, 8, 1, 0, 0, 0, 0][..], &(u64::MAX - 1).to_le_bytes(), &[0x10, 0, 0, 0, 0, 0, 0, 0]];
+    let unit = unit.concat();
+    file.section(".debug_abbrev", &[1, 0x11, 0, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0, 0]);
+    file.section(".debug_info", &[&(unit.len() as u32).to_le_bytes()[..], &unit].concat());
+    let header = [4, 0, 21, 0, 0, 0, 1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0];
+    file.section(".debug_line", &[&(header.len() as u32).to_le_bytes()[..], &header].concat());
+    file.section(".text", &[0; 16]);
+    let mut bytes = file.finish();
+    // The executable segment is where no file has bytes, and `.text` at its end.
+    bytes[64 + 8..64 + 16].copy_from_slice(&(u64::MAX - 8).to_le_bytes());
+    let sections = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+    bytes[sections + 4 * 64 + 16..sections + 4 * 64 + 24].copy_from_slice(&0x1100_u64.to_le_bytes());
+    let object = Object::from_image(bytes, "far", &Options { debug_roots: Vec::new(), ..Options::default() });
+    assert_eq!(object.line_at(Svma(u64::MAX)), None);
+    assert_eq!(object.boundaries(), [0_u64; 0]);
+}
+
+/// Symbols may have names that are parts of one another.
+#[test]
+fn names_in_all_are_bounded_by_the_file() {
+    let strings = [&b"\0"[..], &[b'a'; 100_000], b"\0"].concat();
+    let symbols: Vec<u8> = (0..4_000_u64)
+        .flat_map(|i| {
+            let (name, start) = (1 + i as u32, 0x1000 + 16 * i);
+            [&name.to_le_bytes()[..], &[2, 0, 1, 0], &start.to_le_bytes(), &8_u64.to_le_bytes()].concat()
+        })
+        .collect();
+    let mut file = Elf::new();
+    file.section(".symtab", &symbols);
+    file.section(".strtab", &strings);
+    let object = Object::from_image(file.finish(), "long", &Options { debug_roots: Vec::new(), ..Options::default() });
+    let asked: Vec<Svma> = (0..4_000).map(|i| Svma(0x1000 + 16 * i)).collect();
+    let found = object.resolve(&asked);
+    assert_eq!(found.functions[found.places[0].function.index()].len(), 100_000, "those that fit are shown");
+    assert!(found.functions.iter().map(|name| name.len()).sum::<usize>() < 4 << 20);
+    assert!(object.warnings().iter().any(|warning| warning.contains("left out")), "{:?}", object.warnings());
+}
+
 /// A section may claim to expand to any size.
 #[test]
 fn compression_bombs_are_refused() {
