@@ -178,6 +178,16 @@ fn names_may_have_any_numbers() {
     }
 }
 
+#[test]
+fn an_empty_name_survives_being_written() {
+    let text = "events: Ir\nfl=\nfn=\n1 2\ncfi=\ncfn=\ncalls=1 1\n1 5\nfn=f\ncfn=\ncalls=2 1\n1 7\n";
+    let profile = read_profile(text.as_bytes(), "f").unwrap();
+    for compress in [true, false] {
+        let again = read_profile(&written(&profile, compress)[..], "again").unwrap();
+        assert_eq!(canonical(&again), canonical(&profile));
+    }
+}
+
 /// Each part takes memory, so there is one only if something is said of it.
 #[test]
 fn a_list_of_events_takes_the_place_of_one_of_which_nothing_was_said() {

@@ -428,8 +428,8 @@ fn too_large() -> io::Error {
 impl Lines<'_> {
     /// A name with its number, or one of them, and the end of the line.
     fn named(&mut self, name: &[u8], (number, fresh): (u32, bool), compress: bool) -> io::Result<()> {
-        // A name that looks like a number must not be taken for one.
-        if compress || looks_numbered(name) {
+        // A name that looks like a number must not be taken for one, and a number without a name behind it is a reference.
+        if compress && !name.is_empty() || looks_numbered(name) {
             self.bytes(b"(").decimal(u64::from(number)).bytes(b")");
             if fresh || !compress {
                 self.bytes(b" ").name(name);
