@@ -11,7 +11,10 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use grind_engine::MappedFile;
@@ -21,8 +24,11 @@ use object::{CompressedData, CompressionFormat};
 use super::Svma;
 
 const PAGE: u64 = 4096;
-/// Debug sections shrink by less than a factor of 20 in practice; a claim far beyond that is an attack on memory.
-const MAX_EXPANSION: u64 = 250;
+/// Debug sections shrink by less than a factor of 10 in practice, and are not all of a file; if they claim to be so many times
+/// larger than the file in all, that is an attack on memory.
+const MAX_EXPANSION: u64 = 16;
+/// So much is allowed whatever the file.
+const SMALL: u64 = 64 << 10;
 const MAX_EXPANDED: u64 = 4 << 30;
 /// Program and section headers beyond this are not looked at.
 const MAX_HEADERS: u64 = 1 << 17;
@@ -110,6 +116,8 @@ pub(super) struct Image {
     sections: Vec<Section>,
     notes: Vec<(u64, u64)>,
     warnings: Vec<String>,
+    /// The bytes that compressed sections have claimed to be.
+    expanded: AtomicU64,
 }
 
 fn u16_at(data: &[u8], at: usize) -> Option<u16> {
@@ -172,6 +180,7 @@ impl Image {
             sections: Vec::new(),
             notes: Vec::new(),
             warnings: Vec::new(),
+            expanded: AtomicU64::new(0),
         };
         if image.parse_segments(&header).is_none() {
             image.warnings.push("program headers are broken: no addresses".to_owned());
@@ -306,7 +315,9 @@ impl Image {
             return Ok(Some(raw));
         };
         let data = raw.get(skip..).ok_or_else(broken)?;
-        if size > MAX_EXPANDED || size > (data.len() as u64 + 64).saturating_mul(MAX_EXPANSION) {
+        let most = self.source.len().saturating_mul(MAX_EXPANSION).saturating_add(SMALL).min(MAX_EXPANDED);
+        let before = self.expanded.fetch_add(size.min(most), Ordering::Relaxed);
+        if size > most.saturating_sub(before) {
             return Err(format!("section {name}: claims to expand to {size} bytes, refused"));
         }
         let compressed = CompressedData { format, data, uncompressed_size: size };

@@ -19,8 +19,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gimli::{
-    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, DwoId, EndianSlice, LittleEndian, SectionId, Unit,
-    UnitHeader, UnitOffset, constants,
+    AbbreviationsCacheStrategy, AttributeValue, DebugInfoOffset, Dwarf, DwarfPackage, DwoId, EndianSlice, LittleEndian,
+    SectionId, Unit, UnitHeader, UnitOffset, constants,
 };
 
 use super::image::Image;

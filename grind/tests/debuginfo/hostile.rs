@@ -219,6 +219,22 @@ fn compression_bombs_are_refused() {
     assert!(object.warnings().iter().any(|w| w.contains("refused")), "{:?}", object.warnings());
 }
 
+/// Each of several sections may be small, and all of them may be the same bytes of the file.
+#[test]
+fn sections_may_not_expand_beyond_reason_in_all() {
+    // An empty block of zlib's: what comes of it is checked after the claim.
+    let packed = |size: u64| [&b"ZLIB"[..], &size.to_be_bytes(), &[0x78, 0x9c, 3, 0, 0, 0, 0, 1]].concat();
+    let mut file = Elf::new();
+    file.section(".debug_info", &[0; 11]);
+    for name in [".zdebug_line", ".zdebug_abbrev", ".zdebug_str", ".zdebug_ranges", ".zdebug_line_str"] {
+        file.section(name, &packed(60_000));
+    }
+    let object = Object::from_image(file.finish(), "bomb", &Options { debug_roots: Vec::new(), ..Options::default() });
+    assert_eq!(object.line_at(Svma(0x1000)), None);
+    let refused = object.warnings().iter().filter(|warning| warning.contains("refused")).count();
+    assert!((2..5).contains(&refused), "{:?}", object.warnings());
+}
+
 /// Mangled names can stand for texts of exponential length; line breaks would forge lines of a profile.
 #[test]
 fn names_of_the_devil() {
