@@ -2,7 +2,7 @@
 //! expressions have their own.
 //!
 //! Invariants: the position only moves forward, except where an attempt is undone together with its nodes and
-//! substitutions; the nesting is limited.
+//! substitutions; the nesting and the number of steps are limited.
 
 mod expressions;
 mod types;
@@ -13,6 +13,9 @@ use types::qualified_type;
 
 /// Deeper names are not demangled. Real ones stay below a hundred; the limit is for the stack of a small thread.
 const MAX_DEPTH: u32 = 600;
+/// Attempts that are undone may be nested, and then there are twice as many at each level. Names of the greatest length need a
+/// few thousand steps.
+const MAX_STEPS: u32 = 1 << 16;
 /// Longer names are not demangled, nor does the reference: it reckons two parts a byte and gives up beyond 2048.
 const MAX_NAME: usize = 1024;
 
@@ -29,6 +32,7 @@ pub(super) fn parse(name: &[u8]) -> Option<Tree> {
         substitutions: Vec::new(),
         last_name: None,
         depth: 0,
+        steps: 0,
         expression: false,
         conversion: false,
     };
@@ -53,6 +57,7 @@ struct Parser<'a> {
     /// The name that a constructor or destructor takes.
     last_name: Option<Id>,
     depth: u32,
+    steps: u32,
     expression: bool,
     conversion: bool,
 }
@@ -103,7 +108,8 @@ impl Parser<'_> {
 
     /// Goes one level deeper for the time of `f`.
     fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        if self.depth >= MAX_DEPTH {
+        self.steps += 1;
+        if self.depth >= MAX_DEPTH || self.steps > MAX_STEPS {
             return None;
         }
         self.depth += 1;

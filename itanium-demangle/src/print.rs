@@ -33,7 +33,7 @@ pub(super) fn print(tree: &Tree) -> Option<Vec<u8>> {
         templates: None,
         template_stack: Vec::new(),
         current_template: None,
-        pack_index: 0,
+        pack_index: Some(0),
         lambda_depth: 0,
         saved_scopes: HashMap::new(),
         path: Vec::new(),
@@ -65,7 +65,8 @@ struct Printer<'a> {
     template_stack: Vec<(Link, Id)>,
     /// The template whose name is being written, for the parameters of a conversion operator.
     current_template: Option<Id>,
-    pack_index: u64,
+    /// The element of packs that is written; none: all of them.
+    pack_index: Option<u64>,
     /// Above 0 while the parameters of a lambda are written: parameters are called `auto` there.
     lambda_depth: u32,
     /// The templates that were current when a parameter below a reference was written first: the reference goes back
@@ -421,7 +422,10 @@ impl<'a> Printer<'a> {
     fn argument(&self, number: u64) -> Option<Id> {
         let found = self.lookup(number)?;
         match self.get(found) {
-            Node::Arguments(..) => self.nth(found, self.pack_index),
+            Node::Arguments(..) => match self.pack_index {
+                Some(index) => self.nth(found, index),
+                None => Some(found),
+            },
             _ => Some(found),
         }
     }

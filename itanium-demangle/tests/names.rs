@@ -57,6 +57,17 @@ fn what_stands_for_too_much_is_refused() {
     assert_eq!(doubled(30), None);
 }
 
+/// What is tried and undone within itself must not be tried twice as often at each level.
+#[test]
+fn nested_attempts_end() {
+    let start = std::time::Instant::now();
+    for piece in ["F1fIXsr4mainIE4m", "1fIXsr4mainI", "sr1aIXsr1bIX", "cvT_IX"] {
+        let _ = shown(&format!("_Z1a{}", piece.repeat(1000 / piece.len())));
+        let _ = shown(&format!("_Z1aF1fIX{}", piece.repeat(900 / piece.len())));
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
 /// Deep names must not exhaust the stack of a test thread, whether they are demangled or not.
 #[test]
 fn deep_names() {

@@ -64,14 +64,11 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands before the `::` of an unresolved name: names up to an `E`, or, in old style, one type.
+    /// What stands before the `::` of an unresolved name: a name and an `E`, or, in old style, a type.
     pub(super) fn unresolved_scope(&mut self) -> Option<Id> {
         let (at, nodes, substitutions) = (self.at, self.tree.nodes.len(), self.substitutions.len());
         if self.peek().is_ascii_digit() {
-            // The name behind the scope tells the styles apart: without one, the last of the names is it.
-            if let Some(scope) = self.names_until_end()
-                && (self.peek().is_ascii_digit() || self.peek().is_ascii_lowercase())
-            {
+            if let Some(scope) = self.ended_name() {
                 return Some(scope);
             }
             self.at = at;
@@ -81,18 +78,11 @@ impl Parser<'_> {
         self.type_()
     }
 
-    fn names_until_end(&mut self) -> Option<Id> {
-        let mut scope = None;
-        while self.peek().is_ascii_digit() {
-            let name = self.source_name()?;
-            let name = self.with_arguments(name)?;
-            scope = Some(match scope {
-                Some(outer) => self.add(Node::Qualified(outer, name)),
-                None => name,
-            });
-        }
+    fn ended_name(&mut self) -> Option<Id> {
+        let name = self.source_name()?;
+        let name = self.with_arguments(name)?;
         self.expect(b'E')?;
-        scope
+        Some(name)
     }
 
     pub(super) fn with_arguments(&mut self, name: Id) -> Option<Id> {

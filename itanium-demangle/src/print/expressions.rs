@@ -131,6 +131,8 @@ impl Printer<'_> {
     }
 
     pub(super) fn fold(&mut self, kind: u8, operator: Id, first: Id, second: Option<Id>) -> Option<()> {
+        // A pack is written whole.
+        let hold = self.pack_index.take();
         self.text(b"(")?;
         match kind {
             b'l' => {
@@ -151,6 +153,7 @@ impl Printer<'_> {
                 self.operand(second?)?;
             }
         }
+        self.pack_index = hold;
         self.text(b")")
     }
 
@@ -199,7 +202,7 @@ impl Printer<'_> {
             if i > 0 {
                 self.text(b", ")?;
             }
-            self.pack_index = i;
+            self.pack_index = Some(i);
             self.node(pattern)?;
         }
         self.pack_index = hold;
