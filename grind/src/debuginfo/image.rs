@@ -20,13 +20,14 @@ use std::{
 use grind_engine::MappedFile;
 
 use object::{CompressedData, CompressionFormat};
+use ruzstd::decoding::FrameDecoder;
 
 use super::Svma;
 
 const PAGE: u64 = 4096;
-/// Debug sections shrink by less than a factor of 10 in practice, and are not all of a file; if they claim to be so many times
-/// larger than the file in all, that is an attack on memory.
-const MAX_EXPANSION: u64 = 16;
+/// Generated code shrinks to an eightieth in one section and to a thirteenth in a whole debug file; if sections claim to be so many
+/// times larger than the file in all, that is an attack on memory.
+const MAX_EXPANSION: u64 = 64;
 /// So much is allowed whatever the file.
 const SMALL: u64 = 64 << 10;
 const MAX_EXPANDED: u64 = 4 << 30;
@@ -320,9 +321,13 @@ impl Image {
         if size > most.saturating_sub(before) {
             return Err(format!("section {name}: claims to expand to {size} bytes, refused"));
         }
-        let compressed = CompressedData { format, data, uncompressed_size: size };
-        let data = compressed.decompress().map_err(|e| format!("section {name}: {e}"))?;
-        Ok(Some(data.into_owned()))
+        let contents = if format == CompressionFormat::Zstandard {
+            zstd(data, size).map_err(|e| format!("section {name}: {e}"))?
+        } else {
+            let compressed = CompressedData { format, data, uncompressed_size: size };
+            compressed.decompress().map_err(|e| format!("section {name}: {e}"))?.into_owned()
+        };
+        Ok(Some(contents))
     }
 
     /// The build identifier from the notes; empty if there is none.
@@ -382,6 +387,35 @@ impl Image {
     }
 }
 
+/// The `size` bytes that frames of Zstandard hold. A frame says how far back its parts may refer, and that much memory is
+/// reserved at once, whatever comes of it. So no more is believed than `size` bytes can need: compressors that do not know how
+/// much comes claim megabytes.
+fn zstd(data: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    /// In the descriptor behind that: there is no window but the contents.
+    const SINGLE: u8 = 0x20;
+    /// The least window, as a power of two.
+    const LEAST: u32 = 10;
+    let mut data = data.to_vec();
+    let needed = size.max(1 << LEAST).next_power_of_two();
+    if data.starts_with(&MAGIC)
+        && let [_, _, _, _, descriptor, window, ..] = &mut data[..]
+        && *descriptor & SINGLE == 0
+    {
+        // The upper five bits are the power, and larger bytes larger windows.
+        let enough = ((needed.trailing_zeros() - LEAST) << 3) as u8;
+        *window = enough.min(*window);
+    }
+    let mut contents = Vec::with_capacity(usize::try_from(size).map_err(|e| e.to_string())?);
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(needed);
+    decoder.decode_all_to_vec(&data, &mut contents).map_err(|e| e.to_string())?;
+    if contents.len() as u64 != size {
+        return Err(format!("{} bytes where the header says {size}", contents.len()));
+    }
+    Ok(contents)
+}
+
 /// The NUL-terminated string at `at` of a string table.
 pub(super) fn string_at(table: &[u8], at: usize) -> Option<&[u8]> {
     let rest = table.get(at..)?;
@@ -402,5 +436,28 @@ fn build_id_in(mut notes: &[u8]) -> Option<Vec<u8>> {
             return Some(data.to_vec());
         }
         notes = notes.get(data_at.checked_add(data_size.checked_next_multiple_of(4)?)?..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame with a window and one block of bytes as they are.
+    fn frame(window: u8, contents: &[u8]) -> Vec<u8> {
+        let block = (contents.len() as u32) << 3 | 1;
+        [&[0x28, 0xb5, 0x2f, 0xfd, 0, window][..], &block.to_le_bytes()[..3], contents].concat()
+    }
+
+    #[test]
+    fn a_window_is_as_large_as_the_contents_need() {
+        // 1 KiB, what compressors of unknown lengths say (2 MiB), and 64 GiB.
+        for window in [0, 11 << 3, 26 << 3 | 7] {
+            assert_eq!(zstd(&frame(window, b"contents"), 8).as_deref(), Ok(&b"contents"[..]), "{window}");
+        }
+        assert!(zstd(&frame(0, b"contents"), 9).is_err(), "too little");
+        // The second frame is taken by its word, and its word is too large.
+        let two = [frame(0, b"con"), frame(26 << 3, b"tents")].concat();
+        assert!(zstd(&two, 8).is_err());
     }
 }
