@@ -13,5 +13,5 @@ flags="$flags -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 --cfg fuzzi
 RUSTFLAGS="$flags" cargo build --manifest-path "$here/Cargo.toml" --release --features libfuzzer --bin "$target" \
     --target x86_64-unknown-linux-gnu --target-dir "$build"
 mkdir -p "$build/corpus/$target"
-exec "$build/x86_64-unknown-linux-gnu/release/$target" -max_len=16384 -timeout=${TIMEOUT:-10} -rss_limit_mb=1024 \
+exec "$build/x86_64-unknown-linux-gnu/release/$target" -max_len=${MAX_LEN:-65536} -timeout=${TIMEOUT:-10} -rss_limit_mb=2048 \
     -artifact_prefix="$build/" "$@" "$build/corpus/$target" "$here/corpus/$target"

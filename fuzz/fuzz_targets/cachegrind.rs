@@ -1,6 +1,6 @@
-//! The reader of profiles under libFuzzer.
+//! The target `cachegrind` under libFuzzer.
 #![no_main]
 // libFuzzer calls in by a C name.
 #![allow(unsafe_code)]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| grind_fuzz::reader(input));
+grind_fuzz::libfuzzer!("cachegrind");

@@ -1,6 +1,6 @@
-//! The parser and the application of substitutions under libFuzzer.
+//! The target `substitution` under libFuzzer.
 #![no_main]
 // libFuzzer calls in by a C name.
 #![allow(unsafe_code)]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| grind_fuzz::substitution(input));
+grind_fuzz::libfuzzer!("substitution");

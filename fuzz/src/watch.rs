@@ -1,21 +1,18 @@
 //! Runs a target on an input and tells crash, hang and greed apart.
 //!
-//! A target that panics is caught. One that takes too long or too much memory cannot be stopped from inside, so a
-//! watching thread keeps its input and ends the process.
+//! A target that panics, or took too much, is found out by [`limits`](crate::limits). One that does not come to an end
+//! cannot be stopped from inside, so a watching thread keeps its input and ends the process. One that kills the process
+//! (a stack that overflows) leaves its input in the *cell*, a file in memory that whoever started the process reads.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fs, process, thread};
+use std::{fs, io, process, thread};
 
 use crate::Target;
-
-/// The most processor time that the process may spend on an input, in ticks of a hundredth of a second: on a machine
-/// that others use, too, the time of day says nothing.
-pub const LONGEST: u64 = 1000;
-/// The most memory that the process may hold, in KiB.
-pub const MOST_MEMORY: u64 = 1 << 20;
+use crate::limits::{Fault, LONGEST, Spent, check, processor_time};
 
 /// Watches the runs of a target.
 #[derive(Debug)]
@@ -24,15 +21,16 @@ pub struct Watch {
     /// Where inputs with faults are kept.
     faults: PathBuf,
     running: Arc<Mutex<Option<Run>>>,
+    cell: Option<File>,
 }
 
 /// The processor time spent before a run, and its input.
-type Run = (u64, Vec<u8>);
+type Run = (Duration, Vec<u8>);
 
 impl Watch {
-    /// Starts to watch; inputs with faults are written into `faults`.
+    /// Starts to watch; inputs with faults are written into `faults`, and each input into `cell` before it runs.
     #[must_use]
-    pub fn new(target: &'static Target, faults: &Path) -> Self {
+    pub fn new(target: &'static Target, faults: &Path, cell: Option<File>) -> Self {
         let running = Arc::new(Mutex::new(None::<Run>));
         let seen = Arc::clone(&running);
         let folder = faults.to_owned();
@@ -41,57 +39,61 @@ impl Watch {
                 thread::sleep(Duration::from_millis(100));
                 let guard = seen.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some((start, input)) = &*guard else { continue };
-                let fault = if processor_time() > start + LONGEST {
-                    "hang"
-                } else if memory() > MOST_MEMORY {
-                    "memory"
-                } else {
-                    continue;
-                };
-                eprintln!("{}: {fault}: {}", target.name, keep(&folder, target, fault, input));
-                process::exit(1);
+                // Twice as long: those that end are told as they are.
+                let time = processor_time().saturating_sub(*start);
+                if time > 2 * LONGEST {
+                    eprintln!("{}: {}", target.name, kept(&folder, target, Fault::Hang(time), input));
+                    process::exit(1);
+                }
             }
         });
-        Self { target, faults: faults.to_owned(), running }
+        Self { target, faults: faults.to_owned(), running, cell }
     }
 
-    /// Runs the target on `input`.
+    /// Runs the target on `input` and says what it took.
     ///
     /// # Errors
-    /// It panicked; the text names the file that keeps the input. Hangs and greed end the process.
-    pub fn run(&self, input: &[u8]) -> Result<(), String> {
+    /// What was wrong; the text names the file that keeps the input. A run without an end ends the process.
+    pub fn run(&self, input: &[u8]) -> Result<Spent, String> {
         let set = |value| *self.running.lock().unwrap_or_else(PoisonError::into_inner) = value;
+        if let Some(cell) = &self.cell {
+            put(cell, input).map_err(|error| format!("the file for running inputs: {error}"))?;
+        }
         set(Some((processor_time(), input.to_vec())));
-        let result = catch_unwind(AssertUnwindSafe(|| (self.target.run)(input)));
+        let result = check(self.target, input);
         set(None);
-        result.map_err(|_| format!("{}: crash: {}", self.target.name, keep(&self.faults, self.target, "crash", input)))
+        result.map_err(|fault| format!("{}: {}", self.target.name, kept(&self.faults, self.target, fault, input)))
     }
 }
 
-/// Writes an input with a fault to a file and names it, or says why that is impossible.
-fn keep(folder: &Path, target: &Target, fault: &str, input: &[u8]) -> String {
+/// Puts an input into the cell: its length, and itself.
+fn put(cell: &File, input: &[u8]) -> io::Result<()> {
+    cell.write_all_at(input, 8)?;
+    cell.write_all_at(&(input.len() as u64).to_le_bytes(), 0)
+}
+
+/// The input that was put into the cell last.
+///
+/// # Errors
+/// There is none.
+pub fn left(cell: &File) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    cell.read_exact_at(&mut length, 0)?;
+    let mut input = vec![0; usize::try_from(u64::from_le_bytes(length)).map_err(io::Error::other)?];
+    cell.read_exact_at(&mut input, 8)?;
+    Ok(input)
+}
+
+/// Writes an input with a fault to a file, and says both.
+#[must_use]
+pub fn kept(folder: &Path, target: &Target, fault: Fault, input: &[u8]) -> String {
     // A plain checksum: the same input always gets the same name.
     let sum = input
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
-    let path = folder.join(format!("{}-{fault}-{sum:016x}", target.name));
+    let path = folder.join(format!("{}-{}-{sum:016x}", target.name, fault.word()));
     match fs::create_dir_all(folder).and_then(|()| fs::write(&path, input)) {
-        Ok(()) => path.display().to_string(),
-        Err(error) => format!("{}: {error}; the input was {input:?}", path.display()),
+        Ok(()) => format!("{fault}: {}", path.display()),
+        Err(error) => format!("{fault}: {}: {error}; the input was {input:?}", path.display()),
     }
-}
-
-/// Processor time of this process, in ticks; 0 if it is not known.
-fn processor_time() -> u64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in brackets, may hold anything.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
-}
-
-/// Resident memory of this process, in KiB; 0 if it is not known.
-fn memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
