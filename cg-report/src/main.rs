@@ -113,3 +113,15 @@ fn open(report: &OsStr) -> anyhow::Result<()> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manual_and_completions_are_up_to_date() {
+        let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+        let wrong = cg_cli::manual::check(&man, &Options::command(), include_str!("narrative.roff")).unwrap();
+        assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+    }
+}

@@ -28,8 +28,23 @@ function need(side: Side, kind: string, event: Event): Numbers | undefined {
     return costs(side, kind, event)?.values;
 }
 
+const flows = new WeakMap<Side, Map<string, Flow>>();
+
+/** The same flow for the same question: making one looks at every arc. */
+function kept(side: Side, key: string, make: () => Flow | undefined): Flow | undefined {
+    let known = flows.get(side);
+    if (!known) { flows.set(side, (known = new Map())); }
+    const found = known.get(key) ?? make();
+    if (found) { known.set(key, found); }
+    return found;
+}
+
 /** From callers to callees; undefined until the data is there. */
 export function downwards(side: Side, event: Event, total: number): Flow | undefined {
+    return kept(side, `down ${total} ${JSON.stringify(event.terms)}`, () => makeDown(side, event, total));
+}
+
+function makeDown(side: Side, event: Event, total: number): Flow | undefined {
     const [arc, self, incl, seen] = ["arc.cost", "fn.self", "fn.incl", "fn.seen"].map((kind) => need(side, kind, event));
     const cycles = need(side, "cy.incl", event);
     const numbers = side.column("cy.number")?.values;
@@ -54,6 +69,10 @@ export function downwards(side: Side, event: Event, total: number): Flow | undef
 
 /** From callees to callers; undefined until the data is there. */
 export function upwards(side: Side, event: Event): Flow | undefined {
+    return kept(side, `up ${JSON.stringify(event.terms)}`, () => makeUp(side, event));
+}
+
+function makeUp(side: Side, event: Event): Flow | undefined {
     const [arc, incl, seen] = ["arc.cost", "fn.incl", "fn.seen"].map((kind) => need(side, kind, event));
     const cycles = need(side, "cy.incl", event);
     const numbers = side.column("cy.number")?.values;

@@ -1,0 +1,20 @@
+complete -c cg_report -s o -l output -d 'Where to write the report; - is standard output [default: the first profile\'s name with .html]' -r
+complete -c cg_report -l base -d 'Compare with this profile: everything in the report is then told of both, and as a difference' -r
+complete -c cg_report -l fail-above -d 'Fail, with status 3, if the total of an event grew by more than this percentage since the base; may be repeated' -r
+complete -c cg_report -l show -d 'Show only these events, in this order; others are not in the report' -r
+complete -c cg_report -l sort -d 'The event that the report begins with [default: the first one]' -r
+complete -c cg_report -l source -d 'Whether the text of source files becomes part of the report' -r -f -a "embed\t'Their text is part of the report'
+none\t'The report has their names only'"
+complete -c cg_report -l source-limit -d 'How much source text the report may hold, such as 16M; the most expensive files come first' -r
+complete -c cg_report -s I -l include -d 'Look for source files here too; may be repeated' -r -F
+complete -c cg_report -l mod-filename -d 'Rename source files by s/OLD/NEW/, with flags g (all matches) and i (ignore case)' -r
+complete -c cg_report -l mod-funcname -d 'Rename functions by s/OLD/NEW/, with flags g (all matches) and i (ignore case)' -r
+complete -c cg_report -l code -d 'Whose machine code becomes part of the report: of functions that make up 99.9 % of the self cost, of all, or of none' -r -f -a "hot\t'The most expensive ones, up to 99.9 % of the self cost'
+all\t'All that rows with addresses name'
+none\t'None'"
+complete -c cg_report -l root -d 'Look for the object files that ran below this folder, as in an image of another system' -r -F
+complete -c cg_report -l max-size -d 'Refuse to write a larger report' -r
+complete -c cg_report -l open -d 'Open the report in $BROWSER, or in what xdg-open finds'
+complete -c cg_report -l redact -d 'Leave out sources, folders of files and objects, the command line and descriptions of the run'
+complete -c cg_report -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c cg_report -s V -l version -d 'Print version'
