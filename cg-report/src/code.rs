@@ -60,8 +60,35 @@ struct Listing {
     /// Where direct branches lead, 0 for others.
     target: Vec<u64>,
     bytes: Vec<u8>,
+    /// The chain of inlined functions, from 1; 0 if there is none.
+    inline: Vec<u64>,
+    chains: Chains,
     att: Vec<u8>,
     intel: Vec<u8>,
+}
+
+/// Chains of inlined functions, each once.
+#[derive(Debug, Default)]
+struct Chains {
+    finder: HashMap<String, u64>,
+    /// A line for each.
+    text: String,
+}
+
+impl Chains {
+    fn number(&mut self, chain: String) -> u64 {
+        if chain.is_empty() {
+            return 0;
+        }
+        let next = self.finder.len() as u64 + 1;
+        if let Some(known) = self.finder.get(&chain) {
+            return *known;
+        }
+        self.text.push_str(&chain);
+        self.text.push('\n');
+        self.finder.insert(chain, next);
+        next
+    }
 }
 
 /// Packs the code of functions; gives what became of their object files.
@@ -114,6 +141,8 @@ pub(crate) fn pack(
     pack.close("ins.target", &listing.target)?;
     let bytes: Vec<u64> = listing.bytes.iter().map(|byte| u64::from(*byte)).collect();
     pack.numbers("ins.bytes", &bytes)?;
+    pack.close("ins.inline", &listing.inline)?;
+    pack.text("text.inline", listing.chains.text.as_bytes())?;
     pack.text("text.att", &listing.att)?;
     pack.text("text.intel", &listing.intel)?;
     let mut found: Vec<(ObjectId, Found)> = found.into_iter().collect();
@@ -160,7 +189,7 @@ impl Listing {
     }
 
     fn cut(&mut self, instructions: usize, bytes: usize, att: usize, intel: usize) -> bool {
-        for list in [&mut self.addr, &mut self.length, &mut self.flow, &mut self.target] {
+        for list in [&mut self.addr, &mut self.length, &mut self.flow, &mut self.target, &mut self.inline] {
             list.truncate(instructions);
         }
         self.bytes.truncate(bytes);
@@ -191,6 +220,8 @@ impl Listing {
             self.bytes.extend_from_slice(&code[at..at + length]);
             self.flow.push(flow(&instruction));
             self.target.push(target(&instruction));
+            let chain = elf.inlines.as_ref().map(|inlines| inlines.chain(instruction.ip())).unwrap_or_default();
+            self.inline.push(self.chains.number(chain));
             for (formatter, out) in
                 [(&mut gas as &mut dyn Formatter, &mut self.att), (&mut intel as &mut dyn Formatter, &mut self.intel)]
             {

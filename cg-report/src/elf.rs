@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 use object::{Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, SymbolKind};
 
+use crate::inline::Inlines;
+
 /// A symbol of code.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol {
@@ -32,6 +34,7 @@ pub(crate) struct Elf {
     sections: Vec<Section>,
     /// By where they start; of several in one place the first.
     pub(crate) symbols: Rc<Vec<Symbol>>,
+    pub(crate) inlines: Option<Inlines>,
 }
 
 impl Elf {
@@ -66,7 +69,8 @@ impl Elf {
             .collect();
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));
         symbols.dedup_by_key(|symbol| symbol.start);
-        Some(Self { sections, symbols: Rc::new(symbols) })
+        let inlines = Inlines::of(&file);
+        Some(Self { sections, symbols: Rc::new(symbols), inlines })
     }
 
     /// The bytes from `start` to `end`, as far as they are code of one section.
@@ -91,7 +95,7 @@ pub(crate) fn holding(symbols: &[Symbol], addr: u64) -> Option<&Symbol> {
 }
 
 /// The name that a programmer would write.
-fn demangled(name: &str) -> String {
+pub(crate) fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }

@@ -8,6 +8,7 @@ mod code;
 mod elf;
 mod head;
 mod html;
+mod inline;
 mod load;
 mod options;
 mod pack;

@@ -37,6 +37,7 @@ try {
         make("exact", "exact.cg");
         make("hostile", "hostile.cg");
         make("loop", "loop.cg");
+        make("inline", "inline.cg");
         make("diff", "new.cg.xz", "--base=base.cg.xz");
         make("exact-diff", "exact-new.cg", "--base=exact.cg");
         const tests = readdirSync("test/browser").filter((file) => file.endsWith(".test.mjs"));

@@ -1,6 +1,7 @@
 // Machine code of a function: instructions with their costs, calls and jumps.
 
 import { costs, type Event } from "../state/events.ts";
+import { visible } from "./names.ts";
 import type { Model, Side } from "./model.ts";
 
 export const NEXT = 0, JUMP = 1, CONDITIONAL = 2, CALL = 3, RETURN = 4, INDIRECT = 5;
@@ -18,6 +19,11 @@ export interface MachineJump {
     executed: number;
 }
 
+export interface InlineFrame {
+    name: string;
+    site: string;
+}
+
 export interface MachineLine {
     addr: number;
     /** Empty if the object file was not there. */
@@ -32,6 +38,8 @@ export interface MachineLine {
     base: number;
     file: number;
     line: number;
+    /** Functions that were inlined here, outermost first, and where each was called. */
+    inline: readonly InlineFrame[];
     calls: MachineCall[];
     jumps: MachineJump[];
 }
@@ -51,7 +59,7 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
     const at = (addr: number): MachineLine => {
         let line = lines.get(addr);
         if (!line) {
-            line = { addr, text: "", bytes: "", flow: NEXT, target: 0, executed: false, cost: 0, second: 0, base: 0, file: -1, line: 0, calls: [], jumps: [] };
+            line = { addr, text: "", bytes: "", flow: NEXT, target: 0, executed: false, cost: 0, second: 0, base: 0, file: -1, line: 0, inline: NONE, calls: [], jumps: [] };
             lines.set(addr, line);
         }
         return line;
@@ -59,13 +67,16 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
     if (side.at === 0 && model.pack.has("ins.from")) {
         const [from, addr, length, flow, target, bytes] = ["ins.from", "ins.addr", "ins.len", "ins.flow", "ins.target", "ins.bytes"].map(list);
         const texts = splitText(model, syntax);
-        if (!from || !addr || !length || !flow || !target || !bytes || !texts) { return undefined; }
+        const chain = list("ins.inline");
+        const chains = chainsOf(model);
+        if (!chain || !chains || !from || !addr || !length || !flow || !target || !bytes || !texts) { return undefined; }
         const offsets = offsetsOf(model, length);
         for (let k = from[f]; k < from[f + 1]; k++) {
             const line = at(addr[k]);
             line.text = texts[k] ?? "";
             line.flow = flow[k];
             line.target = target[k];
+            line.inline = chain[k] > 0 ? chains[chain[k] - 1] ?? NONE : NONE;
             line.bytes = Array.from(bytes.subarray(offsets[k], offsets[k] + length[k]), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
         }
     }
@@ -80,6 +91,25 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
     for (let k = callFrom[f]; k < callFrom[f + 1]; k++) { at(callAddr[k]).calls.push({ callee: callTo[k], count: callCount[k], cost: callCost[k] }); }
     for (let k = jumpFrom[f]; k < jumpFrom[f + 1]; k++) { at(jumpAddr[k]).jumps.push({ to: jumpTo[k], taken: taken[k], executed: executed[k] }); }
     return [...lines.values()].sort((a, b) => a.addr - b.addr);
+}
+
+const NONE: readonly InlineFrame[] = [];
+const parsed = new WeakMap<Model, InlineFrame[][]>();
+
+/** Chains of inlined functions, as the debug information has them. */
+function chainsOf(model: Model): InlineFrame[][] | undefined {
+    const found = parsed.get(model);
+    if (found) { return found; }
+    const text = model.pack.text("text.inline");
+    if (text === undefined) { return undefined; }
+    const chains = text.split("\n").map((line) => {
+        const parts = line.split("\t");
+        const frames: InlineFrame[] = [];
+        for (let at = 0; at + 1 < parts.length; at += 2) { frames.push({ name: visible(parts[at]), site: visible(parts[at + 1]) }); }
+        return frames;
+    });
+    parsed.set(model, chains);
+    return chains;
 }
 
 const split = new WeakMap<Model, Map<string, string[]>>();

@@ -7,6 +7,7 @@ import { Code } from "./code.tsx";
 import { Flame } from "./flame.tsx";
 import { AllFunctions } from "./all.tsx";
 import { Graph } from "./graph.tsx";
+import { InlinedView } from "./inlined.tsx";
 import { Loops } from "./loops.tsx";
 import { Overview } from "./overview.tsx";
 import { Why } from "./why.tsx";
@@ -29,6 +30,7 @@ export const VIEWS: View[] = [
     { id: "calls", title: "Calls", hint: "Callers and callees", component: Calls },
     { id: "code", title: "Code", hint: "Source with costs", component: Code },
     { id: "loops", title: "Loops", hint: "Loops of the active function", component: Loops, wanted: () => model().pack.head.sides[0].jumps },
+    { id: "inlined", title: "Inlined", hint: "What was inlined into the active function", component: InlinedView, wanted: () => model().pack.head.sides[0].addresses },
     { id: "why", title: "Why", hint: "What the change consists of", component: Why, wanted: () => isDiff.value },
     { id: "functions", title: "Functions", hint: "All functions with all events", component: AllFunctions },
 ];

@@ -3,19 +3,21 @@
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { compact, digits, percent } from "../data/format.ts";
-import { CALL, machineOf, RETURN, type MachineCall, type MachineLine } from "../data/machine.ts";
-import { active, comparison, event, model, second, self, total, baseTotal } from "../state/store.ts";
+import { CALL, machineOf, RETURN, type InlineFrame, type MachineCall, type MachineLine } from "../data/machine.ts";
+import { shortened } from "../data/names.ts";
+import { active, comparison, event, model, second, self, short, total, baseTotal } from "../state/store.ts";
 import { Lines } from "../ui/lines.tsx";
 import { cost, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Arrows, GUTTER, useLanes, type Arrow } from "./jumps.tsx";
 
 export const syntax = signal<"att" | "intel">("att");
 const bytes = signal(false);
+const inlines = signal(true);
 /** The source line that is pointed at, in either listing, and the one that was chosen in one of them. */
 export const pointed = signal<{ file: number; line: number } | null>(null);
 export const goalLine = signal<{ file: number; line: number; by: "source" | "machine" } | null>(null);
 
-type Item = { kind: "line"; line: MachineLine } | { kind: "call"; call: MachineCall } | { kind: "gap"; size: number };
+type Item = { kind: "inline"; frames: readonly InlineFrame[] } | { kind: "line"; line: MachineLine } | { kind: "call"; call: MachineCall } | { kind: "gap"; size: number };
 
 export function useMachine(): MachineLine[] | undefined {
     const report = model();
@@ -33,11 +35,12 @@ export function Machine() {
         lines?.forEach((line, at) => {
             const before = lines[at - 1];
             if (before && line.addr - before.addr > 64) { out.push({ kind: "gap", size: line.addr - before.addr }); }
+            if (inlines.value && (line.inline !== (before?.inline ?? line.inline) || (!before && line.inline.length > 0))) { out.push({ kind: "inline", frames: line.inline }); }
             out.push({ kind: "line", line });
             line.calls.forEach((call) => out.push({ kind: "call", call }));
         });
         return out;
-    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value]);
+    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value, inlines.value]);
     const place = useMemo(() => new Map(items.flatMap((item, at): [number, number][] => (item.kind === "line" ? [[item.line.addr, at]] : []))), [items]);
     const arrows = useMemo(() => items.flatMap((item, from): Arrow[] => (item.kind !== "line" ? [] : item.line.jumps.flatMap((jump) => {
         const to = place.get(jump.to);
@@ -67,6 +70,7 @@ export function Machine() {
             <div class="bar-tools">
                 <Segments label="Syntax" value={syntax.value} onChange={(value) => { syntax.value = value; }} options={[["att", "AT&T"], ["intel", "Intel"]]} />
                 <button type="button" class="quiet" aria-pressed={bytes.value} onClick={() => { bytes.value = !bytes.value; }}>Bytes</button>
+                <button type="button" class="quiet" aria-pressed={inlines.value} title="Tell what was inlined, innermost first" onClick={() => { inlines.value = !inlines.value; }}>Inlined</button>
                 <span class="muted">{digits(lines.filter((line) => line.executed).length)} of {digits(lines.length)} instructions executed</span>
             </div>
             {!texts && (
@@ -86,6 +90,15 @@ export function Machine() {
                     line={(at) => {
                         const item = items[at];
                         if (item.kind === "gap") { return <div class="line gap"><span class="text muted">{"\u22ef"} {digits(item.size)} bytes further</span></div>; }
+                        if (item.kind === "inline") {
+                            const whole = item.frames.map(({ name, site }) => `${name}, called at ${site}`).join("\n");
+                            return (
+                                <div class="line inlined" title={whole}>
+                                    <span />{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{item.frames.length === 0 ? "not inlined" : item.frames.slice().reverse().map(({ name }) => (short.value ? shortened(name) : name)).join(" \u2039 ")}</span>
+                                </div>
+                            );
+                        }
                         if (item.kind === "call") {
                             return (
                                 <div class="line call">

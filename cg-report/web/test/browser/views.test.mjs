@@ -9,7 +9,7 @@ let context;
 before(async () => { context = await launch(); });
 after(() => context.close());
 
-const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile", "loop"];
+const FIXTURES = ["rust", "cpp", "cc1", "cachegrind", "threads", "exact", "hostile", "loop", "inline"];
 
 for (const fixture of FIXTURES) {
     test(`every view of ${fixture} shows something and nothing goes wrong`, async () => {
@@ -157,6 +157,22 @@ test("loops have entries, iterations and costs of each", async () => {
     const loops = await rows(page, "Loops");
     // Where, self, entries, iterations, iterations an entry, cost and mispredictions of each.
     assert.deepEqual(loops.map((row) => [row[0].split(" ")[0], ...row.slice(2)]), [["loop.s:7", "1", "10", "10", "94", "3.20"], ["loop.s:9", "10", "200", "20", "4.50", "0.14"]]);
+    await page.close();
+});
+
+test("inlined functions have their own exact cost", async () => {
+    const page = await open(context, "inline", "#v=1&p=inlined,code");
+    await page.getByRole("button", { name: "123" }).click();
+    await page.locator(".navigator .row", { hasText: "work" }).dblclick();
+    await settled(page);
+    const own = Number((await rows(page, "Functions")).find((row) => row[3] === "work")[1].replaceAll(",", ""));
+    const inlined = (await rows(page, "Inlined")).map(([name, all, self, site]) => [name, Number(all.replaceAll(",", "")), Number(self.replaceAll(",", "")), site]);
+    assert.deepEqual(inlined.map(([name, , , site]) => `${name} ${site}`).sort(), ["step inline.c:7", "twice inline.c:4", "twice inline.c:8", "work "]);
+    assert.equal(inlined.reduce((sum, row) => sum + row[2], 0), own, "self costs are a partition");
+    assert.equal(inlined[0][1], own);
+    const heads = await page.locator("#pane-1 .line.inlined").allInnerTexts();
+    assert.ok(heads.some((text) => text.trim() === "twice \u2039 step"), heads.join("|"));
+    assert.deepEqual(page.faults, []);
     await page.close();
 });
 

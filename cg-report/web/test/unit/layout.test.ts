@@ -1,9 +1,11 @@
 // Lanes of jumps, loops, tables of lines, and which functions a graph shows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { MachineLine } from "../../src/data/machine.ts";
 import type { Flow } from "../../src/layout/expand.ts";
 import { lanes } from "../../src/layout/lanes.ts";
 import { blocksOf, dominators, loopsOf, type Edge, type Instruction } from "../../src/layout/loops.ts";
+import { inlinedOf } from "../../src/layout/inlined.ts";
 import { neighbourhood } from "../../src/layout/neighbourhood.ts";
 
 let state = 3;
@@ -84,6 +86,17 @@ test("a long function needs no stack of ours", () => {
     const size = 100_000;
     const jumps = Array.from({ length: size - 1 }, (_, at) => ({ from: at, to: at + 1, count: 1 }));
     assert.deepEqual(loopsOf(code(new Array(size).fill(1)), jumps, new Set()), []);
+});
+
+test("inlined functions are a partition of their function", () => {
+    const frames = Array.from({ length: 6 }, (_, at) => ({ name: `f${at % 4}`, site: `a.c:${at}` }));
+    for (let round = 0; round < 100; round++) {
+        const lines = Array.from({ length: random(30) }, () => ({ cost: random(100), inline: Array.from({ length: random(5) }, () => frames[random(6)]) }) as unknown as MachineLine);
+        const tree = inlinedOf(lines, "f");
+        const all = lines.reduce((sum, line) => sum + line.cost, 0);
+        assert.equal(tree.reduce((sum, node) => sum + node.own, 0), all);
+        tree.forEach((node) => assert.equal(node.all, node.own + node.children.reduce((sum, child) => sum + tree[child].all, 0)));
+    }
 });
 
 test("a graph shows what costs enough, and the sum of what it leaves out", () => {
