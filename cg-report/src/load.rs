@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use cg_cli::input;
 use cg_cli::progress::Progress;
 use cg_cli::substitute::Substitution;
@@ -20,6 +20,8 @@ use crate::pair::{self, Objects, Renamed};
 pub(crate) struct Side {
     pub(crate) model: Model,
     pub(crate) detail: Detail,
+    /// How often a number stands for a name that no file has.
+    pub(crate) unnamed: u64,
     /// Name, header and number of parts of each file.
     pub(crate) inputs: Vec<(String, Header, usize)>,
 }
@@ -75,6 +77,7 @@ pub(crate) fn last(path: &[u8]) -> &[u8] {
 struct Sums {
     /// What objects are called on the side before.
     objects: Objects,
+    unnamed: u64,
     tally: Tally,
     header: Header,
     parts: Vec<PartEnd>,
@@ -118,11 +121,11 @@ pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Re
     }
     let mut sides = Vec::new();
     for sum in sums {
-        let Sums { tally, header, parts, inputs, .. } = sum;
+        let Sums { tally, header, parts, inputs, unnamed, .. } = sum;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
         let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
         let model = Model::new(input, header, parts, &names, tally.collector, rules)?;
-        sides.push(Side { model, detail: tally.detail, inputs });
+        sides.push(Side { model, detail: tally.detail, unnamed, inputs });
     }
     Ok(Loaded { names, sides, renamed })
 }
@@ -136,9 +139,11 @@ fn add(
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let name = input::name(file);
-    let opened = input::open(file, &progress.counter).with_context(|| format!("cannot open {name}"))?;
+    let opened = input::open_profile(file, &progress.counter);
+    let opened = opened.map_err(|why| anyhow!("cannot open {name}: {why}"))?;
     let mut tally = Tally::default();
-    let Outcome { header, parts, names: own, .. } = read(opened, &name, &mut tally)?;
+    let Outcome { header, parts, names: own, unnamed } = read(opened, &name, &mut tally)?;
+    sum.unnamed += unnamed;
     let events = |parts: &[PartEnd]| parts.first().map(|part| part.header.events.clone()).unwrap_or_default();
     if let Some((first, ..)) = sum.inputs.first()
         && events(&sum.parts) != events(&parts)

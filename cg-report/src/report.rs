@@ -1,10 +1,11 @@
 //! From sides to a page: names, columns, warnings and the head, put together.
 
 use anyhow::{Context, bail};
-use cg_format::callgrind::{FileId, Names};
+use cg_format::callgrind::{FileId, Names, ObjectId};
 use cg_format::show::commas;
 use cg_model::UNKNOWN;
 
+use crate::code::Found;
 use crate::head::{Head, Warning};
 use crate::html::Page;
 use crate::load::{Loaded, Side, last, packing};
@@ -80,6 +81,7 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     };
     let mut warnings = warnings(names, new, primary, incomplete, &texts);
     warnings.extend(base.and_then(|base| uncommon(&new.model.events, &base.model.events)));
+    warnings.extend(changed(names, &objects));
     let title = title(options, new);
     let head = Head {
         title: &title,
@@ -106,6 +108,17 @@ fn title(options: &Options, side: &Side) -> String {
     let program = command.split(|byte| *byte == b' ').next().unwrap_or_default();
     let name = if program.is_empty() || options.redact { side.model.input.as_bytes() } else { program };
     format!("{} – profile", String::from_utf8_lossy(last(name)))
+}
+
+/// What is said if an object file is not the one that ran.
+fn changed(names: &Names, objects: &[(ObjectId, Found)]) -> Option<Warning> {
+    let changed = objects.iter().filter(|(_, found)| *found == Found::Changed);
+    let files: Vec<_> = changed.map(|(object, _)| String::from_utf8_lossy(names.object_name(*object))).collect();
+    let text = format!(
+        "These files are not those that ran, so their code is not shown, and lines may not fit: {}.",
+        files.join(", ")
+    );
+    (!files.is_empty()).then_some(Warning { kind: "changed", text })
 }
 
 /// What is said if one side counts events that the other does not.
@@ -176,6 +189,15 @@ fn warnings(
                 commas(i128::from(total)),
                 commas(rows),
                 commas(i128::from(total) - rows)
+            ),
+        );
+    }
+    if side.unnamed > 0 {
+        warn(
+            "names",
+            format!(
+                "A number stands for a name that the profile does not have ({} times): it is shown as (NUMBER) or ???.",
+                commas(i128::from(side.unnamed))
             ),
         );
     }

@@ -136,7 +136,7 @@ fn bad_input_is_named_and_leaves_no_report() {
         ("empty", b"", "empty:1:"),
         ("text", b"this is no profile\n", "text:1:"),
         ("noevents", b"version: 1\n", "noevents:2:"),
-        ("badline", b"events: Ir\nfl=a\nfn=f\n1 2\nfn=(9)\n", "badline:5:"),
+        ("badline", b"events: Ir\nfl=a\nfn=f\n1 2\n?\n", "badline:5:"),
         ("huge", b"events: Ir\nfl=a\nfn=f\n1 99999999999999999999\n", "huge:4:"),
         ("sum", b"events: Ir\nfl=a\nfn=f\n1 9223372036854775807\n2 9223372036854775807\n", "sum"),
         (
@@ -179,6 +179,7 @@ fn strange_profiles_become_reports() {
         ("freearc", "events: Ir\nfl=a\nfn=f\n1 5\ncfn=g\ncalls=3 1\n1 0\nfn=g\n2 0\n".to_owned()),
         ("deep", format!("events: Ir\nfl=a\n{deep}")),
         ("unnamed", "events: Ir\nfl=???\nfn=???\n0 5\n".to_owned()),
+        ("nameless", "events: Ir\nfl=(3)\nfn=(7)\n1 5\n".to_owned()),
         ("twice", "part: 1\nevents: Ir\nfl=a\nfn=f\n1 5\npart: 1\nevents: Ir\nfl=a\nfn=f\n1 5\n".to_owned()),
     ];
     for (name, text) in cases {
@@ -188,6 +189,8 @@ fn strange_profiles_become_reports() {
     }
     let page = fs::read_to_string(folder.path().join("near.html")).unwrap();
     assert!(element(&page, "head").contains("\"9223372036854775807\""), "totals have all their digits");
+    let page = fs::read_to_string(folder.path().join("nameless.html")).unwrap();
+    assert!(element(&page, "head").contains("the profile does not have (2 times)"));
     let page = fs::read_to_string(folder.path().join("zero.html")).unwrap();
     assert!(element(&page, "head").contains("Nothing was counted"));
 }
@@ -229,6 +232,7 @@ fn code(folder: &Path, arguments: &[&str]) -> (String, usize) {
     let head = element(&page, "head");
     let objects = &head[head.find("\"objects\"").unwrap()..head.find("\"warnings\"").unwrap()];
     let state = objects.split("\"state\": \"").nth(1).map_or("", |rest| rest.split('"').next().unwrap());
+    assert_eq!(head.contains("not those that ran"), state == "changed", "the reader is told");
     let count = head.find("\"ins.addr\": [").map_or(0, |at| {
         let list = &head[at + 13..at + head[at..].find(']').unwrap()];
         list.split(", ").nth(2).unwrap().parse().unwrap()

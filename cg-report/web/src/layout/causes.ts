@@ -7,7 +7,7 @@
 
 import { pathTo, type Tree } from "./expand.ts";
 
-export type CauseKind = "new" | "gone" | "more" | "fewer" | "dearer" | "cheaper";
+export type CauseKind = "new" | "gone" | "moved" | "more" | "fewer" | "dearer" | "cheaper";
 
 export interface Cause {
     kind: CauseKind;
@@ -30,8 +30,10 @@ export interface Causes {
 /** How much of a change a call must explain to be its cause. */
 const MOST = 0.8;
 
-/** Finds causes of at least `least`; `calls` tells how often `from` calls `to` on a side. */
-export function causesOf(tree: Tree, least: number, calls: (side: number, from: number, to: number) => number): Causes {
+/** Finds causes of at least `least`; `calls` tells how often `from` calls `to` on a side;
+ * `moved` which share of what `into` spends itself now is spent at the lines that `from` had. */
+export function causesOf(tree: Tree, least: number, calls: (side: number, from: number, to: number) => number,
+    moved: (into: number, from: number) => number = () => 0): Causes {
     const [now, before] = tree.cost;
     const [ownNow, ownBefore] = tree.own;
     const causes: Cause[] = [];
@@ -61,10 +63,21 @@ export function causesOf(tree: Tree, least: number, calls: (side: number, from: 
             }
         }
         // What the node keeps, what is not expanded, and each callee are looked at apart.
-        const own = ownNow[node] - ownBefore[node];
+        let own = ownNow[node] - ownBefore[node];
+        // A callee that is gone, whose lines its caller executes now, was inlined: what it cost and costs there are one.
+        const inlined = new Set<number>();
+        for (const child of tree.children[node]) {
+            const share = now[child] === 0 && before[child] >= least && tree.fn[node] >= 0 ? moved(tree.fn[node], tree.fn[child]) : 0;
+            if (share <= 0) { continue; }
+            const cost = ownNow[node] * share;
+            own -= cost;
+            inlined.add(child);
+            add("moved", child, cost - before[child], [0, calls(1, tree.fn[node], tree.fn[child])]);
+        }
         if (Math.abs(own) >= least && node > 0) { add(own > 0 ? "dearer" : "cheaper", node, own, counts); } else { thin += own; }
         thin += tree.rest[0][node] - tree.rest[1][node];
         for (const child of tree.children[node]) {
+            if (inlined.has(child)) { continue; }
             // Below a small change there may be large ones that balance.
             if (Math.abs(now[child] - before[child]) >= least || Math.max(now[child], before[child]) >= least * 4) {
                 waiting.push(child);

@@ -30,7 +30,34 @@ export function dotString(text: string): string {
     return `"${text.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"").replaceAll("\n", "\\n")}"`;
 }
 
+/** Saves a picture as it is seen. */
+export function savePng(canvas: HTMLCanvasElement | null | undefined, name: string) {
+    canvas?.toBlob((blob) => { if (blob) { save(name, blob); } });
+}
+
 export const exporters = {
+    /** Paths below a function as speedscope reads them. */
+    speedscope(root: number): string {
+        const names = new Map<string, number>();
+        const samples: number[][] = [];
+        const weights: number[] = [];
+        for (const line of exporters.folded(root).split("\n")) {
+            const at = line.lastIndexOf(" ");
+            if (at < 0) { continue; }
+            samples.push(line.slice(0, at).split(";").map((name) => {
+                const known = names.get(name) ?? names.size;
+                names.set(name, known);
+                return known;
+            }));
+            weights.push(Number(line.slice(at + 1)));
+        }
+        return JSON.stringify({
+            $schema: "https://www.speedscope.app/file-format-schema.json", exporter: "cg_report", name: model().pack.head.title,
+            shared: { frames: [...names.keys()].map((name) => ({ name })) },
+            profiles: [{ type: "sampled", name: event.value.name, unit: "none", startValue: 0, endValue: weights.reduce((sum, weight) => sum + weight, 0), samples, weights }],
+        });
+    },
+
     /** Paths below a function, one a line, as flame graph tools read them. */
     folded(root: number): string {
         const side = model().side;

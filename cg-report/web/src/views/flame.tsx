@@ -8,7 +8,7 @@ import { costs } from "../state/events.ts";
 import { active, activate, baseTotal, comparison, event, found, isDiff, model, path, second, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
-import { exporters, save } from "../ui/exports.ts";
+import { exporters, save, savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments } from "../ui/parts.tsx";
 import { Parallel, step } from "../ui/tree.tsx";
@@ -332,6 +332,8 @@ export function Flame() {
             <span class="grow" />
             {along.length + upAlong.length > 0 && <button type="button" class="quiet" onClick={() => { path.value = []; setUpAlong(NONE); }}>Reset zoom</button>}
             <button type="button" class="quiet" title="Save call paths as folded stacks" onClick={() => save("stacks.folded", new Blob([exporters.folded(active.value)], { type: "text/plain" }))}>Folded</button>
+            <button type="button" class="quiet" title="Save call paths for speedscope" onClick={() => save("profile.speedscope.json", new Blob([exporters.speedscope(active.value)], { type: "application/json" }))}>speedscope</button>
+            <button type="button" class="quiet" title="Save this picture" onClick={(click) => savePng(click.currentTarget.closest(".view")?.querySelector("canvas"), "flame.png")}>PNG</button>
         </div>
     );
     return (

@@ -9,6 +9,7 @@ import type { Tree } from "../layout/expand.ts";
 import { active, activate, baseTotal, found, isDiff, model, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, isDark, styleColour } from "../ui/colours.ts";
+import { savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments, Slider } from "../ui/parts.tsx";
 import { Parallel, step } from "../ui/tree.tsx";
@@ -141,6 +142,8 @@ export function Treemap() {
                 <Slider label="Depth" value={depth.value} min={1} max={40} step={1} show={String} onChange={(value) => { depth.value = value; }} />
                 <ColourChoice />
                 <Estimated exact={!tree || tree.exact.every(Boolean)} />
+                <span class="grow" />
+                <button type="button" class="quiet" title="Save this picture" onClick={() => savePng(canvas.current, "treemap.png")}>PNG</button>
             </div>
             <div class="map" ref={ref} tabIndex={0} role="application" aria-roledescription="treemap" aria-label={callers ? "Caller map" : "Callee map"}
                 aria-activedescendant={tree ? `map-${current}` : undefined}

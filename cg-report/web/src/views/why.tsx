@@ -4,7 +4,9 @@ import { useMemo } from "preact/hooks";
 import { compact, digits, percent, ratio, signed } from "../data/format.ts";
 import { causesOf, type Cause, type Causes as Found } from "../layout/causes.ts";
 import { downwards, expand, TOP } from "../layout/expand.ts";
+import type { Numbers } from "../data/columns.ts";
 import type { Side } from "../data/model.ts";
+import { costs } from "../state/events.ts";
 import { active, activate, baseTotal, cause as chosen, event, isDiff, model, panes, path, select, short, total, WHOLE } from "../state/store.ts";
 import { batch } from "@preact/signals";
 import { Delta, Empty, Loading, Name } from "../ui/parts.tsx";
@@ -16,20 +18,53 @@ function callsOn(side: Side, from: number, to: number): number {
     return 0;
 }
 
+interface SideLines {
+    from: Numbers;
+    file: Numbers;
+    line: Numbers;
+    cost: Numbers;
+}
+
+function linesOfSides(...sides: Side[]): SideLines[] | undefined {
+    const out: SideLines[] = [];
+    for (const side of sides) {
+        const [from, file, line] = ["row.from", "row.file", "row.line"].map((name) => side.column(name)?.values);
+        const cost = costs(side, "row.cost", event.value)?.values;
+        if (!from || !file || !line || !cost) { return undefined; }
+        out.push({ from, file, line, cost });
+    }
+    return out;
+}
+
+/** The share of what `into` spends itself now that is spent at lines which only `from` had before. */
+function movedShare([now, before]: SideLines[], into: number, from: number): number {
+    const key = (side: SideLines, at: number) => `${side.file[at]} ${side.line[at]}`;
+    const theirs = new Set<string>();
+    for (let at = before.from[from]; at < before.from[from + 1]; at++) { if (before.line[at] > 0) { theirs.add(key(before, at)); } }
+    for (let at = before.from[into]; at < before.from[into + 1]; at++) { theirs.delete(key(before, at)); }
+    let [all, there] = [0, 0];
+    for (let at = now.from[into]; at < now.from[into + 1]; at++) {
+        all += now.cost[at];
+        if (theirs.has(key(now, at))) { there += now.cost[at]; }
+    }
+    return all > 0 ? there / all : 0;
+}
+
 export function useCauses(): Found | undefined {
     const report = model();
     const base = report.base;
     const root = active.value === WHOLE ? TOP : active.value;
     const now = base ? downwards(report.side, event.value, total.value) : undefined;
     const before = base ? downwards(base, event.value, baseTotal.value) : undefined;
+    const lines = base ? linesOfSides(report.side, base) : undefined;
     return useMemo(() => {
         if (!now || !before) { return undefined; }
         const size = Math.max(now.whole(root), before.whole(root));
         const delta = Math.abs(now.whole(root) - before.whole(root));
         const least = Math.max(delta * 0.01, size * 0.0002);
         const tree = expand([now, before], root, report.functions, { budget: 8000, least: least / 4 });
-        return causesOf(tree, least, (side, from, to) => callsOn(report.sides[side], from, to));
-    }, [now !== undefined && before !== undefined, root, event.value]);
+        return causesOf(tree, least, (side, from, to) => callsOn(report.sides[side], from, to), lines ? (into, from) => movedShare(lines, into, from) : undefined);
+    }, [now !== undefined && before !== undefined, lines !== undefined, root, event.value]);
 }
 
 /** A cause as a sentence. */
@@ -43,6 +78,7 @@ function Sentence({ cause }: { cause: Cause }) {
     switch (cause.kind) {
         case "new": return <>{where}{note}: only in the new profile{n1 > 0 ? `, called ${digits(n1)}\u00d7` : ""}</>;
         case "gone": return <>{where}{note}: only in the base{n0 > 0 ? `, called ${digits(n0)}\u00d7` : ""}</>;
+        case "moved": return <>{where}{note}: no longer called, its lines are part of the caller now (inlined)</>;
         case "more": return <>{where}{note}: called {ratio(n1, n0)} times as often ({compact(n0)} {"\u2192"} {compact(n1)})</>;
         case "fewer": return <>{where}{note}: called {ratio(n1, n0)} times as often ({compact(n0)} {"\u2192"} {compact(n1)})</>;
         case "dearer": return <>{where}{note}: spends more itself{n1 > 0 && n0 > 0 ? (n1 === n0 ? ", called as often as before" : `, called ${ratio(n1, n0)} times as often`) : ""}</>;

@@ -147,6 +147,32 @@ for (const theme of ["light", "dark"]) {
     });
 }
 
+test("what is seen can be taken out: tables, paths, graphs and pictures", async () => {
+    const page = await open(context, "exact", "#v=1&p=flame,graph");
+    await settled(page);
+    const saved = async (name, pane) => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.locator(pane).getByRole("button", { name, exact: true }).click()]);
+        return readFileSync(await download.path());
+    };
+    const stacks = (await saved("Folded", "#pane-0")).toString().trim().split("\n");
+    assert.ok(stacks.includes("main;right;shared 280") && stacks.includes("main 100"), stacks.join("\n"));
+    assert.equal(stacks.reduce((sum, line) => sum + Number(line.split(" ").pop()), 0), 1000);
+    const scope = JSON.parse(await saved("speedscope", "#pane-0"));
+    assert.equal(scope.profiles[0].endValue, 1000);
+    assert.match((await saved("DOT", "#pane-1")).toString(), /label="shared"/);
+    assert.match((await saved("SVG", "#pane-1")).toString(), /^<svg[^>]*xmlns/);
+    assert.equal((await saved("PNG", "#pane-0")).subarray(1, 4).toString(), "PNG");
+    const csv = (await saved("CSV", ".navigator")).toString().split("\n");
+    assert.equal(csv[1], "main,exact.c,exact,0,1000,100");
+    const json = JSON.parse(await saved("JSON", ".navigator"));
+    assert.deepEqual(json.functions[0], { function: "main", file: "exact.c", object: "exact", calls: 0, inclusive: 1000, self: 100 });
+    const hostile = await open(context, "hostile");
+    const [download] = await Promise.all([hostile.waitForEvent("download"), hostile.locator(".navigator").getByRole("button", { name: "CSV" }).click()]);
+    assert.match(readFileSync(await download.path(), "utf8"), /"'=HYPERLINK\(""http/, "no formula for a spreadsheet");
+    await page.close();
+    await hostile.close();
+});
+
 test("themes differ, and the switch wins over the system", async () => {
     const page = await open(context, "exact");
     await page.emulateMedia({ colorScheme: "light" });

@@ -40,11 +40,11 @@ test("causes and what is spread thin add up to the change, and no part is counte
         const [now, before] = [graph(functions), graph(functions)];
         const tree = expand([flowOf(now), flowOf(before)], 0, functions, round % 2 === 0 ? { budget: 100_000, least: 0 } : { budget: 40, least: random(20) });
         const calls = (side: number, from: number, to: number) => [now, before][side].arcs[from].get(to)?.[1] ?? 0;
-        const found = causesOf(tree, random(60) + 1, calls);
+        const found = causesOf(tree, random(60) + 1, calls, round % 3 === 0 ? () => random(100) / 100 : undefined);
         const sum = found.causes.reduce((all, cause) => all + cause.delta, found.thin);
         assert.ok(Math.abs(sum - (now.incl[0] - before.incl[0])) < 1e-6 * Math.max(1, now.incl[0], before.incl[0]), `round ${round}: ${sum}`);
         // Whole subtrees do not lie in one another; what a function spends itself is a part of no other cause.
-        const whole = new Set(found.causes.filter(({ kind }) => ["new", "gone", "more", "fewer"].includes(kind)).map(({ node }) => node));
+        const whole = new Set(found.causes.filter(({ kind }) => ["new", "gone", "moved", "more", "fewer"].includes(kind)).map(({ node }) => node));
         for (const { node } of found.causes) {
             for (let at = tree.parent[node]; at >= 0; at = tree.parent[at]) { assert.ok(!whole.has(at), `round ${round}: ${node} lies in ${at}`); }
         }
@@ -62,4 +62,15 @@ test("a cause says whether calls are more, dearer, new or gone", () => {
     // Equal ones are in the order of the tree.
     assert.deepEqual(found.causes.map(({ kind, path, delta }) => [kind, path[0], delta]), [["more", 1, 200], ["dearer", 2, 80], ["gone", 4, -70], ["fewer", 5, -60], ["new", 3, 60]]);
     assert.equal(found.thin, 0);
+});
+
+test("a function that was inlined into its caller is one cause", () => {
+    const make = (own: number, callee: number): Graph => ({ self: [10, own, callee], incl: [10 + own + callee, own + callee, callee],
+        arcs: [new Map([[1, [own + callee, 1]]]), callee > 0 ? new Map([[2, [callee, 50]]]) : new Map(), new Map()] as Map<number, [number, number]>[] });
+    // 300 in a function of its own become 240 of its caller's 340.
+    const [before, now] = [make(100, 300), make(340, 0)];
+    const tree = expand([flowOf(now), flowOf(before)], 0, 3, { budget: 100, least: 0 });
+    const found = causesOf(tree, 5, (side, from, to) => [now, before][side].arcs[from].get(to)?.[1] ?? 0, (into, from) => (into === 1 && from === 2 ? 240 / 340 : 0));
+    assert.deepEqual(found.causes.map(({ kind, path, delta }) => [kind, path, Math.round(delta)]), [["moved", [1, 2], -60]]);
+    assert.ok(Math.abs(found.thin) < 1e-9);
 });
