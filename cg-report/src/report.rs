@@ -216,7 +216,7 @@ fn warnings(
         warn(
             "incomplete",
             format!(
-                "{incomplete} functions are marked as incomplete: their callers saw another cost than they spent with \
+                "Functions marked as incomplete: {incomplete}. Their callers saw another cost than they spent with \
                  what they called, as happens where counting began or ended within a call, and with signals."
             ),
         );
@@ -224,13 +224,20 @@ fn warnings(
     let count = |state| texts.iter().filter(|(_, found)| *found == state).count();
     let newer = count(sources::State::Newer);
     if newer > 0 {
-        warn("newer", format!("{newer} source files were changed after the profile was written: lines may not fit."));
+        warn("newer", format!("{} changed after the profile was written: lines may not fit.", were(newer)));
     }
     let large = count(sources::State::TooLarge);
     if large > 0 {
-        warn("clipped", format!("{large} source files had no room: raise --source-limit to have them."));
+        warn(
+            "clipped",
+            format!("Source files without room in the report: {large}. Raise --source-limit to have them."),
+        );
     }
     warnings
+}
+
+fn were(files: usize) -> String {
+    if files == 1 { "1 source file was".to_owned() } else { format!("{files} source files were") }
 }
 
 fn table(side: &Side, event: usize) -> Vec<[String; 3]> {

@@ -6,7 +6,7 @@ const grouped = new Intl.NumberFormat("en-US");
 
 /** All digits, in groups. */
 export function digits(value: number | bigint): string {
-    return grouped.format(value);
+    return grouped.format(value).replace("-", "\u2212");
 }
 
 /** All digits of a value of a column, also beyond 53 bits. */
@@ -17,7 +17,7 @@ export function exactly(column: Column, at: number): string {
 /** Three digits and a unit: 12.3 M. */
 export function compact(value: number): string {
     const size = Math.abs(value);
-    if (size < 10000) { return Number.isInteger(value) ? digits(value) : value.toFixed(size < 10 ? 2 : 1); }
+    if (size < 10000) { return Number.isInteger(value) ? digits(value) : value.toFixed(size < 10 ? 2 : 1).replace("-", "\u2212"); }
     const units = ["", "k", "M", "G", "T", "P", "E"];
     let unit = 0;
     let scaled = size;
@@ -34,7 +34,7 @@ export function percent(value: number, total: number): string {
     if (total === 0) { return "\u2013"; }
     const share = (value * 100) / total;
     if (share > 0 && share < 0.005) { return "<0.01"; }
-    return share.toFixed(2);
+    return share.toFixed(2).replace("-", "\u2212");
 }
 
 /** A ratio; "–" if it is divided by 0. */

@@ -46,7 +46,7 @@ export function deltaColour(share: number): string {
     const size = Math.min(1, Math.abs(share)) ** 0.5;
     const hue = share > 0 ? 28 : 212;
     if (share === 0) { return isDark.value ? "#363b42" : "#eceef0"; }
-    return isDark.value ? `hsl(${hue} ${20 + 55 * size}% ${26 + 12 * size}%)` : `hsl(${hue} ${30 + 60 * size}% ${92 - 20 * size}%)`;
+    return isDark.value ? `hsl(${hue} ${4 + 68 * size}% ${26 + 12 * size}%)` : `hsl(${hue} ${6 + 84 * size}% ${93 - 21 * size}%)`;
 }
 
 /** From pale to strong. */

@@ -63,15 +63,15 @@ function List({ callers }: { callers: boolean }) {
                 selected={selected.value === WHOLE ? undefined : selected.value}
                 empty={callers ? "Nothing is known to call it." : "It calls nothing that the profile knows."}
                 columns={[
-                    { id: "cost", title: "Incl.", width: 110, hint: callers ? "What calls from there cost" : "What calls of it cost",
+                    { id: "cost", title: "Incl.", width: 88, hint: callers ? "What calls from there cost" : "What calls of it cost",
                         cell: (end) => (at(end).within ? "\u21bb" : cost(at(end).cost, whole, at(end).count)),
                         bar: (end) => (at(end).within ? 0 : at(end).cost / whole),
                         full: (end) => (at(end).within
                             ? "a call within a cycle: its inclusive cost would be counted twice"
                             : `${digits(at(end).cost)} ${event.value.name}, ${percent(at(end).cost, whole)} % of the active function`) },
-                    ...(diff ? [{ id: "delta", title: "\u0394", width: 90, cell: (end: number) => <Delta now={at(end).cost} before={old(end).cost} /> }] : []),
-                    { id: "calls", title: "Calls", width: 84, cell: (end) => compact(at(end).count), full: (end) => digits(at(end).count) },
-                    { id: "each", title: "Per call", width: 84, cell: (end) => (at(end).within ? "" : ratio(at(end).cost, at(end).count)) },
+                    ...(diff ? [{ id: "delta", title: "\u0394", width: 84, cell: (end: number) => <Delta now={at(end).cost} before={old(end).cost} /> }] : []),
+                    { id: "calls", title: "Calls", width: 66, cell: (end) => compact(at(end).count), full: (end) => digits(at(end).count) },
+                    { id: "each", title: "Per call", width: 72, cell: (end) => (at(end).within ? "" : ratio(at(end).cost, at(end).count)) },
                     { id: "name", title: "Function", text: true, cell: (end) => <Name f={end} /> },
                 ]}
                 footer={<><span>{digits(rows.length)}</span><span>{digits(calls)} calls, {percent(sum, whole)} %</span></>} />

@@ -120,6 +120,7 @@ export function Functions({ wide }: { wide: boolean }) {
                 <span class="mark" title={`incomplete: callers saw ${digits(costs(side, "fn.seen", event.value)?.values[f] ?? 0)}, the function with its callees spent another cost`}>{"\u25d0"}</span>
             )}
             <Name f={f} />
+            {!wide && !report.hasCalls && <span class="muted">{" \u00b7 "}{last(report.file(f))}</span>}
         </>
     ), full: (f) => `${report.names[f]}\n${report.file(f)}\n${report.object(f)}` });
     if (wide) {

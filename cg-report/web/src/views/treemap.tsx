@@ -99,7 +99,7 @@ export function Treemap() {
                 const text = `${name}  ${share}`;
                 const fit = fitted(paint, paint.measureText(text).width <= across - 8 ? text : name, across - 8);
                 paint.fillStyle = ink;
-                const y = box.children ? box.y0 + HEADER / 2 + 0.5 : box.y0 + Math.min(down / 2, 9);
+                const y = box.children ? box.y0 + HEADER / 2 + 1 : box.y0 + Math.min(down / 2, 9);
                 if (!box.children || down > HEADER * 1.8) { paint.fillText(fit, box.x0 + 4, y); }
             }
             paint.globalAlpha = 1;
@@ -107,11 +107,14 @@ export function Treemap() {
         for (const box of laid) {
             const { node, rest } = box.data;
             if (node < 0 || rest || !(node === current || (selected.value >= 0 && tree.fn[node] === selected.value))) { continue; }
-            paint.strokeStyle = panel;
-            paint.lineWidth = 4;
-            paint.strokeRect(box.x0 + 1.5, box.y0 + 1.5, Math.max(1, box.x1 - box.x0 - 3), Math.max(1, box.y1 - box.y0 - 3));
+            if (node !== 0) {
+                // The ring stands out of boxes of its own colour.
+                paint.strokeStyle = panel;
+                paint.lineWidth = 4;
+                paint.strokeRect(box.x0 + 1.5, box.y0 + 1.5, Math.max(1, box.x1 - box.x0 - 3), Math.max(1, box.y1 - box.y0 - 3));
+            }
             paint.strokeStyle = accent;
-            paint.lineWidth = node === current ? 2.5 : 1.5;
+            paint.lineWidth = node === 0 ? 1.5 : node === current ? 2.5 : 1.5;
             paint.strokeRect(box.x0 + 1.5, box.y0 + 1.5, Math.max(1, box.x1 - box.x0 - 3), Math.max(1, box.y1 - box.y0 - 3));
         }
     }, [laid, current, selected.value, found.value, isDark.value, colouring.value, short.value]);
