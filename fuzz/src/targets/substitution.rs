@@ -17,7 +17,7 @@ pub(super) const TARGET: Target = Target {
     change: None,
     largest: 1 << 14,
     // The programs that expressions are translated into, and what they note down while they run.
-    overhead: 64 << 20,
+    overhead: 128 << 20,
     besides: |_| 0,
 };
 

@@ -102,6 +102,14 @@ pub(super) fn has_zstd(file: &[u8]) -> bool {
     sections(file).iter().any(|section| section.compressed && number(file, section.offset, 4) == 2)
 }
 
+/// The bytes of tables that the library keeps an entry at a time: abbreviations and files of line programs.
+pub(super) fn tables(file: &[u8]) -> usize {
+    let tables = [b".debug_abbrev".as_slice(), b".debug_line"];
+    let all = sections(file);
+    let sizes = all.iter().filter(|section| tables.contains(&&*section.name)).map(|section| section.size);
+    sizes.map(|size| size.min(file.len())).sum()
+}
+
 /// Changes a section's header: a field, or two of them change places.
 fn header(random: &mut Random, file: &mut [u8]) {
     let all = sections(file);
