@@ -20,7 +20,6 @@ use std::sync::{Arc, Weak};
 
 use nix::libc;
 
-use crate::api::Module;
 use crate::maps::Region;
 use crate::tracee::Memory;
 
@@ -163,12 +162,14 @@ impl MappedFiles {
         Err(failure)
     }
 
-    /// Says of which of these modules names may be missing, because their files are not what was mapped.
-    pub(crate) fn complain(&mut self, modules: &[Module], mut say: impl FnMut(String)) {
-        for module in modules {
-            if let (Some(path), Some(file)) = (&module.path, &module.file)
-                && let Some(text) = self.complaint(path, file)
-            {
+    /// Says for which of these files names may be missing, because they are not what was mapped.
+    pub(crate) fn complain<'m>(
+        &mut self,
+        mapped: impl IntoIterator<Item = (&'m Path, &'m MappedFile)>,
+        mut say: impl FnMut(String),
+    ) {
+        for (path, file) in mapped {
+            if let Some(text) = self.complaint(path, file) {
                 say(text);
             }
         }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Instant;
 
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
-use crate::hub::{Interrupted, Progress};
 use crate::slots::{SlotId, SlotPool};
 use crate::space::Space;
 use crate::stacks::Stacks;
@@ -91,4 +91,26 @@ pub(crate) struct Process {
     /// Its profile has been handed over.
     pub(crate) reported: bool,
     pub(crate) stacks: Stacks,
+}
+
+/// What a thread has been through with its last signal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// When and where in translated code it went on.
+    pub(crate) went_on: Option<(Instant, u64)>,
+    /// The signals that have come since it has last moved.
+    pub(crate) came: u64,
+    /// One of them has come again.
+    pub(crate) again: bool,
+}
+
+/// A system call that has been interrupted by a stop of the engine's and is about to be made once more by new code, as the kernel
+/// would have done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interrupted {
+    /// Where in translated code that is.
+    pub(crate) at: u64,
+    /// What the kernel had left in rax, and which call it was.
+    pub(crate) result: u64,
+    pub(crate) nr: u64,
 }

@@ -1,7 +1,7 @@
 //! What the engine's parts and its driver speak of: mapped code, what an instruction does and how often it was executed, and what
 //! may be asked about that. No logic, and nothing that depends on another module but addresses and mapped files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
@@ -22,6 +22,13 @@ pub struct Module {
     pub end: GuestAddr,
     /// File offset that `start` shows. `addr - start + offset` is the file offset of `addr`.
     pub offset: u64,
+}
+
+impl Module {
+    /// The file that was mapped, and what it is called.
+    pub(crate) fn mapped(&self) -> Option<(&Path, &MappedFile)> {
+        self.path.as_deref().zip(self.file.as_deref())
+    }
 }
 
 /// How often one instruction was executed.

@@ -12,6 +12,7 @@ use nix::libc;
 use super::Hub;
 use super::signal::bit;
 use super::status::Status;
+use crate::process::Interrupted;
 use crate::recreate::{self, Spot};
 use crate::tracee::{Regs, Stopped};
 
@@ -45,17 +46,6 @@ pub(super) fn ignored(tid: i32, signal: i32) -> bool {
     let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
     let by_default = default & !status.signals("SigCgt");
     (by_default | status.signals("SigIgn")) & bit(signal) != 0
-}
-
-/// A system call that has been interrupted by a stop of the engine's and is about to be made once more by new code, as the kernel
-/// would have done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Interrupted {
-    /// Where in translated code that is.
-    pub(super) at: u64,
-    /// What the kernel had left in rax, and which call it was.
-    pub(super) result: u64,
-    pub(super) nr: u64,
 }
 
 impl Hub<'_> {

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::status::Status;
-use super::{Hub, Progress, affinity, ask, life};
+use super::{Hub, affinity, ask, life};
 use crate::api::Notice;
-use crate::process::{Process, State, Thread};
+use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
 

@@ -12,16 +12,17 @@ use nix::libc;
 
 use super::limits::Limits;
 use super::renew::middle;
-use super::{Hub, Progress, contexts};
+use super::{Hub, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::process::{Process, State, Thread};
+use crate::process::{Process, Progress, State, Thread};
 use crate::recreate::{self, Spot};
 use crate::stacks::Stacks;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
+use crate::types::Module;
 
 impl Hub<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
@@ -314,7 +315,9 @@ impl Hub<'_> {
             }
         }
         let space = p.space.borrow();
-        self.files.complain(&space.modules, |text| self.session.notice(pid, Notice::Warning(text)));
+        self.files.complain(space.modules.iter().filter_map(Module::mapped), |text| {
+            self.session.notice(pid, Notice::Warning(text))
+        });
         let counts = p.books.sum().counts(&space.trans);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();

@@ -38,9 +38,6 @@ mod turns;
 mod volatile;
 mod x87;
 
-pub(crate) use again::Interrupted;
-pub(crate) use progress::Progress;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -59,11 +56,12 @@ use crate::image::{self, Remote};
 use crate::launch;
 use crate::mapped_file::MappedFiles;
 use crate::maps;
-use crate::process::{Process, State, Thread};
+use crate::process::{Interrupted, Process, State, Thread};
 use crate::space::Space;
 use crate::trace::Sink;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 use crate::transtab::{BlockId, Emulate, StubKind, Way};
+use crate::types::Module;
 
 /// Bytes of a stub: `int3` and its number.
 const STUB_LEN: u64 = 5;
@@ -98,7 +96,7 @@ pub(crate) struct Hub<'s> {
     /// The same of the thread whose stop is being dealt with.
     was_again: Option<u64>,
     /// What the thread whose stop is being dealt with was about to do.
-    was_interrupted: Option<again::Interrupted>,
+    was_interrupted: Option<Interrupted>,
     /// System calls that are being timed.
     timed: Map<i32, calltime::Timed>,
     /// System calls that are being made by `int 0x80`.
@@ -548,7 +546,8 @@ impl Hub<'_> {
         for module in &new {
             self.session.mapped(module);
         }
-        self.files.complain(&new, |text| self.session.notice(pid, Notice::Warning(text)));
+        self.files
+            .complain(new.iter().filter_map(Module::mapped), |text| self.session.notice(pid, Notice::Warning(text)));
         if self.settings.trace.calls.is_some() {
             let new = space.borrow().unbounded_modules().to_vec();
             for module in new {

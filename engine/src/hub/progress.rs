@@ -28,17 +28,6 @@ const THICK: Duration = Duration::from_millis(2);
 /// Signals from here on are queued, and not kept once each.
 const FIRST_QUEUED: i32 = 32;
 
-/// What a thread has been through with its last signal.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
-    /// When and where in translated code it went on.
-    went_on: Option<(Instant, u64)>,
-    /// The signals that have come since it has last moved.
-    came: u64,
-    /// One of them has come again.
-    again: bool,
-}
-
 /// What ends spells.
 #[derive(Debug, Default)]
 pub(super) struct Spells {
