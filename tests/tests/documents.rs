@@ -16,8 +16,9 @@ fn pages() -> Vec<(String, String)> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().and_then(|n| n.to_str()).expect("a name");
             if path.is_dir() {
-                // What is built, and what git keeps.
-                if !name.starts_with('.') && name != "target" && !path.ends_with("docs/book") {
+                // What is built or installed, and what git keeps.
+                if !name.starts_with('.') && !matches!(name, "target" | "node_modules") && !path.ends_with("docs/book")
+                {
                     folders.push(path);
                 }
             } else if name.ends_with(".md") {
@@ -120,7 +121,7 @@ fn files() -> BTreeSet<String> {
             let name = path.display().to_string();
             if !entry.path().is_dir() {
                 found.insert(name);
-            } else if name != "target" && name != ".git" {
+            } else if name != "target" && name != ".git" && !path.ends_with("node_modules") {
                 folders.push(path);
             }
         }
