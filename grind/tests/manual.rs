@@ -100,6 +100,10 @@ fn documents_only_name_options_that_exist() {
         "--inclusive",
         "--sort",
         "--show",
+        "--threshold",
+        "--diff",
+        "--fail-above",
+        "--open",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for document in ["README.md", "man/grind.1.in"] {
