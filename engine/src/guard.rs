@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::addr::GuestAddr;
 use crate::api::{Ask, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish};
 use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
@@ -240,6 +241,9 @@ impl Session for CarefulSession<'_> {
     }
     fn client_print(&mut self, pid: i32, text: &[u8]) {
         self.tell((), |session| session.client_print(pid, text));
+    }
+    fn client_stack(&mut self, pid: i32, modules: &[Module], frames: &[GuestAddr]) {
+        self.tell((), |session| session.client_stack(pid, modules, frames));
     }
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {
         self.tell((), |session| session.redundant_instrumentation(pid, request));
