@@ -71,7 +71,7 @@ const fn lacking(
 }
 
 const NO_ERRORS: &str = "a profiler reports no errors";
-const NO_TRACES: &str = "grind prints no stack traces";
+const NO_TRACES: &str = "the only stacks are those that a program asks for, of twelve frames";
 const NO_TRANSLATION: &str = "it tunes Valgrind's own translator; grind's counts depend on no such setting";
 const NO_GDB: &str = "grind has no gdb server";
 const NO_XML: &str = "it only matters with --xml=yes";
