@@ -116,6 +116,13 @@ pub struct Resolution {
 }
 
 impl Resolution {
+    /// The names of what is inlined at a place, the innermost function first.
+    pub fn inlined(&self, place: Place) -> impl Iterator<Item = &Name> {
+        let frame = |number: u32| self.inlining.get((number as usize).checked_sub(1)?);
+        let all = std::iter::successors(frame(place.inlined), move |inner| frame(inner.outer));
+        all.filter_map(|frame| self.functions.get(frame.function.index()))
+    }
+
     /// The innermost function of a place, inlined or not.
     #[must_use]
     pub fn innermost(&self, place: Place) -> NameId {
@@ -144,34 +151,6 @@ pub struct InlineFrame {
     pub outer: u32,
     /// The line of the call there; 0: unknown.
     pub call_line: u32,
-}
-
-/// The answer to [`Object::inlining`].
-#[derive(Clone, Debug, Default)]
-pub struct Inlining {
-    /// Distinct function names; the first is `???`.
-    pub functions: Vec<Name>,
-    /// Distinct file names, as those of lines; the first is `???`.
-    pub files: Vec<Name>,
-    /// Frames by their numbers less 1; an outer one comes before those that were inlined into it.
-    pub frames: Vec<InlineFrame>,
-    /// For each asked address the number of its innermost frame; 0: nothing is inlined there.
-    pub innermost: Vec<u32>,
-}
-
-impl Inlining {
-    /// The frame with a number, if that is not 0.
-    #[must_use]
-    pub fn frame(&self, number: u32) -> Option<&InlineFrame> {
-        self.frames.get((number as usize).checked_sub(1)?)
-    }
-
-    /// The names of what is inlined at the asked address `index`, the innermost function first.
-    pub fn names(&self, index: usize) -> impl Iterator<Item = &Name> {
-        let first = self.innermost.get(index).and_then(|&number| self.frame(number));
-        let all = std::iter::successors(first, |frame| self.frame(frame.outer));
-        all.filter_map(|frame| self.functions.get(frame.function.index()))
-    }
 }
 
 /// One ELF file and what is known about its addresses.
@@ -379,32 +358,6 @@ impl Object {
             }
         }
         Resolution { functions: functions.into_names(), files: files.into_names(), places, inlining }
-    }
-
-    /// What is inlined at each of the sorted `addresses`.
-    pub fn inlining(&self, addresses: &[Svma]) -> Inlining {
-        debug_assert!(addresses.is_sorted());
-        let (mut functions, mut files) = (Interner::new(), Interner::new());
-        let home = self.image.as_ref().and_then(|image| {
-            Home::of(image, self.folder.as_deref(), &self.options.debug_roots, || self.debug_image())
-        });
-        let Some(home) = home else {
-            return Inlining {
-                functions: functions.into_names(),
-                files: files.into_names(),
-                innermost: vec![0; addresses.len()],
-                ..Inlining::default()
-            };
-        };
-        let shown = |raw: &[u8]| self.shown(raw);
-        let found = inlines::resolve(&self.dwarf, &home, addresses, &shown, &mut functions, &mut files);
-        self.warn_all(found.problems);
-        Inlining {
-            functions: functions.into_names(),
-            files: files.into_names(),
-            frames: found.frames,
-            innermost: found.innermost,
-        }
     }
 
     /// Places of many stretches of code at once, given by their first bytes and what is behind their last ones, in the order of

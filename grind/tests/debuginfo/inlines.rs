@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use grind::debuginfo::{Object, Options, Svma};
+use grind::debuginfo::{Inlined, Object, Options, Svma};
 
 use super::{have, run};
 
@@ -93,7 +93,7 @@ fn symbolized(program: &Path, addresses: &[u64]) -> Vec<Vec<String>> {
 /// Compares all of the program's code that is in `.text` with what is said of `twin`, the same code; says at how many addresses
 /// something is inlined, and how deep at most.
 fn compare(program: &Path, twin: &Path) -> (usize, usize) {
-    let object = Object::open(program, &Options { demangle: false, ..Options::default() });
+    let object = Object::open(program, &Options { demangle: false, inlined: Inlined::Named, ..Options::default() });
     let listing = Command::new("objdump").args(["-h", "-j", ".text"]).arg(program).output().expect("objdump runs");
     let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
     let words: Vec<&str> =
@@ -104,11 +104,12 @@ fn compare(program: &Path, twin: &Path) -> (usize, usize) {
     let wanted = symbolized(twin, &addresses);
     assert_eq!(wanted.len(), addresses.len());
     let svmas: Vec<Svma> = addresses.iter().map(|a| Svma(*a)).collect();
-    let inlining = object.inlining(&svmas);
+    let resolution = object.resolve(&svmas);
     assert_eq!(object.warnings(), [""; 0]);
     let (mut inlined, mut deepest) = (0, 0);
     for (i, wanted) in wanted.iter().enumerate() {
-        let found: Vec<String> = inlining.names(i).map(|n| String::from_utf8_lossy(n).into_owned()).collect();
+        let found: Vec<String> =
+            resolution.inlined(resolution.places[i]).map(|n| String::from_utf8_lossy(n).into_owned()).collect();
         assert_eq!(&found, wanted, "{}: {:#x}", program.display(), addresses[i]);
         inlined += usize::from(!found.is_empty());
         deepest = deepest.max(found.len());
@@ -171,9 +172,10 @@ fn every_address_has_the_inlined_functions_that_llvm_symbolizer_says() {
                 assert_eq!(compare(&at.join(&program), &at.join(&twin)), (inlined, deepest));
                 std::fs::remove_file(at.join(format!("{program}.dwp"))).unwrap();
             }
-            let object = Object::open(&at.join(&program), &Options::default());
+            let named = Options { inlined: Inlined::Named, ..Options::default() };
+            let object = Object::open(&at.join(&program), &named);
             let code: Vec<Svma> = (0x1000..0x3000).map(Svma).collect();
-            assert!(object.inlining(&code).innermost.iter().all(|n| *n == 0));
+            assert!(object.resolve(&code).places.iter().all(|place| place.inlined == 0));
             assert!(object.warnings().iter().any(|w| w.contains("not found")), "{:?}", object.warnings());
         }
     }
