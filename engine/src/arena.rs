@@ -234,7 +234,7 @@ pub(crate) enum Scratch {
     EntryBits = 240,
     /// A constant: the bits of a data address that are its line's.
     LineBits = 248,
-    /// The context that the thread is in (see `hub::contexts`).
+    /// The context that the thread is in (see `dispatch::contexts`).
     Context = 1024,
     /// What gs must be in that context; 0: the base of the slot that has this header.
     ContextBase = 1032,

@@ -1,6 +1,6 @@
 //! Contexts of the statistics: which a thread is in and has been in, and the books of a process, one for each context. A
 //! context is a number that the program chose, or one that stands for a name. The books hold what threads have counted in
-//! slots that are given up; what is still in slots is added by `hub::contexts`. The sum over the books is what would have
+//! slots that are given up; what is still in slots is added by `dispatch::contexts`. The sum over the books is what would have
 //! been counted without contexts.
 
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
 //! What becomes of a panic: it costs what it must and nothing else. The driver and the sink are called through here, so that a
-//! fault of theirs neither unwinds the engine nor hangs a guest that waits for an answer; the engine's own are caught by `hub`.
+//! fault of theirs neither unwinds the engine nor hangs a guest that waits for an answer; the engine's own are caught by `dispatch`.
 //!
 //! A sink that has panicked is told of nothing more but how things end: what it has gathered may still be written, and is marked
 //! by it as incomplete ([`Sink::broke`]). Before that it may be given what emitted code has counted meanwhile

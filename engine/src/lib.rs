@@ -8,13 +8,13 @@ mod code_reader;
 mod contexts;
 mod counts;
 mod decode;
+mod dispatch;
 mod distances;
 mod emit;
 mod events;
 mod feed;
 mod guard;
 mod heat;
-mod hub;
 mod image;
 mod launch;
 mod level1;
@@ -55,7 +55,7 @@ pub use mapped_file::MappedFile;
 /// # Errors
 /// When the program cannot be started or traced.
 pub fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
-    hub::run(program, settings, session, None)
+    dispatch::run(program, settings, session, None)
 }
 
 /// The same, with a trace for `sink`: what `settings.trace` asks for.
@@ -68,5 +68,5 @@ pub fn run_traced(
     session: &mut dyn Session,
     sink: Box<dyn trace::Sink>,
 ) -> Result<Exit, EngineError> {
-    hub::run(program, settings, session, Some(sink))
+    dispatch::run(program, settings, session, Some(sink))
 }

@@ -1,4 +1,4 @@
-//! Guest processes and threads as the hub sees them.
+//! Guest processes and threads as the dispatcher sees them.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use syn::visit::Visit;
 
-/// The modules of a crate by their paths below `src` without `.rs` (`hub/signal`; the root is ``), and which
+/// The modules of a crate by their paths below `src` without `.rs` (`dispatch/signal`; the root is ``), and which
 /// others each uses, with one path that shows it.
 pub type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -242,7 +242,7 @@ impl<'ast> Visit<'ast> for Uses<'_> {
     }
 
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {
-        // `pub(in crate::hub)` says who may use this, not what it uses.
+        // `pub(in crate::dispatch)` says who may use this, not what it uses.
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -25,8 +25,20 @@ const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),
-    ("engine", "hub", &["hub/again", "hub/in_place", "hub/renew", "hub/signal"]),
-    ("engine", "hub", &["hub/ask", "hub/contexts", "hub/life", "hub/limits", "hub/switch", "hub/syscall", "hub/trace"]),
+    ("engine", "dispatch", &["dispatch/again", "dispatch/in_place", "dispatch/renew", "dispatch/signal"]),
+    (
+        "engine",
+        "dispatch",
+        &[
+            "dispatch/ask",
+            "dispatch/contexts",
+            "dispatch/life",
+            "dispatch/limits",
+            "dispatch/switch",
+            "dispatch/syscall",
+            "dispatch/trace",
+        ],
+    ),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
     ("grind", "", &["front", "run", "session"]),
     (

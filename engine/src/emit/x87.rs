@@ -1,5 +1,5 @@
 //! Instructions that write down where the last instruction of the x87 was. In translated code that is an address of the code
-//! cache, so the engine puts the program's there (`hub::x87`), but only if there is one: programs that use the unit's control
+//! cache, so the engine puts the program's there (`dispatch::x87`), but only if there is one: programs that use the unit's control
 //! words alone, as C libraries do for rounding and exceptions, go on without a stop. Invariant: no flag and no register changes.
 
 use iced_x86::{Code, Instruction, MemoryOperand, Register};

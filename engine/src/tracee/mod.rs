@@ -309,7 +309,7 @@ impl Stopped {
 }
 
 thread_local! {
-    /// Ends that were seen while just that thread was waited for, and that the hub has still to be told of.
+    /// Ends that were seen while just that thread was waited for, and that the dispatcher has still to be told of.
     static ENDS: RefCell<Vec<(i32, Wait)>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -3,7 +3,7 @@
 //! [`super::Stopped::resume_and_wait`] passes stops over; whoever waits for the thread would wait for ever.
 //!
 //! Invariant: a thread that has been told to stop is told again whenever it goes on, until it has stopped with
-//! `PTRACE_EVENT_STOP` and the hub has seen that. What must never happen: that a thread is told before the step that it is
+//! `PTRACE_EVENT_STOP` and the dispatcher has seen that. What must never happen: that a thread is told before the step that it is
 //! to take, or before the signal of an instruction that it has executed: it would never get there.
 //!
 //! The list belongs to the thread that traces, as everything that ptrace knows does.

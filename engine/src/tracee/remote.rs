@@ -76,7 +76,7 @@ impl Gadget {
             match stop {
                 Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(self.0 + 3) => break,
                 Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
-                    // Killed in between. The end is reported once more by the hub's own wait.
+                    // Killed in between. The end is reported once more by the dispatcher's own wait.
                     let _ = t.resume(How::Continue, 0);
                     return Err(());
                 }

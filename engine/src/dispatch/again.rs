@@ -1,0 +1,151 @@
+//! System calls that end with EINTR although nobody has sent a signal that the program could notice. Most calls are made once
+//! more by the kernel itself when a stop has interrupted them; some are not, whatever the reason (`signal(7)`). Natively, a
+//! signal that is ignored is not even queued, and the engine's own stops do not exist: so such a call is made again here.
+//!
+//! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
+//!
+//! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
+//! ignored signal, a call with a time limit ends with EINTR all the same: made again and again, it might never end.
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::signal::bit;
+use super::status::Status;
+use crate::process::Interrupted;
+use crate::recreate::{self, Spot};
+use crate::tracee::{Regs, Stopped};
+
+/// Bytes of `syscall`.
+const SYSCALL_LEN: u64 = 2;
+
+/// Signals that are ignored unless something is done about them.
+const IGNORED_BY_DEFAULT: u64 = bit(libc::SIGCHLD) | bit(libc::SIGCONT) | bit(libc::SIGURG) | bit(libc::SIGWINCH);
+
+/// Whether the registers are those of a thread whose call waits, was interrupted, and is not made again by the kernel; of
+/// those with a time limit only if `limited`.
+pub(super) fn interrupted(regs: &Regs, limited: bool) -> bool {
+    if regs.rax as i64 != -i64::from(libc::EINTR) {
+        return false;
+    }
+    let forever = match regs.orig_rax as i64 {
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => (regs.r10 as i32) < 0,
+        libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => regs.r10 == 0,
+        libc::SYS_rt_sigtimedwait => regs.rdx == 0,
+        libc::SYS_io_getevents => regs.r8 == 0,
+        libc::SYS_semop => true,
+        _ => return false,
+    };
+    forever || limited
+}
+
+/// Whether `tid` ignores `signal`, of its own accord or because everybody does.
+pub(super) fn ignored(tid: i32, signal: i32) -> bool {
+    let status = Status::of(tid);
+    // The first process of a namespace is not even killed.
+    let default = if status.id("NStgid") == Some(1) { !0 } else { IGNORED_BY_DEFAULT };
+    let by_default = default & !status.signals("SigCgt");
+    (by_default | status.signals("SigIgn")) & bit(signal) != 0
+}
+
+impl Dispatcher<'_> {
+    /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
+    pub(super) fn interrupted_by_us(&mut self, tid: i32, regs: &Regs) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.interrupted = Some(Interrupted { at: 0, result: regs.rax, nr: regs.orig_rax });
+        }
+    }
+
+    /// The stop that is being dealt with changes nothing about that.
+    pub(super) fn still_interrupted(&mut self, tid: i32) {
+        if let (Some(th), Some(call)) = (self.threads.get_mut(&tid), self.was_interrupted) {
+            th.interrupted = Some(call);
+        }
+    }
+
+    /// `t`, which runs translated code, is about to go on after `signal` (0: a stop of the engine's own), which has no handler:
+    /// if its system call was interrupted for nothing, it will be made again.
+    pub(super) fn call_again(&mut self, t: &Stopped, signal: i32) {
+        let Ok(mut regs) = t.regs() else { return };
+        if self.was_again == Some(regs.rip) {
+            self.again.insert(t.tid(), regs.rip);
+            return;
+        }
+        if !interrupted(&regs, signal == 0) || signal != 0 && !ignored(t.tid(), signal) {
+            return;
+        }
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let space = space.borrow();
+        let call = regs.rip.wrapping_sub(SYSCALL_LEN);
+        if !space.calls_at(call) || !matches!(recreate::spot(&space, regs.rip), Spot::Boundary(b) if b.after_call) {
+            return;
+        }
+        regs.rip = call;
+        regs.rax = regs.orig_rax;
+        // In no system call any more, as far as restarting is concerned.
+        regs.orig_rax = u64::MAX;
+        if t.set_regs(&regs).is_ok() {
+            self.again.insert(t.tid(), call);
+        }
+    }
+
+    /// A signal with a handler has come. If `t` has not got to making its call again, it is this signal that interrupts it.
+    pub(super) fn interrupted_after_all(&self, regs: &mut Regs) {
+        if self.was_again == Some(regs.rip) {
+            regs.rip += SYSCALL_LEN;
+            regs.rax = -i64::from(libc::EINTR) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regs(nr: i64, r10: u64, rdx: u64) -> Regs {
+        Regs {
+            orig_rax: nr as u64,
+            rax: -i64::from(libc::EINTR) as u64,
+            r10,
+            rdx,
+            r15: 0,
+            r14: 0,
+            r13: 0,
+            r12: 0,
+            rbp: 0,
+            rbx: 0,
+            r11: 0,
+            r9: 0,
+            r8: 0,
+            rcx: 0,
+            rsi: 0,
+            rdi: 0,
+            rip: 0,
+            cs: 0,
+            eflags: 0,
+            rsp: 0,
+            ss: 0,
+            fs_base: 0,
+            gs_base: 0,
+            ds: 0,
+            es: 0,
+            fs: 0,
+            gs: 0,
+        }
+    }
+
+    #[test]
+    fn only_waits_without_end_are_made_again_after_a_signal() {
+        let forever = u64::from(u32::MAX);
+        assert!(interrupted(&regs(libc::SYS_epoll_wait, forever, 0), false));
+        assert!(!interrupted(&regs(libc::SYS_epoll_wait, 100, 0), false));
+        assert!(interrupted(&regs(libc::SYS_epoll_wait, 100, 0), true));
+        assert!(interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0), false));
+        assert!(!interrupted(&regs(libc::SYS_rt_sigtimedwait, 8, 0x1000), false));
+        // The kernel makes it again, unless there was a handler.
+        assert!(!interrupted(&regs(libc::SYS_read, 0, 0), true));
+        let mut ready = regs(libc::SYS_epoll_wait, forever, 0);
+        ready.rax = 1;
+        assert!(!interrupted(&ready, true));
+    }
+}

@@ -1,0 +1,278 @@
+//! Questions about a process that goes on afterwards: dumps, zeroing, a look from outside; and threads whose costs are not
+//! collected for a while.
+//!
+//! While something is asked, every thread of the process stands at the boundary of an instruction, or in a system call, so
+//! that counts that follow from others are true and what was recorded is whole. Nobody else is disturbed. Invariants: a
+//! thread that was made to stand still goes on when the question has been answered, with whatever it had stopped for; one
+//! question is dealt with at a time.
+
+use nix::libc;
+
+use super::life::stops_processes;
+use super::renew::middle;
+use super::{Dispatcher, signal};
+use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
+use crate::process::State;
+use crate::recreate::{self, Spot};
+use crate::slots::{SlotId, SlotPool};
+use crate::space::Space;
+use crate::tracee::{self, Regs, Stop, Stopped, Wait};
+
+/// What a thread's cells have counted that is not to be collected.
+#[derive(Debug, Default)]
+pub(super) struct Uncollected {
+    /// The cells when collecting ended, if it has not begun again.
+    pub(super) since: Option<Vec<u64>>,
+    /// What was counted in earlier stretches.
+    before: Vec<u64>,
+}
+
+/// A process that stands still.
+#[derive(Debug)]
+pub(super) struct Standstill {
+    pid: i32,
+    /// Threads that want to ask something themselves.
+    waiting: Vec<Stopped>,
+}
+
+/// A thread that stands still.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// As it has stopped.
+    As(Stopped, Stop),
+    /// On its way, its registers the guest's; this is its address.
+    At(Stopped, u64),
+}
+
+/// Adds what a slot has counted to `sum`, but for what is not collected.
+pub(super) fn add_collected(pool: &SlotPool, slot: SlotId, cells: u32, u: &Uncollected, sum: &mut Vec<u64>) {
+    match &u.since {
+        None => pool.add_cells(slot, cells, sum),
+        Some(then) => add(sum, then, u64::wrapping_add),
+    }
+    add(sum, &u.before, u64::wrapping_sub);
+}
+
+fn add(sum: &mut Vec<u64>, more: &[u64], how: impl Fn(u64, u64) -> u64) {
+    if sum.len() < more.len() {
+        sum.resize(more.len(), 0);
+    }
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum = how(*sum, *more);
+    }
+}
+
+/// Whether a thread is behind a breakpoint of ours, whose signal is still to come.
+pub(super) fn about_to_stop(space: &Space, regs: &Regs) -> bool {
+    let at = regs.rip.wrapping_sub(1);
+    space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some()
+}
+
+/// Whether a thread that was told to stop in the code cache has to be brought to the boundary of an instruction: not in a
+/// system call, and not where it is about to stop by itself.
+pub(super) fn on_the_way(space: &Space, regs: &Regs) -> bool {
+    let stops = about_to_stop(space, regs);
+    let in_call = (regs.orig_rax as i64) >= 0;
+    !in_call
+        && !stops
+        && match recreate::spot(space, regs.rip) {
+            Spot::Boundary(b) => !b.after_call,
+            Spot::Between => true,
+            Spot::Stub(_) | Spot::Elsewhere => false,
+        }
+}
+
+impl Dispatcher<'_> {
+    /// Does what somebody outside wants.
+    pub(super) fn serve_wishes(&mut self) {
+        while let Some(Wish { pid, what }) = self.session.wish() {
+            match what {
+                Wanted::Ask(ask) => self.ask(pid, 0, &ask),
+                Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),
+            }
+        }
+    }
+
+    fn instrument_from_outside(&mut self, pid: i32, on: bool) {
+        let Some(p) = self.processes.get_mut(&pid).filter(|p| p.counting != on) else { return };
+        p.counting = on;
+        for tid in p.threads.clone() {
+            if let Some(th) = self.threads.get_mut(&tid).filter(|th| !th.folded) {
+                th.switch = !th.switch;
+                tracee::interrupt(tid);
+            }
+        }
+    }
+
+    /// If another thread's question is being dealt with, `t` waits: it will be dispatched again.
+    pub(super) fn wait_for_turn(&mut self, t: Stopped) -> Option<Stopped> {
+        let pid = self.process_of(t.tid()).map(|p| p.pid);
+        match &mut self.standstill {
+            Some(s) if Some(s.pid) == pid => {
+                s.waiting.push(t);
+                None
+            }
+            _ => Some(t),
+        }
+    }
+
+    /// Has the sink and the session answer a question about `pid`. Thread `tid` (0: none) asks and stands still already.
+    pub(super) fn ask(&mut self, pid: i32, tid: i32, ask: &Ask) {
+        let held = self.stand_still(pid, tid);
+        for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.drain_thread(thread);
+        }
+        self.harvest_all(pid);
+        if let Some(feed) = self.feed.as_ref().filter(|_| self.processes.contains_key(&pid)) {
+            feed.asked(pid, tid, ask);
+        }
+        self.hand_back_all(pid);
+        if let Some(p) = self.processes.get(&pid) {
+            let sum = self.sum(p);
+            let space = p.space.borrow();
+            let counts = sum.sum().counts(&space.trans);
+            let report = ProcessReport {
+                pid,
+                parent: p.parent,
+                exe: p.exe.clone(),
+                args: p.args.clone(),
+                exit: None,
+                modules: &space.modules,
+                counts: &counts,
+                contexts: &[],
+            };
+            self.session.asked(&report, tid, ask);
+        }
+        self.go_on_all(held);
+    }
+
+    /// Makes all threads of `pid` stand still, but for `asking`, which does.
+    pub(super) fn stand_still(&mut self, pid: i32, asking: i32) -> Vec<Held> {
+        self.standstill = Some(Standstill { pid, waiting: Vec::new() });
+        let Some(p) = self.processes.get(&pid) else { return Vec::new() };
+        let running = |tid: &i32| *tid != asking && self.threads.get(tid).is_some_and(|th| !th.folded);
+        let tids: Vec<i32> = p.threads.iter().copied().filter(running).collect();
+        for &tid in &tids {
+            tracee::interrupt(tid);
+        }
+        tids.into_iter().filter_map(|tid| self.hold(tid)).collect()
+    }
+
+    /// Waits until `tid`, which was told to stop, does. None if it has ended, waits for its turn, or is where the kernel does
+    /// not let it stop.
+    fn hold(&mut self, tid: i32) -> Option<Held> {
+        loop {
+            match tracee::wait_briefly(tid)? {
+                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)) => {
+                    let state = self.threads.get(&tid).map_or(State::New, |th| th.state);
+                    let state = self.take_back(&t, state);
+                    match middle(tid, state) {
+                        // It stops again behind that.
+                        Some(how) => {
+                            let _ = t.finish(how);
+                        }
+                        None => return self.settle(t, signal),
+                    }
+                }
+                Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_EXIT, _)) => {
+                    self.exiting(t);
+                    return None;
+                }
+                // Births and new images wait: whoever sees them is in a system call.
+                Wait::Stopped(t, stop @ Stop::Event(..)) => return Some(Held::As(t, stop)),
+                Wait::Stopped(t, stop) => {
+                    self.stopped(t, stop);
+                    let waits = |s: &Standstill| s.waiting.iter().any(|t| t.tid() == tid);
+                    if self.standstill.as_ref().is_some_and(waits) {
+                        return None;
+                    }
+                }
+                Wait::Exited(_, code) => {
+                    self.ended(tid, Exit::Code(code));
+                    return None;
+                }
+                Wait::Killed(_, signal) => {
+                    self.ended(tid, Exit::Signal(signal));
+                    return None;
+                }
+                Wait::Nothing | Wait::Interrupted => return None,
+            }
+        }
+    }
+
+    /// Brings a thread that has just stopped to the boundary of an instruction.
+    fn settle(&mut self, t: Stopped, signal: i32) -> Option<Held> {
+        let as_it_is = |t| Some(Held::As(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)));
+        let (Some((space, state)), Ok(regs)) = (self.space_and_state(t.tid()), t.regs()) else { return as_it_is(t) };
+        if state != State::Cache || !on_the_way(&space.borrow(), &regs) {
+            return as_it_is(t);
+        }
+        let Ok(mask) = t.sigmask() else { return as_it_is(t) };
+        if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
+            return as_it_is(t);
+        }
+        if stops_processes(signal) {
+            // It leaves that stop for a few steps: afterwards it is stopped again.
+            tracee::interrupt(t.tid());
+        }
+        let (t, regs) = self.step_to_boundary(t, regs)?;
+        (t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok()).then_some(Held::At(t, regs.rip))
+    }
+
+    /// The question has been answered.
+    pub(super) fn go_on_all(&mut self, held: Vec<Held>) {
+        let waiting = self.standstill.take().map(|s| s.waiting).unwrap_or_default();
+        for thread in held {
+            match thread {
+                Held::As(t, stop) => self.stopped(t, stop),
+                Held::At(t, rip) => {
+                    self.set_state(t.tid(), State::Guest);
+                    if self.is_renewing(t.tid()) {
+                        // This stop was an answer to that, too.
+                        self.park(t, State::Guest);
+                    } else if let Some(t) = self.change_over(t) {
+                        self.enter(t, rip);
+                    }
+                }
+            }
+        }
+        for t in waiting {
+            self.stopped(t, Stop::Signal(libc::SIGTRAP));
+        }
+    }
+
+    /// Whether the costs of a thread are being collected.
+    pub(super) fn collecting(&self, tid: i32) -> bool {
+        self.uncollected.get(&tid).is_none_or(|u| u.since.is_none())
+    }
+
+    /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again.
+    pub(super) fn toggle_collect(&mut self, tid: i32) {
+        self.drain_thread(tid);
+        self.harvest(tid);
+        let Some(th) = self.threads.get(&tid) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return };
+        if let Some(feed) = &self.feed {
+            feed.asked(p.pid, tid, &Ask::ToggleCollect);
+        }
+        if self.follows(tid) {
+            if let Some(th) = self.threads.get_mut(&tid) {
+                th.toggles = true;
+            }
+            return self.hand_back(tid, None);
+        }
+        let mut now = Vec::new();
+        let cells = p.space.borrow().trans.cells();
+        if let Some(slot) = super::switch::counted_slot(th, p.counting) {
+            p.pool.borrow().add_cells(slot, cells, &mut now);
+        }
+        let u = self.uncollected.entry(tid).or_default();
+        match u.since.take() {
+            None => u.since = Some(now),
+            Some(then) => {
+                add(&mut u.before, &now, u64::wrapping_add);
+                add(&mut u.before, &then, u64::wrapping_sub);
+            }
+        }
+    }
+}

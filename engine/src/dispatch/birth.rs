@@ -1,0 +1,235 @@
+//! Births: new threads and processes. One begins to run when two things are known of it, in whatever order: its own first
+//! stop, and who has created it. What it has from its creator (counts, contexts, caches) is that of the moment of its birth:
+//! it is taken before the creator goes on.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::status::Status;
+use super::{Dispatcher, affinity, ask, life};
+use crate::api::Notice;
+use crate::process::{Process, Progress, State, Thread};
+use crate::stacks::Stacks;
+use crate::tracee::{self, How, Memory, Regs, Stopped};
+
+impl Dispatcher<'_> {
+    /// `t` has just created a thread or process.
+    pub(super) fn created(&mut self, t: Stopped, event: i32) {
+        let (child, regs) = (t.event_message(), t.regs());
+        // Whoever has been killed meanwhile goes on by itself, to the stop that tells of its end, which may be what has just
+        // been read. To let it go on from there would be to pass over it.
+        if let (Ok(child), Ok(regs), true) = (child, regs, t.stands_at(event)) {
+            self.birth(&t, child as i32, &regs, event);
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// `t` is about to end, perhaps killed while it created a thread or process: its stop for that has not been seen then, but
+    /// the call has returned. The child is there, and must not wait for ever for its creator to be heard of.
+    pub(super) fn untold_birth(&mut self, t: &Stopped) {
+        let Ok(regs) = t.regs() else { return };
+        let child = regs.rax as i32;
+        let births = match self.other_calls.get(&t.tid()) {
+            Some(call) => call.births(),
+            None => {
+                [libc::SYS_fork, libc::SYS_vfork, libc::SYS_clone, libc::SYS_clone3].contains(&(regs.orig_rax as i64))
+            }
+        };
+        if births && child > 0 && !self.threads.contains_key(&child) && Status::of(child).is_traced_by_us() {
+            self.birth(t, child, &regs, libc::PTRACE_EVENT_EXIT);
+        }
+    }
+
+    /// Thread `child` has been created by `t`, whose registers are `regs`; `event` is what it has stopped for.
+    fn birth(&mut self, t: &Stopped, child: i32, regs: &Regs, event: i32) {
+        let mut held = None;
+        self.bring_up(t.tid(), child, regs, event, &mut held);
+        if let Some(held) = held {
+            self.go_on_all(held);
+        }
+    }
+
+    /// `held`: threads that have been made to stand still meanwhile.
+    fn bring_up(&mut self, tid: i32, child: i32, regs: &Regs, event: i32, held: &mut Option<Vec<ask::Held>>) {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let pid = th.pid;
+        let flags = match regs.orig_rax as i64 {
+            _ if self.threads.get(&tid).is_some_and(|th| th.state == State::OtherCall) => {
+                let clone3 = |at| self.processes.get(&pid)?.memory.word(at);
+                self.other_calls.get(&tid).map_or(0, |call| call.flags_of_birth(clone3))
+            }
+            libc::SYS_clone => regs.rdi,
+            libc::SYS_clone3 => self.processes.get(&pid).and_then(|p| p.memory.word(regs.rdi)).unwrap_or(0),
+            libc::SYS_vfork => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            _ if event == libc::PTRACE_EVENT_VFORK => (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            _ => 0,
+        };
+        let has = |flag: i32| flags & flag as u64 != 0;
+        let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        if has(libc::CLONE_VFORK) {
+            self.cancel_renewal(pid);
+        }
+        if child_pid == child {
+            self.drain_thread(tid);
+            // What other threads have executed is the child's, too, and only known while they stand still. (A child that
+            // borrows the memory is going to be another program, and its creator cannot wait for anybody.)
+            let others = self.process_of(tid).is_some_and(|p| p.threads.len() > 1);
+            if others && self.settings.trace.calls.is_some() && !has(libc::CLONE_VFORK) {
+                *held = Some(self.stand_still(pid, tid));
+                for other in self.process_of(tid).map(|p| p.threads.clone()).unwrap_or_default() {
+                    self.drain_thread(other);
+                    // In the child they end.
+                    if other != tid {
+                        self.tell_uses(other);
+                    }
+                }
+                self.harvest_all(pid);
+            } else {
+                self.harvest(tid);
+            }
+            self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
+            if let Some(feed) = &self.feed {
+                feed.forked(pid, tid, child);
+            }
+        }
+        let Some(p) = self.processes.get_mut(&child_pid) else { return };
+        let Some(slot) = p.pool.borrow_mut().take() else {
+            self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            return;
+        };
+        p.threads.push(child);
+        if p.threads.len() > 1 {
+            super::deadly::CALLS.into_iter().for_each(|nr| p.space.borrow().stop_before(nr));
+        }
+        tracee::settle(child, &p.space.borrow().home);
+        if p.pool.borrow().is_low() {
+            p.space.borrow().stop_before_births();
+        }
+        let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
+        let counting = p.counting;
+        self.traps_of_child(pid, tid, child_pid, child);
+        let toggles = self.threads.get(&tid).is_some_and(|th| th.toggles);
+        let contexts = self.inherited(tid, child_pid == child);
+        self.threads.insert(
+            child,
+            Thread {
+                pid: child_pid,
+                state: State::New,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts,
+                frames: RefCell::default(),
+                toggles: child_pid == child && toggles,
+                trapped_at: None,
+                progress: Progress::default(),
+                interrupted: None,
+            },
+        );
+        self.born_of_int80(tid, child);
+        self.begin_contexts(tid, child);
+        if child_pid == child && self.follows(tid) {
+            self.hand_back_all(pid);
+            self.hand_back_whole(child);
+        }
+        if child_pid == child {
+            self.copy_simulated_state(tid, child, counting);
+        }
+        // A forked one is as its creator is, unless that has not followed the last change yet.
+        let differs = child_pid != child || self.threads.get(&tid).is_some_and(|th| th.switch);
+        if let Some(feed) = self.feed.as_ref().filter(|_| differs) {
+            feed.recording(child_pid, child, counting);
+        }
+        // The child has inherited the parent's processors, too few while the two are kept together.
+        if let affinity::Pin::Together { guest, .. } = &self.pin {
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
+        }
+        self.settle_pin();
+        if let Some((first, signal)) = self.early.remove(&child) {
+            self.begin(first, signal);
+        }
+    }
+
+    /// The books of a process that has just been forked from `parent`.
+    fn fork_process(&mut self, parent: i32, child: i32, same_memory: bool, vforked: bool) {
+        let Some(p) = self.processes.get(&parent) else { return };
+        let Ok(memory) = Memory::open(child) else { return };
+        let mm = if same_memory {
+            p.mm.clone()
+        } else {
+            p.space.borrow_mut().users += 1;
+            Rc::new(())
+        };
+        let books = self.sum(p);
+        let process = Process {
+            pid: child,
+            parent,
+            space: p.space.clone(),
+            mm,
+            pool: p.pool.clone(),
+            memory,
+            threads: Vec::new(),
+            vforked,
+            books,
+            names: p.names.clone(),
+            popped_too_many: p.popped_too_many,
+            address_limit: p.address_limit,
+            counting: p.counting,
+            exe: p.exe.clone(),
+            args: p.args.clone(),
+            reported: false,
+            stacks: Stacks::default(),
+        };
+        self.processes.insert(child, process);
+        self.session.forked(parent, child);
+    }
+
+    /// First stop of a thread that its creator has told of; `signal` is the stop's.
+    pub(super) fn begin(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        self.set_state(tid, State::Cache);
+        if life::stops_processes(signal) {
+            // It was born into a stopped process: it stops again once it is ready.
+            tracee::interrupt(tid);
+        }
+        let gs = self.gs(tid);
+        let Ok(mut regs) = t.regs() else { return };
+        regs.gs_base = gs;
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
+            if self.context(tid) != 0 {
+                self.record_context(tid, false);
+            }
+            let state = match self.begins_behind_int80(tid) {
+                Some(next) => {
+                    regs.rip = next;
+                    regs.orig_rax = u64::MAX;
+                    if t.set_regs(&regs).is_err() {
+                        return;
+                    }
+                    self.set_state(tid, State::Guest);
+                    State::Guest
+                }
+                None => State::Cache,
+            };
+            if self.is_renewing(tid) {
+                return self.park(t, state);
+            }
+            if self.threads.get(&tid).is_some_and(|th| th.switch) {
+                return self.switch_on_the_way(t, state);
+            }
+            if state == State::Guest {
+                return self.enter(t, regs.rip);
+            }
+            if self.follows(tid) && self.process_of(tid).is_some_and(|p| p.pid != tid) {
+                return self.enter_anew(t, regs);
+            }
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+}

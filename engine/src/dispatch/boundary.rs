@@ -1,0 +1,164 @@
+//! To the boundary of a guest's instruction, from wherever a thread stands in translated code: what it has executed is booked,
+//! and its registers become the guest's. Invariants: what counts a block, and what has been executed of it, agree afterwards;
+//! a step that faults has not been executed.
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::switch::counted_slot;
+use crate::arena::Scratch;
+use crate::recreate::{self, Boundary, Spot};
+use crate::tracee::{How, Regs, Stop, Stopped, register};
+use crate::transtab::{NO_REG, Point, STUB_BYTES, StubKind};
+
+impl Dispatcher<'_> {
+    /// Books what has been executed of a block that was left at `b`.
+    pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let Some(p) = self.processes.get_mut(&th.pid) else { return };
+        if counted_slot(th, p.counting) != Some(th.slot) {
+            return;
+        }
+        let block = *p.space.borrow().trans.block(b.block);
+        if let Some(told) = block.told {
+            let counted = if b.bumped { usize::from(block.n) } else { 0 };
+            let carried = {
+                let trans = &p.space.borrow().trans;
+                // What led there has been counted with it, if it has; but then what was to be counted with the next one has not.
+                let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
+                with.and_then(|with| trans.carried.get(with)).cloned().unwrap_or_default()
+            };
+            for (block, executed) in carried.parts {
+                self.tell_correction(tid, block, 0, executed.into());
+            }
+            return self.correct_told(tid, told, counted, b, regs);
+        }
+        let collecting = self.uncollected.get(&tid).is_none_or(|u| u.since.is_none());
+        let context = super::contexts::booked_to(th, p, regs.gs_base);
+        let corrections = &mut p.books.of(context).corrections;
+        if collecting {
+            corrections.left(b.block, &block, b.executed, b.bumped);
+        }
+        if let Some(rep) = b.rep {
+            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            if collecting {
+                corrections.take_off(rep.cell, left);
+            }
+            if let Some(site) = rep.site {
+                self.record_repeat(tid, site, regs);
+            }
+        }
+    }
+
+    /// Gives the guest its registers at `b`; rip becomes the original address.
+    pub(super) fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
+        self.correct(tid, b, regs);
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
+            if r != NO_REG {
+                *register(regs, r) = self.scratch(tid, word);
+            }
+        }
+        if b.after_call {
+            regs.rcx = regs.rip;
+        }
+    }
+
+    /// Steps until the guest's state is whole; registers are then the guest's, rip included.
+    pub(super) fn step_to_boundary(&mut self, t: Stopped, regs: Regs) -> Option<(Stopped, Regs)> {
+        let tid = t.tid();
+        let (mut t, mut regs) = (t, regs);
+        loop {
+            let (space, _) = self.space_and_state(tid)?;
+            let spot = match recreate::spot(&space.borrow(), regs.rip) {
+                Spot::Stub(StubKind::Asked) => Spot::Stub(self.asked_for(tid)?),
+                spot => spot,
+            };
+            match spot {
+                Spot::Boundary(b) => {
+                    self.at_boundary(tid, &b, &mut regs);
+                    return Some((t, regs));
+                }
+                Spot::Stub(StubKind::Exit { target, .. }) => {
+                    regs.rip = target;
+                    return Some((t, regs));
+                }
+                Spot::Stub(StubKind::IblMiss { way }) => {
+                    regs.rip = self.indirect_target(tid, &mut regs, way);
+                    return Some((t, regs));
+                }
+                Spot::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
+                    regs.rip = self.follow_on(tid, kind, &mut regs).target;
+                    return Some((t, regs));
+                }
+                Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
+                Spot::Between => {}
+            }
+            let point = space.borrow().trans.point(regs.rip);
+            if let Some(Point::RepeatWalk { site }) = point
+                && regs.rax != 0
+            {
+                // It would take very many steps.
+                self.finish_repeat(tid, site, &mut regs);
+                t.set_regs(&regs).ok()?;
+            }
+            let stub = space.borrow().stub_at(regs.rip);
+            if let Some(kind @ (StubKind::Walk { .. } | StubKind::SavedX87 { .. })) = stub {
+                self.serve_within(&t, kind);
+                regs.rip += STUB_BYTES;
+                t.set_regs(&regs).ok()?;
+                continue;
+            }
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(libc::SIGTRAP))) => {
+                    t = next;
+                    regs = t.regs().ok()?;
+                }
+                Ok((next, Stop::Signal(_))) => {
+                    // The instruction faults: its beginning is the boundary, and it will fault again.
+                    regs = next.regs().ok()?;
+                    if let Ok(info) = next.siginfo()
+                        && self.trace_full(tid, &info, &mut regs)
+                    {
+                        next.set_regs(&regs).ok()?;
+                        t = next;
+                        continue;
+                    }
+                    if next.siginfo().is_ok_and(|info| self.is_unaligned_record(tid, &info, &regs)) {
+                        match self.step_unchecked(next, regs)? {
+                            (next, Stop::Signal(libc::SIGTRAP)) => {
+                                t = next;
+                                regs = t.regs().ok()?;
+                                continue;
+                            }
+                            (next, stop) => {
+                                self.stopped(next, stop);
+                                return None;
+                            }
+                        }
+                    }
+                    if recreate::own_push(&space.borrow(), &mut regs) {
+                        next.set_regs(&regs).ok()?;
+                        t = next;
+                        continue;
+                    }
+                    let slot = self.threads.get(&tid).map(|th| th.slot)?;
+                    let pool = self.process_of(tid)?.pool.clone();
+                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| {
+                        pool.borrow().scratch_at(slot, u16::from(o))
+                    });
+                    if let Some(b) = b {
+                        self.at_boundary(tid, &b, &mut regs);
+                    }
+                    return Some((next, regs));
+                }
+                Ok((next, stop)) => {
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What is done when something has panicked that must not. The sink: the program goes on, and what the sink has gathered up to
+//! then is written when it ends. The engine itself: nobody can lead the threads any more, so the program is killed, and what has
+//! been counted is written. It must never lose what can still be written, nor leave a guest behind.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::{Dispatcher, How};
+use crate::error::EngineError;
+use crate::guard::caught;
+use crate::tracee::{self, Wait};
+
+/// So many waits in a row without news, of a tenth of a second, and nothing is waited for any more.
+const PATIENCE: u32 = 50;
+
+impl Dispatcher<'_> {
+    /// If the sink has broken, it is told what has been counted up to here, and nothing more. Calls are told from now on, to
+    /// nobody: that needs no answer.
+    pub(super) fn notice_broken_sink(&mut self) {
+        let Some(what) = self.feed.as_ref().and_then(|feed| feed.health().news()) else { return };
+        self.session.broke(&what, true);
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in &pids {
+            self.harvest_all(*pid);
+        }
+        if let Some(feed) = &self.feed {
+            feed.health().close();
+        }
+        for pid in pids {
+            if self.processes.get(&pid).is_some_and(|p| p.threads.iter().any(|tid| self.follows(*tid))) {
+                if let Some(p) = self.processes.get(&pid) {
+                    p.space.borrow_mut().trans.follow.given_up = true;
+                }
+                self.begin_renewal(pid, false);
+            }
+        }
+    }
+
+    /// The engine has broken.
+    pub(super) fn engine_broke(&mut self, what: String) {
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        let tids: Vec<i32> = self.threads.keys().copied().collect();
+        for pid in pids.iter().chain(&[self.main]) {
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        }
+        self.session.broke(&what, false);
+        // Counters are in memory that is grind's, too. One thread that cannot be dealt with costs no other.
+        for tid in tids {
+            let _ = caught(|| self.fold(tid, None));
+        }
+        for pid in pids {
+            let _ = caught(|| self.report(pid, None));
+        }
+        self.until_all_are_dead();
+        // If the program had ended, it was others that have been killed.
+        if self.exit.is_none() {
+            self.failure.get_or_insert(EngineError::Broken { what });
+        }
+    }
+
+    fn until_all_are_dead(&mut self) {
+        self.early.clear();
+        let mut quiet = 0;
+        while quiet < PATIENCE {
+            quiet += 1;
+            match tracee::wait_any_briefly() {
+                Some(Wait::Nothing) => return,
+                Some(Wait::Stopped(t, _)) => {
+                    quiet = 0;
+                    let _ = kill(Pid::from_raw(t.tid()), Signal::SIGKILL);
+                    let _ = t.resume(How::Continue, 0);
+                }
+                Some(Wait::Exited(tid, _) | Wait::Killed(tid, _)) => {
+                    quiet = 0;
+                    tracee::leave(tid);
+                }
+                Some(Wait::Interrupted) | None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! How long system calls take, if somebody wants to know: each of them stops when it begins and when it ends.
+//!
+//! A call that is interrupted by a stop of another kind (a signal, a new thread) is timed up to there. What a call does is
+//! never changed. Nothing here happens unless system calls are recorded.
+
+use std::time::Instant;
+
+use super::Dispatcher;
+use crate::addr::GuestAddr;
+use crate::trace::SystemCall;
+use crate::tracee::{How, Stopped};
+
+/// A system call that is being made.
+#[derive(Debug)]
+pub(super) struct Timed {
+    addr: u64,
+    /// When it began, and how much processor time the thread had used then.
+    begun: Option<(Instant, u64)>,
+}
+
+impl Dispatcher<'_> {
+    /// Thread `tid` is about to make the system call that ends at `next`; answers how it is to go on.
+    pub(super) fn time_call(&mut self, tid: i32, next: u64) -> How {
+        if !self.settings.trace.system_calls {
+            return How::Continue;
+        }
+        // The instruction has two bytes.
+        let addr = next.wrapping_sub(2);
+        self.timed.insert(tid, Timed { addr, begun: None });
+        let call = SystemCall { addr: GuestAddr(addr), begins: true, elapsed: 0, processor: 0 };
+        self.tell(tid, |feed, pid| feed.system_call(pid, tid, call));
+        How::Syscall
+    }
+
+    /// A stop at the entry into or the exit from a system call.
+    pub(super) fn call_stop(&mut self, t: Stopped) {
+        let how = match self.timed.get_mut(&t.tid()) {
+            Some(timed) if timed.begun.is_none() => {
+                timed.begun = Some((Instant::now(), processor_time(t.tid())));
+                How::Syscall
+            }
+            _ => {
+                self.call_left(t.tid());
+                How::Continue
+            }
+        };
+        let _ = t.resume(how, 0);
+    }
+
+    /// The thread has stopped: a system call that it was in counts up to here.
+    pub(super) fn call_left(&mut self, tid: i32) {
+        if !self.settings.trace.system_calls {
+            return;
+        }
+        let Some(Timed { addr, begun: Some((start, used)) }) = self.timed.remove(&tid) else { return };
+        let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let processor = processor_time(tid).saturating_sub(used);
+        let call = SystemCall { addr: GuestAddr(addr), begins: false, elapsed, processor };
+        self.tell(tid, |feed, pid| feed.system_call(pid, tid, call));
+    }
+}
+
+/// Nanoseconds that a thread has run.
+fn processor_time(tid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/schedstat")).unwrap_or_default();
+    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}

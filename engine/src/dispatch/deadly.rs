@@ -1,0 +1,103 @@
+//! Signals that kill a process at once. If somebody sends one that has no handler, and a thread does not block it, the kernel
+//! kills all threads before the sender goes on; but only if nobody traces them. Traced, they live until one of them takes the
+//! signal, and another one may take it first that waits for it, or do something that it would not have lived to do. So where a
+//! process has several threads, one that sends such a signal to its own process dies of it there and then, and so does one that
+//! is about to wait for signals while such a signal waits for the process.
+//!
+//! Invariant: nothing dies here that would not have died natively. Not covered: a thread that waits for the signal already when
+//! somebody else sends it, and is woken by something else before the thread that is to die of it.
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::signal::bit;
+use super::status::Status;
+use crate::tracee::{self, How, Stopped};
+
+/// Calls that send signals, or wait for them.
+pub(super) const CALLS: [i64; 6] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_rt_sigtimedwait,
+];
+
+/// What does not kill unless there is a handler, or stops, or writes a core, which is not done at once.
+const NOT_AT_ONCE: u64 = bit(libc::SIGCHLD)
+    | bit(libc::SIGCONT)
+    | bit(libc::SIGURG)
+    | bit(libc::SIGWINCH)
+    | bit(libc::SIGSTOP)
+    | bit(libc::SIGTSTP)
+    | bit(libc::SIGTTIN)
+    | bit(libc::SIGTTOU)
+    | bit(libc::SIGQUIT)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGABRT)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGSEGV)
+    | bit(libc::SIGXCPU)
+    | bit(libc::SIGXFSZ)
+    | bit(libc::SIGSYS);
+
+impl Dispatcher<'_> {
+    /// The signal that kills the process of `tid` because of the system call that it is about to make, or before it.
+    pub(super) fn deadly_call(&self, tid: i32, nr: i64, args: [u64; 6]) -> Option<i32> {
+        let threads = &self.process_of(tid)?.threads;
+        if threads.len() < 2 {
+            return None;
+        }
+        if nr == libc::SYS_rt_sigtimedwait {
+            let own = Status::of(tid);
+            let waiting = own.signals("ShdPnd") & kills_at_once(&own);
+            let open = threads.iter().fold(0, |open, &t| open | takes(t));
+            let deadly = waiting & open;
+            return (deadly != 0 && !tracee::is_first(tid)).then(|| deadly.trailing_zeros() as i32 + 1);
+        }
+        let (to, signal) = match nr {
+            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => (args[1], args[2]),
+            _ => (args[0], args[1]),
+        };
+        let (to, signal) = (to as i32, signal as i32);
+        if !(1..=64).contains(&signal) || bit(signal) & NOT_AT_ONCE != 0 {
+            return None;
+        }
+        let own = Status::of(tid);
+        if kills_at_once(&own) & bit(signal) == 0 {
+            return None;
+        }
+        let hit = match nr {
+            libc::SYS_kill | libc::SYS_rt_sigqueueinfo => {
+                own.id("NStgid") == Some(to) && threads.iter().any(|&t| takes(t) & bit(signal) != 0)
+            }
+            _ => threads.iter().any(|&t| Status::of(t).id("NSpid") == Some(to) && takes(t) & bit(signal) != 0),
+        };
+        (hit && !tracee::is_first(tid)).then_some(signal)
+    }
+
+    /// `t`, at the stop before a system call, dies of `signal`, and all of its process.
+    pub(super) fn die_of(&self, t: Stopped, signal: i32) {
+        if let Ok(mask) = t.sigmask()
+            && t.set_sigmask(mask & !bit(signal)).is_ok()
+        {
+            let _ = t.resume(How::Continue, signal);
+        }
+    }
+}
+
+/// The signals that kill a thread with this status, and all of its process at once.
+fn kills_at_once(status: &Status) -> u64 {
+    !(status.signals("SigCgt") | status.signals("SigIgn") | NOT_AT_ONCE)
+}
+
+/// The signals that `tid` does not block. Whoever waits for some with `sigtimedwait` does not block those for that long, but is
+/// not killed by them.
+fn takes(tid: i32) -> u64 {
+    let call = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
+    let waits = call.split(' ').next().and_then(|nr| nr.parse().ok()) == Some(libc::SYS_rt_sigtimedwait);
+    if waits { 0 } else { !Status::of(tid).signals("SigBlk") }
+}

@@ -1,0 +1,492 @@
+//! Calls that emitted code follows: what happens where it cannot go on by itself. The sink, which is at hand, learns what has
+//! happened since it was asked last, decides, and emitted code goes on with what it says; if that is so every time, a bridge
+//! is built. Nothing here happens unless calls are followed.
+//!
+//! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
+//! on with what the sink says afterwards; cells are counted once, by [`Dispatcher::harvest`].
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use nix::libc;
+
+use super::switch::counted_slot;
+use super::{Dispatcher, How, Stopped};
+use crate::arena::{self, Scratch};
+use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
+use crate::image::Remote;
+
+use crate::slots::SlotId;
+use crate::space::Space;
+use crate::tracee::{Regs, register};
+use crate::transfer::Transfer;
+use crate::transtab::{BlockId, StubKind};
+
+/// What a transfer of control has led to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Followed {
+    pub(super) target: u64,
+    pub(super) standing: StandingId,
+    outcome: Option<Outcome>,
+}
+
+/// Where what is called by code of this standing returns to, if it has to be translated for that: a return to code that has been
+/// translated by then is the faster one.
+fn returns_to(space: &RefCell<Space>, standing: StandingId, outcome: &Outcome) -> Option<(u64, StandingId)> {
+    match outcome.always {
+        Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
+            Some((returns_to, space.borrow_mut().trans.follow.caller(standing)))
+        }
+        _ => None,
+    }
+}
+
+impl Dispatcher<'_> {
+    /// Whether emitted code follows the calls of `tid`.
+    pub(super) fn follows(&self, tid: i32) -> bool {
+        self.settings.trace.followed()
+            && self.process_of(tid).is_some_and(|p| p.space.borrow().trace.settings.followed())
+    }
+
+    fn slot_of(&self, tid: i32) -> Option<SlotId> {
+        self.threads.get(&tid).filter(|th| !th.folded).map(|th| th.slot)
+    }
+
+    /// Tells the sink what emitted code has done about the calls of `tid`.
+    pub(super) fn catch_up(&self, tid: i32) {
+        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        if !self.follows(tid) {
+            return;
+        }
+        self.drain(tid, slot);
+        super::trace::announce(feed, &mut p.space.borrow_mut());
+        let space = p.space.borrow();
+        let Some(th) = self.threads.get(&tid) else { return };
+        let calls = {
+            let mut shown = th.frames.borrow_mut();
+            let calls = p.pool.borrow().calls(slot, &shown, &space.trans.follow.by_return);
+            shown.truncate(calls.kept);
+            shown.extend_from_slice(&calls.frames);
+            calls
+        };
+        self.frames_known(tid, slot);
+        let _ = feed.ask(|sink| {
+            sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
+            Some(())
+        });
+    }
+
+    /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
+    pub(super) fn hand_back(&self, tid: i32, made: Option<u32>) {
+        self.show(tid, made, false);
+    }
+
+    /// The same where whatever it knew is void.
+    pub(super) fn hand_back_whole(&self, tid: i32) {
+        self.show(tid, None, true);
+    }
+
+    fn show(&self, tid: i32, made: Option<u32>, all: bool) {
+        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        if !self.follows(tid) {
+            return;
+        }
+        let Some(th) = self.threads.get(&tid) else { return };
+        if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made, all)) {
+            let space = p.space.borrow();
+            let mut shown = th.frames.borrow_mut();
+            shown.truncate(calls.kept);
+            shown.extend_from_slice(&calls.frames);
+            p.pool.borrow().set_calls(slot, &calls, &space.trans.follow.returns, space.odd_return());
+            drop(shown);
+            self.frames_known(tid, slot);
+        }
+    }
+
+    /// Where frames are told: the sink knows all that there are.
+    fn frames_known(&self, tid: i32, slot: SlotId) {
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        if self.settings.trace.simulates() {
+            let entered = th.frames.borrow().last().map_or(0, |frame| frame.entered[0]).max(1);
+            p.pool.borrow().frames_known(slot, entered);
+        }
+    }
+
+    /// Whom code at `pc` counts for that `tid` is about to run.
+    pub(super) fn standing(&mut self, tid: i32, pc: u64) -> StandingId {
+        if !self.follows(tid) {
+            return StandingId::NONE;
+        }
+        self.know_map(tid, pc);
+        self.catch_up(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return StandingId::NONE };
+        let standing = {
+            let space = p.space.borrow();
+            feed.ask(|sink| sink.runs(p.pid, tid, &space.trans.follow, pc))
+        };
+        self.hand_back(tid, None);
+        standing.map_or(StandingId::NONE, |s| p.space.borrow_mut().trans.follow.standing(s))
+    }
+
+    /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
+    pub(super) fn has_counted(&mut self, tid: i32, pc: u64) {
+        self.know_map(tid, pc);
+        self.catch_up(tid);
+        if let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) {
+            let _ = feed.ask(|sink| {
+                sink.has_counted(p.pid, tid, pc);
+                Some(())
+            });
+        }
+    }
+
+    /// Sees to it that the sink knows what is mapped at `pc`.
+    fn know_map(&mut self, tid: i32, pc: u64) {
+        let Some((pid, space)) = self.process_of(tid).map(|p| (p.pid, p.space.clone())) else { return };
+        if !space.borrow().executable(pc) {
+            self.learn_map(pid, &space);
+        }
+    }
+
+    /// Lets a thread go on as code of whatever standing the sink says; its registers are those that it has stopped with, or
+    /// these.
+    pub(super) fn enter_anew(&mut self, t: Stopped, regs: Regs) {
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.leave_cache(t, regs)
+            && let Ok(rip) = t.rip()
+        {
+            self.enter(t, rip);
+        }
+    }
+
+    /// A stop at a transfer that emitted code could not follow.
+    pub(super) fn follow_transfer(&mut self, t: Stopped, kind: StubKind) {
+        let tid = t.tid();
+        let began = Instant::now();
+        if let StubKind::Transfer { told, .. } = kind
+            && !self.decided.contains_key(&tid)
+            && let Some(bridge) = self.has_met(tid, kind, self.target_of(tid, self.transfer(tid, told)))
+        {
+            if t.set_rip(bridge).is_ok() {
+                let _ = t.resume(How::Continue, 0);
+            }
+            return;
+        }
+        let Ok(mut regs) = t.regs() else { return };
+        let followed = self.follow_on(tid, kind, &mut regs);
+        let Followed { target, standing, outcome } = followed;
+        // It keeps the registers that it has stopped with until it goes on.
+        let (t, id) = self.translation(t, target, standing);
+        let Some(t) = t else { return };
+        let Some(id) = id else {
+            if t.set_regs(&regs).is_ok() {
+                self.run_off(t, target);
+            }
+            return;
+        };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        if let Some(pid) = self.process_of(tid).map(|p| p.pid) {
+            self.is_in_vain(pid, &space, (kind, &followed), began);
+        }
+        let t = match (kind, outcome) {
+            (StubKind::Transfer { told, standing, root }, Some(outcome)) => {
+                let t = match returns_to(&space, standing, &outcome) {
+                    Some((pc, caller)) => self.translation(t, pc, caller).0,
+                    None => Some(t),
+                };
+                if t.is_some() {
+                    self.bridge(tid, (told, standing, root), (target, id), outcome);
+                }
+                t
+            }
+            _ => Some(t),
+        };
+        let Some(t) = t else { return };
+        regs.rip = space.borrow().trans.block(id).entry;
+        if t.set_regs(&regs).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// The same for a thread that asks, and waits for an answer: where it goes on. `None`: that takes a stop, which follows.
+    pub(super) fn follow_asked(&mut self, tid: i32, kind: StubKind) -> Option<u64> {
+        let began = Instant::now();
+        let (space, _) = self.space_and_state(tid)?;
+        let StubKind::Transfer { told, .. } = kind else { return None };
+        let target = self.target_of(tid, self.transfer(tid, told));
+        let pid = self.process_of(tid)?.pid;
+        if !self.can_translate(tid, target) {
+            return None;
+        }
+        if let Some(bridge) = self.has_met(tid, kind, target) {
+            return Some(bridge);
+        }
+        let followed = self.decide(tid, kind, (told, target), self.scratch(tid, Scratch::T2));
+        let Some(id) = self.translation_asked(tid, target, followed.standing) else {
+            // There is nothing to be read, and the sink has been told.
+            self.decided.insert(tid, followed);
+            return None;
+        };
+        self.is_in_vain(pid, &space, (kind, &followed), began);
+        if let (StubKind::Transfer { told, standing, root }, Some(outcome)) = (kind, followed.outcome) {
+            if let Some((pc, caller)) = returns_to(&space, standing, &outcome)
+                && self.can_translate(tid, pc)
+            {
+                self.translation_asked(tid, pc, caller);
+            }
+            self.bridge(tid, (told, standing, root), (target, id), outcome);
+        }
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
+        let entry = space.borrow().trans.block(id).entry;
+        Some(entry)
+    }
+
+    /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
+    /// thread goes through that, so nothing has to be told.
+    fn has_met(&self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
+        let StubKind::Transfer { told, standing, root } = kind else { return None };
+        let p = self.process_of(tid)?;
+        let (id, outcome) = {
+            let space = p.space.borrow();
+            let book = &space.trans.follow;
+            if book.leads(root, target) {
+                // It is not as it was met.
+                return None;
+            }
+            let outcome = space.has_met(told, standing, target)?;
+            // As long as that is there, it is the same function.
+            (space.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
+        };
+        if let Some((pc, caller)) = returns_to(&p.space, standing, &outcome)
+            && self.can_translate(tid, pc)
+        {
+            self.translation_asked(tid, pc, caller);
+        }
+        let mut space = p.space.borrow_mut();
+        if space.trans.block(id).dead {
+            return None;
+        }
+        space.build_bridge((told, standing, root), target, id, outcome);
+        space.trans.follow.bridge(root, target)
+    }
+
+    /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
+    fn can_translate(&self, tid: i32, pc: u64) -> bool {
+        self.process_of(tid).is_some_and(|p| {
+            let space = p.space.borrow();
+            !space.is_full() && space.is_ordinary(pc)
+        })
+    }
+
+    /// The translation at `pc`, where that is so.
+    fn translation_asked(&self, tid: i32, pc: u64, standing: StandingId) -> Option<BlockId> {
+        let p = self.process_of(tid)?;
+        let known = p.space.borrow().trans.lookup(pc, standing);
+        known.or_else(|| p.space.borrow_mut().translate(pc, standing, &p.memory))
+    }
+
+    /// Whether the calls of `pid` are such that nearly each is decided on, as this one was: then to tell them is faster, and
+    /// everything begins anew.
+    fn is_in_vain(
+        &mut self,
+        pid: i32,
+        space: &RefCell<Space>,
+        (kind, followed): (StubKind, &Followed),
+        began: Instant,
+    ) {
+        let builds = matches!((kind, followed.outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
+            && !space.borrow().trans.follow.leads(root, followed.target));
+        if !builds && space.borrow_mut().trans.follow.in_vain(began) {
+            self.full = Some(pid);
+        }
+    }
+
+    /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
+    fn bridge(&mut self, tid: i32, site: (u32, StandingId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        if space.borrow().trans.block(id).dead {
+            return;
+        }
+        let made = space.borrow_mut().build_bridge(site, target, id, outcome);
+        let how = space.borrow().told_transfer(site.0);
+        space.borrow_mut().trans.follow.meet(how, target, &outcome);
+        if made.is_some() {
+            self.hand_back(tid, made);
+        }
+    }
+
+    fn transfer(&self, tid: i32, told: u32) -> Option<Transfer> {
+        self.process_of(tid)?.space.borrow().told_transfer(told)
+    }
+
+    /// Where a transfer of `tid` leads that is no return.
+    fn target_of(&self, tid: i32, how: Option<Transfer>) -> u64 {
+        match how {
+            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, arena::TARGET),
+            Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
+            Some(Transfer::Return) | None => 0,
+        }
+    }
+
+    /// Has the sink decide on the transfer of a stub. Registers are the guest's afterwards, but for rip.
+    pub(super) fn follow_on(&mut self, tid: i32, kind: StubKind, regs: &mut Regs) -> Followed {
+        let (told, target) = match kind {
+            StubKind::Transfer { told, .. } => {
+                let how = self.transfer(tid, told);
+                if how.is_some_and(Transfer::is_indirect) {
+                    regs.rcx = self.scratch(tid, Scratch::Rcx);
+                }
+                (told, self.target_of(tid, how))
+            }
+            StubKind::Return { in_rcx } => {
+                let target = if in_rcx {
+                    regs.rcx
+                } else {
+                    let memory = self.process_of(tid).map(|p| p.memory.word(regs.rsp.wrapping_sub(8)));
+                    memory.flatten().unwrap_or(0)
+                };
+                regs.rcx = self.scratch(tid, Scratch::Rcx);
+                (self.scratch(tid, Scratch::Returning) as u32, target)
+            }
+            _ => (0, 0),
+        };
+        match self.decided.remove(&tid) {
+            Some(followed) => followed,
+            None => self.decide(tid, kind, (told, target), regs.rsp),
+        }
+    }
+
+    /// Has the sink decide on a transfer to `target` with this stack pointer.
+    fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
+        let none = Followed { target, standing: StandingId::NONE, outcome: None };
+        self.know_map(tid, target);
+        self.harvest_before_change(tid, false);
+        self.catch_up(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
+        let outcome = {
+            let space = p.space.borrow();
+            feed.ask(|sink| sink.transfer(p.pid, tid, &space.trans.follow, told, target, sp))
+        };
+        self.hand_back(tid, None);
+        let Some(outcome) = outcome else { return none };
+        let book = &mut p.space.borrow_mut().trans.follow;
+        let standing = book.standing(outcome.to);
+        // Code of another standing may have been left over from before everything began anew.
+        let expected = matches!(kind, StubKind::Transfer { standing, .. } if book.standing(outcome.from) == standing);
+        Followed { target, standing, outcome: expected.then_some(outcome) }
+    }
+
+    /// Hands over what `tid`'s cells have counted, which are zero afterwards.
+    pub(super) fn harvest(&mut self, tid: i32) {
+        let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
+        self.catch_up(tid);
+        let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
+            return;
+        };
+        let space = p.space.borrow();
+        let trans = &space.trans;
+        let mut cells = Vec::new();
+        p.pool.borrow().add_cells(slot, trans.cells(), &mut cells);
+        p.pool.borrow().clear_cells(slot, trans.cells());
+        if counted_slot(th, p.counting) != Some(slot) {
+            return;
+        }
+        let get = |cell: u32| cells.get(cell as usize).copied().unwrap_or(0);
+        let mut counts = Counts::default();
+        let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(cell, ..)| get(cell)).collect();
+        for &(cell, exit, off) in &trans.follow.carried {
+            let n = &mut executed[exit as usize];
+            *n = if off { n.wrapping_sub(get(cell)) } else { n.wrapping_add(get(cell)) };
+        }
+        for (&(_, site, standing), &n) in trans.follow.exits.iter().zip(&executed) {
+            if n != 0 {
+                counts.executed.push((site, standing, n));
+            }
+        }
+        for site in &trans.sites {
+            if get(site.cell) != 0 {
+                let standing = trans.block(site.block).standing;
+                counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.cell)));
+            }
+        }
+        for &(cell, route, total) in &trans.follow.cells {
+            let mut inclusive = [0; TOTALS];
+            match (get(cell), total) {
+                (0, _) => {}
+                (n, None) => counts.routes.push((route, n, inclusive)),
+                (n, Some(total)) => {
+                    inclusive[usize::from(total)] = n;
+                    counts.routes.push((route, 0, inclusive));
+                }
+            }
+        }
+        let _ = feed.ask(|sink| {
+            sink.counted(p.pid, tid, &trans.follow, &counts);
+            Some(())
+        });
+    }
+
+    /// The same if what comes next may change whether costs are collected: what has been counted belongs to the state before.
+    /// A handler `begins`, or else may end.
+    pub(super) fn harvest_before_change(&mut self, tid: i32, begins: bool) {
+        let Some(th) = self.threads.get(&tid).filter(|th| th.toggles) else { return };
+        let (pid, Some(feed)) = (th.pid, &self.feed) else { return };
+        if feed.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
+            self.harvest(tid);
+        }
+    }
+
+    /// The same for all threads of a process.
+    pub(super) fn harvest_all(&mut self, pid: i32) {
+        for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.harvest(tid);
+        }
+    }
+
+    /// Emitted code goes on with what the sink says, for all threads of a process.
+    pub(super) fn hand_back_all(&self, pid: i32) {
+        for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
+            self.hand_back_whole(tid);
+        }
+    }
+
+    /// Makes the slot that `t` is on ready for frames. `None` if the thread died over it.
+    pub(super) fn ready_frames(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
+        let (gs, gadget) = (p.pool.borrow().gs(slot), p.space.borrow().gadget);
+        if p.pool.borrow().scratch(slot, Scratch::TopFrame) == 0 {
+            let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, arena::FRAMES);
+        }
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let page = gs + arena::FRAMES + arena::FRAMES_SIZE;
+        remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+        remote.thread.take()
+    }
+
+    /// The same where whatever they knew is void.
+    pub(super) fn hand_back_all_whole(&self, pid: i32) {
+        for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
+            self.hand_back_whole(tid);
+        }
+    }
+
+    /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
+    pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+        let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return false };
+        if p.pool.borrow().at(regs.gs_base).is_none() {
+            return false;
+        }
+        let Some(base) = super::trace::base_of_access(&p.space.borrow(), regs.rip) else { return false };
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::FRAMES);
+        if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
+            return false;
+        }
+        self.catch_up(tid);
+        self.hand_back(tid, None);
+        *register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
+        true
+    }
+}

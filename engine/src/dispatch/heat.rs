@@ -1,0 +1,129 @@
+//! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
+//! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`dispatch::renew`), and those
+//! of hot code are laid out, and counted, by what was learnt. Only where calls are not recorded, and the code is one address
+//! space's alone. Counts are the same either way, and so are the states of caches and predictors, which stay.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::Dispatcher;
+use crate::api::Settings;
+use crate::space::renew::HOT;
+use crate::tick::Ticks;
+
+/// Time until the first look.
+const FIRST: Duration = Duration::from_millis(80);
+
+/// The longest time between two.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Steps for each hot counter, from which on it pays: to translate such a block again takes one or two microseconds, and what
+/// that saves, in as much time again as the steps have taken, is about a quarter of a nanosecond each.
+const PAYS: u64 = 12_000;
+
+/// The same where code changes: whoever makes code while the program runs has laid it out by what it has seen, and may soon
+/// throw it away.
+const PAYS_LATER: u64 = 8 * PAYS;
+
+/// With fewer steps than this asked for, it is not asked what pays, and looked at whenever something has stopped: for tests.
+const AT_ONCE: u64 = 1 << 20;
+
+/// So many times as much as at the last time must have been counted before it is worthwhile again: a program may do something
+/// else by then.
+const AGAIN: u64 = 6;
+
+/// With more threads than this, nobody is interrupted for it.
+const THREADS: usize = 64;
+
+/// When the next look is due.
+#[derive(Debug)]
+pub(super) struct Looks {
+    begun: Instant,
+    /// `None`: never.
+    due: Option<Instant>,
+    /// The shortest time between two, at present.
+    pause: Duration,
+    ticks: Option<Ticks>,
+    /// Sums of counters. Kept, because memory that is touched for the first time takes longer than the look itself.
+    counted: Vec<u64>,
+}
+
+impl Looks {
+    /// From now on, where it may ever pay.
+    pub(super) fn begin(settings: &Settings) -> Self {
+        let begun = Instant::now();
+        let never = Self { begun, due: None, pause: FIRST, ticks: None, counted: Vec::new() };
+        if settings.hot_after == 0 || settings.trace.calls.is_some() {
+            return never;
+        }
+        let mut ticks = Ticks::new();
+        if let Some(ticks) = &mut ticks {
+            ticks.set(FIRST);
+        }
+        Self { due: Some(begun + FIRST), ticks, ..never }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| Instant::now() >= due)
+    }
+
+    /// There has been a look, and so much of the steps that it takes had been made. The next one is half way to where there
+    /// will be enough if things go on as before, but not much later than now: a look at all counters takes a millisecond or two,
+    /// and whoever asks for code meanwhile waits.
+    fn looked(&mut self, share: f64) {
+        let now = Instant::now();
+        let so_far = now - self.begun;
+        let half_way = (1.0 / share.clamp(0.01, 1.0) - 1.0) / 2.0;
+        let most = so_far.clamp(self.pause, LONGEST);
+        let pause = so_far.mul_f64(half_way).clamp(self.pause, most);
+        self.due = Some(now + pause);
+        if let Some(ticks) = &mut self.ticks {
+            ticks.set(pause);
+        }
+        self.pause = (self.pause + self.pause / 8).min(LONGEST);
+    }
+}
+
+impl Dispatcher<'_> {
+    /// If it is time for that, begins anew where enough is known.
+    pub(super) fn look_for_heat(&mut self) {
+        let after = self.settings.hot_after;
+        let at_once = after < AT_ONCE;
+        if self.looks.due.is_none() || !at_once && !self.looks.is_due() {
+            return;
+        }
+        let pids: Vec<i32> = self.processes.keys().copied().collect();
+        let mut counted = std::mem::take(&mut self.looks.counted);
+        let mut nearest = 0.0;
+        for pid in pids {
+            let Some(p) = self.processes.get(&pid) else { continue };
+            let space = p.space.clone();
+            if !p.counting
+                || p.books.many()
+                || p.threads.len() > THREADS
+                || Rc::strong_count(&p.mm) > 1
+                || space.borrow().users > 1
+            {
+                continue;
+            }
+            let cells = space.borrow().trans.cells();
+            counted.clear();
+            for th in p.threads.iter().filter_map(|tid| self.threads.get(tid)).filter(|th| !th.folded) {
+                p.pool.borrow().add_cells(th.slot, cells, &mut counted);
+            }
+            let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
+            let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
+            let pays = hot * if space.borrow().any_volatile() { PAYS_LATER } else { PAYS };
+            let due = if at_once { after } else { space.borrow().heat_due.max(after).max(pays) };
+            if sum >= due && self.begin_renewal(pid, true) {
+                space.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
+            } else {
+                nearest = f64::max(nearest, sum as f64 / due as f64);
+            }
+        }
+        self.looks.counted = counted;
+        if !at_once {
+            self.looks.looked(nearest);
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! New images and ends (births are `birth`'s). Every thread's counts are folded into its process when its end begins
+//! (`PTRACE_EVENT_EXIT`), or at the latest when its end is reported; a process's profile is handed over when its last thread
+//! ends, before anybody can see that it is gone.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::limits::Limits;
+use super::renew::middle;
+use super::{Dispatcher, contexts};
+use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::contexts::{Books, NAMED, ThreadContexts};
+use crate::cpuid;
+use crate::image::{self, Remote};
+use crate::launch;
+use crate::process::{Process, Progress, State, Thread};
+use crate::recreate::{self, Spot};
+use crate::stacks::Stacks;
+use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
+use crate::types::Module;
+
+impl Dispatcher<'_> {
+    /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
+    pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        match self.threads.get(&tid).map(|th| (th.state, th.switch || th.contexts.follow.is_some())) {
+            None if tid == self.main && self.processes.is_empty() => {
+                let _ = t.resume(How::Continue, 0);
+            }
+            None => {
+                self.early.insert(tid, (t, signal));
+            }
+            Some((State::New, _)) => self.begin(t, signal),
+            Some((state, switch)) => {
+                let stopping = stops_processes(signal);
+                if stopping {
+                    self.main_stops(tid, signal);
+                } else {
+                    self.main_continued(tid);
+                }
+                if self.is_renewing(tid) {
+                    if stopping {
+                        // Once it goes on. Being told now, it would never get to the end of a step.
+                        tracee::stops_later(tid);
+                    }
+                    return self.park(t, state);
+                }
+                match state {
+                    // When it is continued, there will be a stop that tells of it.
+                    _ if stopping => {
+                        let _ = t.resume(How::Listen, 0);
+                    }
+                    _ if switch => {
+                        let state = self.take_back(&t, state);
+                        match middle(tid, state) {
+                            Some(how) => {
+                                let _ = t.finish(how);
+                            }
+                            None => self.switch_on_the_way(t, state),
+                        }
+                    }
+                    // Its step may still be to come.
+                    State::InPlace { .. } | State::Handler | State::SigReturn { .. } => {
+                        let _ = t.resume(How::Step, 0);
+                    }
+                    // It has been stopped while its translation was thrown away.
+                    State::Guest => {
+                        if let Some(t) = self.ready_trace(t)
+                            && let Ok(rip) = t.rip()
+                        {
+                            self.enter(t, rip);
+                        }
+                    }
+                    _ => {
+                        // After job control it ends with EINTR natively, too.
+                        match state {
+                            State::Cache if signal == libc::SIGTRAP => self.call_again(&t, 0),
+                            State::OtherCall if signal == libc::SIGTRAP => self.int80_again(&t, 0),
+                            _ => {}
+                        }
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A new image is in place, its first instruction still to come.
+    pub(super) fn executed(&mut self, t: Stopped) {
+        let tid = t.tid();
+        tracee::leave(tid);
+        let former = t.event_message().map_or(tid, |m| m as i32);
+        tracee::renamed(former, tid);
+        let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
+        let follow = match known {
+            None => tid == self.main,
+            Some(State::Exec { follow }) => follow,
+            Some(State::OtherCall) => {
+                [former, tid].iter().find_map(|t| self.other_calls.get(t)).is_some_and(|c| c.follow)
+            }
+            Some(_) => false,
+        };
+        let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
+        let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
+        self.other_calls.remove(&former);
+        self.other_calls.remove(&tid);
+        self.forget_process(tid);
+        if !follow {
+            self.left |= tid == self.main;
+            if let Some(limits) = limits {
+                Self::hand_limits_over(tid, limits);
+            }
+            let _ = t.detach(0);
+            self.session.process_left(tid);
+            return;
+        }
+        // The exit from execve still has to write its result.
+        let t = match t.resume_and_wait(How::Syscall, 0) {
+            Ok((t, Stop::Syscall)) => t,
+            Ok((t, _)) => {
+                let _ = t.resume(How::Continue, 0);
+                return;
+            }
+            Err(_) => return,
+        };
+        self.new_image(t, parent, limits);
+    }
+
+    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
+        let tid = t.tid();
+        let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
+        let args = command_line(tid);
+        let Ok(memory) = Memory::open(tid) else { return };
+        self.traps_of_image(&t);
+        let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
+        let prepared = image::prepare(&mut remote, tid, self.masked());
+        let thread = remote.thread.take();
+        let (space, mut pool) = match prepared {
+            Ok(p) => p,
+            Err(e) => {
+                self.give_up(thread, e);
+                return;
+            }
+        };
+        let Some(t) = thread else { return };
+        let Some(slot) = pool.take() else { return };
+        let gs = pool.gs(slot);
+        let counting = self.settings.count_at_start;
+        let mut space = space;
+        space.code_limit = self.settings.code_limit;
+        space.pairs_from = self.settings.pairs_from;
+        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
+        if let Some(feed) = &mut self.feed {
+            if self.settings.trace.system_calls {
+                space.stop_before_all_calls();
+            }
+            space.trace_with(self.settings.trace, feed.new_space());
+            feed.image(tid, space.trace.id);
+            if !counting {
+                feed.recording(tid, tid, false);
+            }
+        }
+        let process = Process {
+            pid: tid,
+            parent,
+            space: Rc::new(RefCell::new(space)),
+            mm: Rc::new(()),
+            pool: Rc::new(RefCell::new(pool)),
+            memory,
+            threads: vec![tid],
+            vforked: false,
+            books: Books::default(),
+            names: Vec::new(),
+            popped_too_many: false,
+            address_limit: None,
+            counting,
+            exe: exe.clone(),
+            args: args.clone(),
+            reported: false,
+            stacks: Stacks::default(),
+        };
+        tracee::settle(tid, &process.space.borrow().home);
+        self.processes.insert(tid, process);
+        self.threads.insert(
+            tid,
+            Thread {
+                pid: tid,
+                state: State::Cache,
+                slot,
+                other: None,
+                switch: false,
+                folded: false,
+                contexts: ThreadContexts::default(),
+                frames: RefCell::default(),
+                toggles: false,
+                trapped_at: None,
+                progress: Progress::default(),
+                interrupted: None,
+            },
+        );
+        self.traps_of_tables(tid);
+        if let Some(limits) = limits {
+            self.limits_of_image(tid, limits);
+        }
+        self.session.image_started(tid, parent, &exe, &args);
+        self.settle_pin();
+        let Ok(mut regs) = t.regs() else { return };
+        regs.gs_base = gs;
+        // Not in a system call any more, as far as restarting is concerned.
+        regs.orig_rax = u64::MAX;
+        let entry = regs.rip;
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.ready_trace(t)
+        {
+            self.enter(t, entry);
+        }
+    }
+
+    /// The image of `pid` has been replaced: its books are closed without a report.
+    fn forget_process(&mut self, pid: i32) {
+        let Some(p) = self.processes.remove(&pid) else { return };
+        for tid in &p.threads {
+            tracee::leave(*tid);
+            self.contexts_ended(*tid);
+            if let Some(th) = self.threads.remove(tid) {
+                let mut pool = p.pool.borrow_mut();
+                if !th.folded {
+                    contexts::give_back(&th, &mut pool);
+                }
+            }
+        }
+        release(&p);
+    }
+
+    /// A thread is about to end; its registers and memory are still there.
+    pub(super) fn exiting(&mut self, t: Stopped) {
+        let tid = t.tid();
+        self.untold_birth(&t);
+        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs())
+            && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
+        {
+            let spot = recreate::spot(&space.borrow(), regs.rip);
+            let boundary = match spot {
+                Spot::Boundary(b) => Some(b),
+                Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
+                Spot::Stub(_) | Spot::Elsewhere => None,
+            };
+            if let Some(b) = boundary {
+                self.correct(tid, &b, &regs);
+            }
+        }
+        self.int80_never_made(&t);
+        let exit = t.event_message().ok().map(|status| match status as i32 & 0x7f {
+            0 => Exit::Code(status as i32 >> 8 & 0xff),
+            signal => Exit::Signal(signal),
+        });
+        self.fold(tid, exit);
+        let _ = t.resume(How::Continue, 0);
+    }
+
+    /// Adds a thread's counts to its process; the last one's end is the process's.
+    pub(super) fn fold(&mut self, tid: i32, exit: Option<Exit>) {
+        if self.threads.get(&tid).is_none_or(|th| th.folded) {
+            return;
+        }
+        self.drain_thread(tid);
+        self.tell_uses(tid);
+        self.harvest(tid);
+        let Some(th) = self.threads.get_mut(&tid) else { return };
+        th.folded = true;
+        let pid = th.pid;
+        if let Some(feed) = &self.feed {
+            feed.thread_ended(pid, tid);
+        }
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let cells = p.space.borrow().trans.cells();
+        let mut books = std::mem::take(&mut p.books);
+        let uncollected = self.uncollected.remove(&tid);
+        contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
+        p.books = books;
+        contexts::give_back(th, &mut p.pool.borrow_mut());
+        p.threads.retain(|&x| x != tid);
+        let last = p.threads.is_empty();
+        self.contexts_ended(tid);
+        if last {
+            self.report(pid, exit);
+        }
+    }
+
+    /// All counts of a process so far.
+    pub(super) fn sum(&self, p: &Process) -> Books {
+        let mut books = p.books.clone();
+        let cells = p.space.borrow().trans.cells();
+        for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
+            contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
+        }
+        books
+    }
+
+    pub(super) fn report(&mut self, pid: i32, exit: Option<Exit>) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        if std::mem::replace(&mut p.reported, true) {
+            return;
+        }
+        if let Some(feed) = &self.feed {
+            feed.process_ended(pid);
+            // Before what it has found is written. (The rest is done behind this stop.)
+            if let Some(what) = feed.health().unnoticed() {
+                self.session.broke(&what, true);
+            }
+        }
+        let space = p.space.borrow();
+        self.files.complain(space.modules.iter().filter_map(Module::mapped), |text| {
+            self.session.notice(pid, Notice::Warning(text))
+        });
+        let counts = p.books.sum().counts(&space.trans);
+        let books = if p.books.many() { p.books.all() } else { &[] };
+        let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
+        let contexts: Vec<ContextCounts<'_>> = books
+            .iter()
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
+            .collect();
+        self.session.process_ends(&ProcessReport {
+            pid,
+            parent: p.parent,
+            exe: p.exe.clone(),
+            args: p.args.clone(),
+            exit,
+            modules: &space.modules,
+            counts: &counts,
+            contexts: &contexts,
+        });
+    }
+
+    /// The end of a thread, or of a process whose first thread this is, has been reported.
+    pub(super) fn ended(&mut self, tid: i32, how: Exit) {
+        self.early.remove(&tid);
+        self.decided.remove(&tid);
+        self.other_calls.remove(&tid);
+        self.fold(tid, Some(how));
+        tracee::leave(tid);
+        tracee::ended(tid);
+        if let Some(th) = self.threads.remove(&tid) {
+            let gone = self.processes.get(&th.pid).is_some_and(|p| p.threads.is_empty());
+            if gone && let Some(p) = self.processes.remove(&th.pid) {
+                self.traps.remove(&th.pid);
+                release(&p);
+                if self.processes.is_empty() && self.early.is_empty() {
+                    // The run is over; to free so many small things would only delay its end.
+                    std::mem::forget(p.space);
+                }
+            }
+        }
+        if tid == self.main {
+            self.exit = Some(how);
+            let alone = self.processes.is_empty() && self.early.is_empty();
+            self.session.first_process(FirstProcess::Ended { exit: how, alone });
+        }
+        self.settle_pin();
+    }
+}
+
+/// Whether `signal`, that of a `PTRACE_EVENT_STOP`, says that the thread's process is stopped.
+pub(super) fn stops_processes(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+}
+
+/// An address space less uses the translations, if this was its last process.
+fn release(p: &Process) {
+    if Rc::strong_count(&p.mm) == 1 {
+        p.space.borrow_mut().users -= 1;
+    }
+}
+
+fn command_line(pid: i32) -> Vec<OsString> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let body = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    body.split(|&b| b == 0).map(|a| OsString::from_vec(a.to_vec())).collect()
+}
+
+/// The executable that a path given to `execve` by `pid` names: relative paths are relative to its own folder.
+pub(super) fn resolve(pid: i32, path: &std::path::Path) -> PathBuf {
+    if path.is_absolute() {
+        return path.to_path_buf();
+    }
+    std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default().join(path)
+}
+
+/// What `execve` by a process that is, or is not, followed afterwards must have as its personality.
+pub(super) fn personality(follow: bool) -> u64 {
+    if follow { launch::guest_personality() } else { launch::original_personality() }
+}

@@ -1,0 +1,652 @@
+//! The dispatcher: waits for stops, finds out what each means, does it, and lets the thread go on. It is the only place that
+//! resumes a guest. Guest code runs in parallel; the dispatcher handles one stop at a time.
+//!
+//! Invariants: a thread in [`State::Cache`] runs nothing but translated code; a thread's gs base is its slot's address
+//! whenever it runs translated code; every thread's counts are added to its process exactly once.
+
+mod affinity;
+mod again;
+mod alignment;
+mod ask;
+mod attend;
+mod birth;
+mod boundary;
+mod broken;
+mod calltime;
+mod clientreq;
+mod contexts;
+mod dead;
+mod deadly;
+mod first;
+mod follow;
+mod heat;
+mod in_place;
+mod int80;
+mod life;
+mod limits;
+mod native;
+mod progress;
+mod renew;
+mod signal;
+mod sigtrap;
+mod status;
+mod switch;
+mod syscall;
+mod trace;
+mod trapflag;
+mod turns;
+mod volatile;
+mod x87;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nix::libc;
+
+use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
+use crate::arena::{Scratch, TARGET};
+use crate::cpuid::{self, CpuModel};
+use crate::error::EngineError;
+use crate::fault;
+use crate::feed::Feed;
+use crate::follow::StandingId;
+use crate::guard::{self, CarefulSession};
+use crate::hash::Map;
+use crate::image::{self, Remote};
+use crate::launch;
+use crate::mapped_file::MappedFiles;
+use crate::maps;
+use crate::process::{Interrupted, Process, State, Thread};
+use crate::space::Space;
+use crate::trace::Sink;
+use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
+use crate::transtab::{BlockId, Emulate, StubKind, Way};
+use crate::types::Module;
+
+/// Bytes of a stub: `int3` and its number.
+const STUB_LEN: u64 = 5;
+
+/// Everything about a run.
+pub(crate) struct Dispatcher<'s> {
+    session: &'s mut dyn Session,
+    settings: &'s Settings,
+    processes: Map<i32, Process>,
+    threads: Map<i32, Thread>,
+    /// First stops of threads whose creator has not told of them yet, and the stops' signals.
+    early: Map<i32, (Stopped, i32)>,
+    pin: affinity::Pin,
+    attention: attend::Attention,
+    turns: turns::Turns,
+    spells: progress::Spells,
+    /// The way to whoever analyses the trace, if there is one.
+    feed: Option<Feed>,
+    /// What processes do with SIGTRAP, where that needs care.
+    traps: Map<i32, sigtrap::Traps>,
+    /// Address spaces whose translations are about to be thrown away.
+    renewals: Vec<renew::Renewal>,
+    /// The process in which it has just turned out that this should be done.
+    full: Option<i32>,
+    looks: heat::Looks,
+    /// Transfers of control that have been decided on, but whose threads have to stop before they go on.
+    decided: Map<i32, follow::Followed>,
+    /// Threads whose costs are, or were, not collected for a while.
+    uncollected: Map<i32, ask::Uncollected>,
+    /// Threads that are about to make a system call again that was interrupted for nothing: the address of its instruction.
+    again: Map<i32, u64>,
+    /// The same of the thread whose stop is being dealt with.
+    was_again: Option<u64>,
+    /// What the thread whose stop is being dealt with was about to do.
+    was_interrupted: Option<Interrupted>,
+    /// System calls that are being timed.
+    timed: Map<i32, calltime::Timed>,
+    /// System calls that are being made by `int 0x80`.
+    other_calls: Map<i32, int80::Call>,
+    /// What stands still while something is asked about a process.
+    standstill: Option<ask::Standstill>,
+    /// Threads that wait until those that follow them have changed their context.
+    held: Map<i32, contexts::Held>,
+    /// The files behind mapped code.
+    files: MappedFiles,
+    /// Warnings given so far.
+    warned: std::collections::HashSet<&'static str>,
+    /// The first process.
+    main: i32,
+    /// It has been stopped by a signal.
+    main_stopped: bool,
+    /// It has gone on to a program that is not followed.
+    left: bool,
+    exit: Option<Exit>,
+    failure: Option<EngineError>,
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(
+    program: &Program,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Option<Box<dyn Sink>>,
+) -> Result<Exit, EngineError> {
+    let feed = sink
+        .map(|sink| if settings.trace.followed() { Feed::at_hand(sink) } else { Feed::new(sink) })
+        .transpose()
+        .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
+    let launched = launch::launch(program)?;
+    let mut session = CarefulSession(session);
+    let session: &mut dyn Session = &mut session;
+    let mut dispatcher = Dispatcher {
+        session,
+        settings,
+        processes: Map::default(),
+        threads: Map::default(),
+        early: Map::default(),
+        pin: affinity::Pin::default(),
+        attention: attend::Attention::default(),
+        turns: turns::Turns::default(),
+        spells: progress::Spells::default(),
+        feed,
+        traps: Map::default(),
+        renewals: Vec::new(),
+        full: None,
+        looks: heat::Looks::begin(settings),
+        decided: Map::default(),
+        uncollected: Map::default(),
+        again: Map::default(),
+        was_again: None,
+        was_interrupted: None,
+        timed: Map::default(),
+        other_calls: Map::default(),
+        standstill: None,
+        held: Map::default(),
+        files: MappedFiles::default(),
+        warned: std::collections::HashSet::new(),
+        main: launched.pid,
+        main_stopped: false,
+        left: false,
+        exit: None,
+        failure: None,
+    };
+    match guard::caught(|| dispatcher.until_everything_ended()) {
+        Ok(ended) => ended?,
+        Err(what) => dispatcher.engine_broke(what),
+    }
+    if let Some(e) = dispatcher.failure {
+        return Err(e);
+    }
+    if let Some(source) = launched.failure() {
+        return Err(EngineError::Exec { path: program.path.clone(), source });
+    }
+    dispatcher.exit.ok_or_else(|| EngineError::Os {
+        what: "waiting for the program",
+        source: std::io::Error::from_raw_os_error(libc::ECHILD),
+    })
+}
+
+impl Dispatcher<'_> {
+    fn until_everything_ended(&mut self) -> Result<(), EngineError> {
+        loop {
+            let wait = if self.renewals.is_empty() {
+                match self.attend() {
+                    Some(wait) => wait,
+                    None => self.wait_in_turn().map_err(|source| EngineError::Os { what: "waitpid", source })?,
+                }
+            } else {
+                tracee::wait_any_briefly().unwrap_or_else(|| {
+                    self.remind();
+                    Wait::Interrupted
+                })
+            };
+            match wait {
+                Wait::Nothing => return Ok(()),
+                Wait::Stopped(t, stop) => self.stopped(t, stop),
+                Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
+                Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
+                Wait::Interrupted => self.serve_wishes(),
+            }
+            fault::point("engine");
+            self.notice_broken_sink();
+            if let Some(pid) = self.full.take() {
+                self.begin_renewal(pid, false);
+            }
+            self.end_spells();
+            self.look_for_heat();
+            if !self.renewals.is_empty() {
+                self.settle_renewals();
+            }
+        }
+    }
+
+    /// A signal has stopped `tid`.
+    fn main_stops(&mut self, tid: i32, signal: i32) {
+        if tid == self.main && !self.main_stopped {
+            self.main_stopped = true;
+            self.session.first_process(FirstProcess::Stopped(signal));
+        }
+    }
+
+    /// `tid` is not stopped, or not any more.
+    fn main_continued(&mut self, tid: i32) {
+        if tid == self.main && self.main_stopped {
+            self.main_stopped = false;
+            self.session.first_process(FirstProcess::Continued);
+        }
+    }
+
+    fn stopped(&mut self, t: Stopped, stop: Stop) {
+        let tid = t.tid();
+        self.was_again = self.again.remove(&tid);
+        self.was_interrupted = self.threads.get_mut(&tid).and_then(|th| th.interrupted.take());
+        if matches!(stop, Stop::Event(libc::PTRACE_EVENT_STOP, _)) {
+            self.still_interrupted(tid);
+        }
+        if stop != Stop::Syscall {
+            self.call_left(tid);
+        }
+        match stop {
+            Stop::Event(event, signal) => self.event(t, event, signal),
+            // Otherwise only asked for while an image is being prepared, and dealt with there.
+            Stop::Syscall => self.call_stop(t),
+            Stop::Signal(signal) => {
+                let Some(thread) = self.threads.get(&tid) else {
+                    // Before the program has begun; or not followed any more, and there is nothing to resume.
+                    if tid == self.main && self.left {
+                        self.session.first_process(FirstProcess::Stopped(signal));
+                    }
+                    let _ = t.resume(How::Continue, signal);
+                    return;
+                };
+                if signal == libc::SIGSTOP && t.would_not_stop() {
+                    return self.go_on_past_stop(t);
+                }
+                match thread.state {
+                    State::Cache | State::Exec { .. } if signal == libc::SIGTRAP => self.trap(t),
+                    state => self.signal(t, signal, state),
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, t: Stopped, event: i32, signal: i32) {
+        match event {
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.created(t, event),
+            libc::PTRACE_EVENT_EXEC => self.executed(t),
+            libc::PTRACE_EVENT_EXIT => self.exiting(t),
+            libc::PTRACE_EVENT_STOP => self.event_stop(t, signal),
+            _ => {
+                let _ = t.resume(How::Continue, 0);
+            }
+        }
+    }
+
+    /// An `int3` of ours, a step that is done, or the guest's own SIGTRAP.
+    fn trap(&mut self, t: Stopped) {
+        let Ok(rip) = t.rip() else { return };
+        let tid = t.tid();
+        let Some((space, state)) = self.space_and_state(tid) else { return };
+        let at = rip.wrapping_sub(1);
+        let stub = space.borrow().stub_at(at);
+        let dead = {
+            let s = space.borrow();
+            (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
+        };
+        let Ok(info) = t.siginfo() else { return };
+        if is_sent(&info) {
+            // The kernel keeps one SIGTRAP at a time: that of our breakpoint is left out then, and will come again.
+            if (stub.is_some() || dead.is_some()) && t.set_rip(at).is_err() {
+                return;
+            }
+        } else if let Some(kind) = stub {
+            return self.stub(t, kind, at + STUB_LEN);
+        } else if let Some(dead) = dead {
+            return self.dead_block(t, dead, at);
+        }
+        if self.withhold_trap(&t) {
+            let _ = t.resume(How::Continue, 0);
+            return;
+        }
+        let Some(t) = self.trap_flag(t, rip) else { return };
+        self.signal(t, libc::SIGTRAP, state);
+    }
+
+    fn space_and_state(&self, tid: i32) -> Option<(Rc<RefCell<Space>>, State)> {
+        let th = self.threads.get(&tid)?;
+        let p = self.processes.get(&th.pid)?;
+        Some((p.space.clone(), th.state))
+    }
+
+    fn process_of(&self, tid: i32) -> Option<&Process> {
+        self.processes.get(&self.threads.get(&tid)?.pid)
+    }
+
+    fn process_of_mut(&mut self, tid: i32) -> Option<&mut Process> {
+        self.processes.get_mut(&self.threads.get(&tid)?.pid)
+    }
+
+    fn set_state(&mut self, tid: i32, state: State) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.state = state;
+        }
+    }
+
+    fn scratch(&self, tid: i32, word: Scratch) -> u64 {
+        self.threads
+            .get(&tid)
+            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().scratch(th.slot, word)))
+            .unwrap_or(0)
+    }
+
+    /// What gs must be while `tid` runs translated code.
+    fn gs(&self, tid: i32) -> u64 {
+        let Some(th) = self.threads.get(&tid) else { return 0 };
+        let Some(p) = self.processes.get(&th.pid) else { return 0 };
+        let pool = p.pool.borrow();
+        match pool.scratch(th.slot, Scratch::ContextBase) {
+            0 => pool.gs(th.slot),
+            base => base,
+        }
+    }
+
+    /// A stop at a stub; `rip` is the address behind the stub.
+    fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
+        let kind = match kind {
+            StubKind::Asked => {
+                self.not_attended(t.tid());
+                match self.asked_for(t.tid()) {
+                    Some(kind) => kind,
+                    None => return,
+                }
+            }
+            kind => kind,
+        };
+        match kind {
+            StubKind::Asked => {}
+            StubKind::Exit { target, site, standing } => {
+                let (t, id) = self.translation(t, target, standing);
+                match (t, id) {
+                    (Some(t), Some(id)) => {
+                        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+                        let body = space.borrow().trans.block(id).entry;
+                        space.borrow_mut().link(site, id);
+                        if t.set_rip(body).is_ok() {
+                            let _ = t.resume(How::Continue, 0);
+                        }
+                    }
+                    (Some(t), None) => self.run_off(t, target),
+                    (None, _) => {}
+                }
+            }
+            StubKind::IblMiss { way } => {
+                let Ok(mut regs) = t.regs() else { return };
+                let target = self.indirect_target(t.tid(), &mut regs, way);
+                let (t, id) = self.translation(t, target, StandingId::NONE);
+                let Some(t) = t else { return };
+                if let Some(id) = id {
+                    let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+                    space.borrow_mut().add_landing(id, way);
+                    regs.rip = space.borrow().trans.block(id).entry;
+                    if t.set_regs(&regs).is_ok() {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                } else {
+                    if t.set_regs(&regs).is_ok() {
+                        self.run_off(t, target);
+                    }
+                }
+            }
+            StubKind::Transfer { .. } | StubKind::Return { .. } => self.follow_transfer(t, kind),
+            StubKind::Syscall { next, go } => self.syscall(t, next, go),
+            StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
+            StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
+            StubKind::Walk { .. } | StubKind::SavedX87 { .. } => {
+                self.serve_within(&t, kind);
+                if t.set_rip(rip).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+            }
+        }
+    }
+
+    /// Where an indirect branch leads that has not found a landing; makes the registers the guest's.
+    fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
+        regs.rcx = self.scratch(tid, Scratch::Rcx);
+        match way {
+            Way::Jump | Way::Call => self.scratch(tid, TARGET),
+            Way::Return | Way::Paired => {
+                self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Goes on at guest address `pc`; all other registers are the guest's already.
+    fn enter(&mut self, t: Stopped, pc: u64) {
+        if let Some((t, _)) = self.go_to(t, pc) {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// The same after a signal.
+    fn enter_after_signal(&mut self, t: Stopped, pc: u64) {
+        if let Some((t, at)) = self.go_to(t, pc) {
+            self.go_on_after_signal(t, at);
+        }
+    }
+
+    /// Puts `t` to the translation of `pc`, where it is then. `None`: it has gone on already.
+    fn go_to(&mut self, t: Stopped, pc: u64) -> Option<(Stopped, u64)> {
+        let standing = self.standing(t.tid(), pc);
+        let (t, id) = self.translation(t, pc, standing);
+        let t = t?;
+        let Some(id) = id else {
+            self.run_off(t, pc);
+            return None;
+        };
+        self.set_state(t.tid(), State::Cache);
+        let (space, _) = self.space_and_state(t.tid())?;
+        let body = space.borrow().trans.block(id).entry;
+        if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {
+            call.at = body;
+        }
+        t.set_rip(body).is_ok().then_some((t, body))
+    }
+
+    /// Goes to guest address `pc`, where no code is: the fault that follows is the one that the guest would get.
+    fn run_off(&mut self, t: Stopped, pc: u64) {
+        self.set_state(t.tid(), State::Guest);
+        if t.set_rip(pc).is_ok() {
+            let _ = t.resume(How::Continue, 0);
+        }
+    }
+
+    /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
+    /// died over that; `None` for the block if no code is there.
+    fn translation(&mut self, t: Stopped, pc: u64, standing: StandingId) -> (Option<Stopped>, Option<BlockId>) {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
+        if let Some(id) = space.borrow().trans.lookup(pc, standing) {
+            return (Some(t), Some(id));
+        }
+        let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
+        if !space.borrow().executable(pc) {
+            self.learn_map(pid, &space);
+            if !space.borrow().executable(pc) {
+                return (Some(t), None);
+            }
+        }
+        let mut t = t;
+        let volatile = space.borrow().volatile(pc);
+        let mut space = space;
+        if !space.borrow().has_chunk_for(pc) || volatile && space.borrow().users > 1 {
+            // Neither can be done for another process that shares the translations.
+            match self.own_space(t) {
+                Some(thread) => t = thread,
+                None => return (None, None),
+            }
+            let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
+            space = own;
+            match self.chunk_near(t, pid, &space, pc) {
+                Some(thread) => t = thread,
+                None => return (None, None),
+            }
+        }
+        let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
+        let id = space.borrow_mut().translate(pc, standing, &p.memory);
+        if space.borrow().is_full() {
+            self.full = Some(pid);
+        }
+        if id.is_none() && p.memory.array::<1>(pc).is_some() {
+            // Code is there: it must never run as it is.
+            let source = std::io::Error::other("the code cache, or its counters, are used up");
+            return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
+        }
+        if id.is_some() && space.borrow().volatile(pc) {
+            let Some(t) = self.protect_code(t, pid, &space) else { return (None, None) };
+            // Another thread may have written between the reading and the protecting; from now on it cannot.
+            let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
+            if p.threads.len() > 1 && !space.borrow_mut().still_true(&p.memory) {
+                return self.translation(t, pc, standing);
+            }
+            return (Some(t), id);
+        }
+        (Some(t), id)
+    }
+
+    /// Makes sure that there is a chunk for code at `pc`. `None`: the thread died, or cannot go on.
+    fn chunk_near(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>, pc: u64) -> Option<Stopped> {
+        if space.borrow().has_chunk_for(pc) {
+            return Some(t);
+        }
+        self.make_room_for_chunk(pid);
+        let Some(p) = self.processes.get(&pid) else { return Some(t) };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
+        let thread = remote.thread.take();
+        match r {
+            Ok(()) => thread,
+            Err(e) => self.give_up(thread, e),
+        }
+    }
+
+    /// Takes over the process's memory map.
+    fn learn_map(&mut self, pid: i32, space: &Rc<RefCell<Space>>) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        let files = &mut self.files;
+        let Ok(regions) = maps::read(pid) else { return };
+        let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
+        let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
+        if let Some(feed) = &self.feed {
+            // What has been translated is of what was there before.
+            trace::announce(feed, &mut space.borrow_mut());
+        }
+        let known = space.borrow().modules.len();
+        let image = |start, end| {
+            let mut image = vec![0; (end - start) as usize];
+            (p.memory.read(start, &mut image) == image.len()).then_some(image)
+        };
+        space.borrow_mut().learn_map(&regions, image, |r| files.of(pid, &p.memory, r));
+        let new = space.borrow().modules[known..].to_vec();
+        for module in &new {
+            self.session.mapped(module);
+        }
+        self.files
+            .complain(new.iter().filter_map(Module::mapped), |text| self.session.notice(pid, Notice::Warning(text)));
+        if self.settings.trace.calls.is_some() {
+            let new = space.borrow().unbounded_modules().to_vec();
+            for module in new {
+                let list = self.session.boundaries(&module);
+                space.borrow_mut().add_boundaries(list);
+            }
+        }
+    }
+
+    /// Makes sure that no other address space uses this process's translations.
+    fn own_space(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let Some((space, _)) = self.space_and_state(tid) else { return Some(t) };
+        if space.borrow().users == 1 {
+            return Some(t);
+        }
+        let Some(p) = self.process_of(tid) else { return Some(t) };
+        let mm = p.mm.clone();
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let own = image::diverge(&mut remote, &space.borrow());
+        let thread = remote.thread.take();
+        match own {
+            Ok(own) => {
+                space.borrow_mut().users -= 1;
+                let own = Rc::new(RefCell::new(own));
+                let moved: Vec<i32> =
+                    self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
+                self.trace_copied(&space, &own, &moved);
+                for pid in moved {
+                    if let Some(p) = self.processes.get_mut(&pid) {
+                        p.space = own.clone();
+                        p.threads.iter().for_each(|&tid| tracee::settle(tid, &own.borrow().home));
+                    }
+                }
+                thread
+            }
+            Err(e) => self.give_up(thread, e),
+        }
+    }
+
+    /// The engine cannot go on with this process: it is killed, and the run fails. Unless that is so because somebody else has
+    /// killed it.
+    fn give_up(&mut self, t: Option<Stopped>, e: EngineError) -> Option<Stopped> {
+        if let Some(t) = t.filter(|t| !t.has_been_killed()) {
+            let pid = self.threads.get(&t.tid()).map_or(t.tid(), |th| th.pid);
+            self.session.notice(pid, Notice::Warning(e.to_string()));
+            self.failure.get_or_insert(e);
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
+            let _ = t.resume(How::Continue, 0);
+        }
+        None
+    }
+
+    /// An instruction that grind carries out. `rip` is behind the stub.
+    fn emulate(&mut self, t: Stopped, what: Emulate, pc: u64, next: u64, block: BlockId, rip: u64) {
+        let Ok(mut regs) = t.regs() else { return };
+        match what {
+            Emulate::Cpuid => {
+                let [a, b, c, d] = cpuid::baseline(regs.rax as u32, regs.rcx as u32);
+                [regs.rax, regs.rbx, regs.rcx, regs.rdx] = [a.into(), b.into(), c.into(), d.into()];
+                go_on(t, regs, rip);
+            }
+            Emulate::Xgetbv => {
+                // Others than XCR0 do not exist: a general protection fault, which running it in place gives.
+                if regs.rcx as u32 != 0 {
+                    return self.in_place(t, regs, pc, block, None);
+                }
+                regs.rax = cpuid::BASELINE_XCR0 & 0xffff_ffff;
+                regs.rdx = cpuid::BASELINE_XCR0 >> 32;
+                go_on(t, regs, rip);
+            }
+            Emulate::ClientGetNr => {
+                regs.rax = 0;
+                go_on(t, regs, rip);
+            }
+            Emulate::ClientRequest => self.client_request(t, regs, next, rip),
+            Emulate::Int3 => {
+                // The guest's own breakpoint: the same signal, as if it had been executed in its place.
+                regs.rip = next;
+                if t.set_regs(&regs).is_ok() {
+                    self.deliver(t, libc::SIGTRAP);
+                }
+            }
+            Emulate::InPlace if self.process_of(t.tid()).is_some_and(|p| int80::is_at(&p.memory, pc, next)) => {
+                self.int80(t, regs, pc, next, block);
+            }
+            Emulate::InPlace => self.in_place(t, regs, pc, block, None),
+        }
+    }
+
+    fn masked(&self) -> bool {
+        self.settings.cpu == CpuModel::Baseline
+    }
+}
+
+fn go_on(t: Stopped, mut regs: Regs, rip: u64) {
+    regs.rip = rip;
+    if t.set_regs(&regs).is_ok() {
+        let _ = t.resume(How::Continue, 0);
+    }
+}

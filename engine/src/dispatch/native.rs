@@ -1,0 +1,52 @@
+//! The native stack of a thread that stands still: for a program that prints it, and for whoever follows calls, who is told what
+//! is active in a thread that begins to be recorded in the middle of things. Without it, that would have no callers, and would return
+//! to functions that nobody knows to have called it. It is told once, when recording begins. Nothing of the thread is changed.
+
+use grind_unwind::Stack;
+
+use super::Dispatcher;
+use crate::recreate::{self, Spot};
+use crate::space::Space;
+use crate::tracee::{Regs, Stopped};
+use crate::transtab::StubKind;
+
+impl Dispatcher<'_> {
+    /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.
+    pub(super) fn native_stack(&mut self, tid: i32, regs: &Regs, pc: u64, most: usize) -> Option<Stack> {
+        let (space, _) = self.space_and_state(tid)?;
+        let p = self.process_of_mut(tid)?;
+        p.stacks.stack((p.pid, &p.memory), |at| space.borrow().is_cache(at), (pc, regs), most)
+    }
+
+    /// Tells the sink what is active in `t`, which has just begun to be recorded.
+    pub(super) fn tell_stack(&mut self, t: &Stopped) {
+        if self.settings.trace.calls.is_none() {
+            return;
+        }
+        let tid = t.tid();
+        let (Some((space, _)), Ok(regs)) = (self.space_and_state(tid), t.regs()) else { return };
+        let Some(pc) = guest_address(&space.borrow(), regs.rip) else { return };
+        let Some(p) = self.process_of_mut(tid) else { return };
+        let is_ours = |at| space.borrow().is_cache(at);
+        let (pid, frames) = (p.pid, p.stacks.calls((p.pid, &p.memory), is_ours, (pc, &regs)));
+        if let (Some(feed), true) = (&self.feed, frames.len() > 1) {
+            super::trace::announce(feed, &mut space.borrow_mut());
+            feed.stands(pid, tid, frames);
+        }
+    }
+}
+
+/// Where the program is, for a thread that has stopped at `rip`.
+fn guest_address(space: &Space, rip: u64) -> Option<u64> {
+    match recreate::spot(space, rip) {
+        Spot::Boundary(b) => {
+            let index = if b.after_call { b.executed.saturating_sub(1) } else { b.executed };
+            Some(space.trans.pc_of(b.block, index))
+        }
+        Spot::Elsewhere => Some(rip),
+        Spot::Stub(_) | Spot::Between => match space.stub_at(rip.wrapping_sub(1)) {
+            Some(StubKind::Emulate { pc, .. }) => Some(pc),
+            _ => None,
+        },
+    }
+}

@@ -1,0 +1,353 @@
+//! Throwing translations away when they have become too many: all threads of the address space are brought to guest
+//! addresses and wait there, their counts are taken, everything is forgotten (`space::renew`), and they go on, to be
+//! translated anew. Invariants: no thread runs, or will return to, translated code when it is thrown away; nothing is
+//! counted twice or lost; a thread that waits in a system call makes that call once more, as the kernel does after a stop.
+//!
+//! While a thread waits for a child of its own (vfork), nothing can make it stop; so nothing is thrown away then.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::signal::{ASYNCHRONOUS, FAULTS};
+use super::status::Status;
+use super::trapflag;
+use crate::process::State;
+use crate::recreate::{self, Boundary, Spot};
+use crate::tracee::{self, How, Regs, Stop, Stopped};
+
+/// So many instructions of translated code at most are executed to get to the next block.
+const STEPS: usize = 200;
+
+/// An address space whose translations are to be thrown away.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    mm: Rc<()>,
+    /// The threads that wait for it.
+    waiting: HashMap<i32, Stopped>,
+    /// In order to translate what is executed often better.
+    for_speed: bool,
+}
+
+/// How the kernel is going to let a thread make its system call once more.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Restart {
+    /// By the same call.
+    Same,
+    /// By `restart_syscall`, which knows how much of it is done.
+    Continued,
+}
+
+/// Whether the kernel is going to do that: what it leaves in rax meanwhile.
+pub(super) fn restarts(regs: &Regs) -> Option<Restart> {
+    const ERESTARTSYS: i64 = 512;
+    const ERESTARTNOINTR: i64 = 513;
+    const ERESTARTNOHAND: i64 = 514;
+    const ERESTART_RESTARTBLOCK: i64 = 516;
+    if (regs.orig_rax as i64) < 0 {
+        return None;
+    }
+    match -(regs.rax as i64) {
+        ERESTARTSYS | ERESTARTNOINTR | ERESTARTNOHAND => Some(Restart::Same),
+        ERESTART_RESTARTBLOCK => Some(Restart::Continued),
+        _ => None,
+    }
+}
+
+/// The number of the system call that a thread, which nobody but the engine has interrupted, makes once more when it leaves the
+/// cache.
+pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
+    match restarts(regs) {
+        Some(Restart::Same) => Some(regs.orig_rax),
+        Some(Restart::Continued) => Some(libc::SYS_restart_syscall as u64),
+        None => super::again::interrupted(regs, true).then_some(regs.orig_rax),
+    }
+}
+
+impl Dispatcher<'_> {
+    /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
+    pub(super) fn begin_renewal(&mut self, pid: i32, for_speed: bool) -> bool {
+        let Some(p) = self.processes.get(&pid) else { return false };
+        let mm = p.mm.clone();
+        if self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
+            return false;
+        }
+        let threads = self.threads_of(&mm);
+        // What was not collected is known by counters that would be gone.
+        if threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
+            return false;
+        }
+        for tid in threads {
+            tracee::interrupt(tid);
+        }
+        self.renewals.push(Renewal { mm, waiting: HashMap::new(), for_speed });
+        true
+    }
+
+    /// Nobody has stopped for a while: those who are still waited for are told once more. (They are in places where the kernel
+    /// does not let them stop; or there is one where being told gets lost.)
+    pub(super) fn remind(&self) {
+        for r in &self.renewals {
+            for tid in self.threads_of(&r.mm).into_iter().filter(|tid| !r.waiting.contains_key(tid)) {
+                tracee::interrupt(tid);
+            }
+        }
+    }
+
+    /// Whether a process waits for one that shares its memory.
+    fn has_vforked(&self, mm: &Rc<()>) -> bool {
+        let inside = |pid: i32| self.processes.get(&pid).is_some_and(|p| Rc::ptr_eq(&p.mm, mm));
+        self.processes.values().any(|p| p.vforked && inside(p.parent))
+    }
+
+    fn threads_of(&self, mm: &Rc<()>) -> Vec<i32> {
+        let mine = |th: &&i32| self.threads.get(th).is_some_and(|th| !th.folded);
+        let of = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, mm));
+        of.flat_map(|p| p.threads.iter().filter(mine).copied()).collect()
+    }
+
+    /// Whether `tid`'s translations are to be thrown away.
+    pub(super) fn is_renewing(&self, tid: i32) -> bool {
+        !self.renewals.is_empty()
+            && self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &p.mm)))
+    }
+
+    /// `pid` is about to wait for a child of its own: what was begun is given up.
+    pub(super) fn cancel_renewal(&mut self, pid: i32) {
+        let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { return };
+        if let Some(i) = self.renewals.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
+            let r = self.renewals.swap_remove(i);
+            self.release(r);
+        }
+    }
+
+    /// `t`, in `state`, has stopped because it was told to. It waits, unless it is in the middle of something: then it will be
+    /// back here.
+    pub(super) fn park(&mut self, t: Stopped, state: State) {
+        let tid = t.tid();
+        let state = self.take_back(&t, state);
+        if let Some(how) = middle(tid, state) {
+            let _ = t.finish(how);
+            return;
+        }
+        let Ok(regs) = t.regs() else { return };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let between = matches!(recreate::spot(&space.borrow(), regs.rip), Spot::Between);
+        if state == State::Cache && between && trapflag::traps(&regs) {
+            // The trap of its last instruction comes with the next boundary: the guest's, not that of a step of ours.
+            let _ = t.finish(How::Continue);
+            return;
+        }
+        let for_speed =
+            self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
+        let (t, regs) = match state {
+            State::Cache if for_speed => match self.run_to_block(t, regs) {
+                Some(at_block) => at_block,
+                None => return,
+            },
+            _ => (t, regs),
+        };
+        let t = match state {
+            State::Guest | State::Call { .. } => Some(t),
+            State::OtherCall => self.leave_int80(t, true),
+            _ if self.in_cache(&t) => self.leave_cache(t, regs),
+            _ => {
+                self.set_state(tid, State::Guest);
+                Some(t)
+            }
+        };
+        // Its leader may be waiting for it.
+        let Some(thread) = t.and_then(|t| self.follow_leader(t)) else { return };
+        let Some(mm) = self.process_of(tid).map(|p| p.mm.clone()) else { return };
+        if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
+            r.waiting.insert(tid, thread);
+        }
+    }
+
+    /// Lets `t` go on to the next block, if it gets there soon: whatever it goes on from begins a block from now on, and
+    /// blocks of hot code had better not be cut where it happened to be.
+    fn run_to_block(&mut self, mut t: Stopped, mut regs: Regs) -> Option<(Stopped, Regs)> {
+        let Ok(mask) = t.sigmask() else { return Some((t, regs)) };
+        let (space, _) = self.space_and_state(t.tid())?;
+        let mut masked = false;
+        for _ in 0..STEPS {
+            match recreate::spot(&space.borrow(), regs.rip) {
+                Spot::Boundary(b) if b.executed == 0 || b.after_call => break,
+                Spot::Stub(_) | Spot::Elsewhere => break,
+                Spot::Boundary(_) | Spot::Between => {}
+            }
+            // Nor are our own stops for it to get at; and the guest must neither miss a trap of its own nor see our trap flag.
+            let stops = space.borrow().stub_at(regs.rip).is_some()
+                || space.borrow().cache_byte(regs.rip) == Some(0xcc)
+                || trapflag::traps(&regs)
+                || space.borrow().pushes_flags_at(regs.rip);
+            if stops || space.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                break;
+            }
+            masked = true;
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(libc::SIGTRAP))) => {
+                    regs = next.regs().ok()?;
+                    t = next;
+                }
+                // The instruction faults, and will again.
+                Ok((next, Stop::Signal(_))) => {
+                    regs = next.regs().ok()?;
+                    t = next;
+                    break;
+                }
+                Ok((next, stop)) => {
+                    let _ = next.set_sigmask(mask);
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+        if masked {
+            t.set_sigmask(mask).ok()?;
+        }
+        Some((t, regs))
+    }
+
+    /// Makes the registers of a thread in translated code the guest's, rip included.
+    pub(super) fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
+        let tid = t.tid();
+        let (space, _) = self.space_and_state(tid)?;
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let (t, mut regs) = match spot {
+            Spot::Boundary(b) if b.after_call && b.executed > 0 => {
+                let mut regs = regs;
+                let again = makes_again(&regs);
+                if again.is_some() {
+                    self.interrupted_by_us(tid, &regs);
+                }
+                // A call that is made once more is counted then.
+                let executed = b.executed - u16::from(again.is_some());
+                self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
+                if let Some(nr) = again {
+                    regs.rax = nr;
+                }
+                (t, regs)
+            }
+            // Setting the mask would undo the kernel's own restoring of it, which may be due after a system call.
+            Spot::Boundary(_) | Spot::Stub(_) | Spot::Elsewhere => self.step_to_boundary(t, regs)?,
+            Spot::Between => {
+                let mask = t.sigmask().ok()?;
+                t.set_sigmask(mask | ASYNCHRONOUS).ok()?;
+                let (t, regs) = self.step_to_boundary(t, regs)?;
+                t.set_sigmask(mask).ok()?;
+                (t, regs)
+            }
+        };
+        // In no system call any more, as far as restarting is concerned.
+        regs.orig_rax = u64::MAX;
+        t.set_regs(&regs).ok()?;
+        self.set_state(tid, State::Guest);
+        Some(t)
+    }
+
+    /// Throws away what can be thrown away by now.
+    pub(super) fn settle_renewals(&mut self) {
+        let mut i = 0;
+        while let Some(r) = self.renewals.get(i) {
+            let threads = self.threads_of(&r.mm);
+            if threads.iter().any(|t| !r.waiting.contains_key(t)) {
+                i += 1;
+                continue;
+            }
+            let mut r = self.renewals.swap_remove(i);
+            r.waiting.retain(|t, _| threads.contains(t));
+            if !r.waiting.is_empty() {
+                self.renew(&mut r);
+            }
+            self.release(r);
+        }
+    }
+
+    fn renew(&mut self, r: &mut Renewal) {
+        let Some(tid) = r.waiting.keys().next().copied() else { return };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        if space.borrow().users > 1 {
+            let Some(thread) = r.waiting.remove(&tid).and_then(|t| self.own_space(t)) else { return };
+            r.waiting.insert(tid, thread);
+        }
+        let Some((space, _)) = self.space_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else { return };
+        let pids: Vec<i32> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
+        let threads = self.threads_of(&r.mm);
+        for &tid in &threads {
+            self.drain_thread(tid);
+            self.harvest(tid);
+        }
+        for &pid in &pids {
+            let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
+            if r.for_speed {
+                let mut space = space.borrow_mut();
+                let counts = sum.sum().block_counts(&space.trans);
+                space.learn_heat(&counts);
+            }
+            if let Some(p) = self.processes.get_mut(&pid) {
+                p.books = sum.without_cells(&space.borrow().trans);
+            }
+        }
+        let cells = space.borrow().trans.cells();
+        for tid in threads {
+            let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };
+            let others = th.contexts.extra.iter().map(|(_, slot)| *slot);
+            for slot in std::iter::once(th.slot).chain(th.other).chain(others) {
+                p.pool.borrow().clear_cells(slot, cells);
+            }
+        }
+        space.borrow_mut().renew();
+        if r.for_speed
+            && let Some(p) = self.process_of(tid)
+        {
+            space.borrow_mut().translate_hot(&p.memory);
+        }
+        if space.borrow().trans.follow.given_up {
+            space.borrow_mut().tell_calls();
+        }
+        for pid in pids {
+            self.hand_back_all_whole(pid);
+        }
+    }
+
+    /// Lets the threads go on.
+    fn release(&mut self, r: Renewal) {
+        for (tid, thread) in r.waiting {
+            let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
+            // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.
+            let Some(thread) = self.change_over(thread) else { continue };
+            // Records may be written from now on.
+            let Some(thread) = self.ready_trace(thread) else { continue };
+            match state {
+                State::Guest => {
+                    if let Ok(rip) = thread.rip() {
+                        self.enter(thread, rip);
+                    }
+                }
+                _ => {
+                    let _ = thread.resume(How::Continue, 0);
+                }
+            }
+        }
+    }
+}
+
+/// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its
+/// own.
+pub(super) fn middle(tid: i32, state: State) -> Option<How> {
+    match state {
+        State::InPlace { .. } | State::Handler | State::SigReturn { .. } => Some(How::Step),
+        // It has got to a stub, or faulted, and this stop has only come first.
+        _ => fault_pending(tid).then_some(How::Continue),
+    }
+}
+
+/// Whether a signal that an instruction has caused waits for the thread.
+pub(super) fn fault_pending(tid: i32) -> bool {
+    let status = Status::of(tid);
+    status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
+}

@@ -1,0 +1,357 @@
+//! Signals. A signal that the guest does not catch is the kernel's business: nothing is touched, so an interrupted system
+//! call restarts where it was. For a caught one, the thread is brought to an instruction's boundary, gets the guest's own
+//! registers, and the kernel builds the frame; the first instruction of the handler is then translated like any other code.
+//! A handler therefore sees original addresses, and may change the frame: `rt_sigreturn` restores whatever it says.
+
+use nix::libc;
+
+use super::in_place::Step;
+use super::status::Status;
+use super::trapflag::set_trap_flag;
+use super::{Dispatcher, again};
+use crate::process::State;
+use crate::recreate::{self, Boundary, Spot};
+use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
+
+pub(super) const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The signals that an instruction causes.
+pub(super) const FAULTS: u64 =
+    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
+
+/// All others: held back while the engine steps a thread.
+pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
+
+impl Dispatcher<'_> {
+    /// A signal is about to be delivered to `t`.
+    pub(super) fn signal(&mut self, t: Stopped, signal: i32, state: State) {
+        match state {
+            State::New => {
+                let _ = t.resume(How::Continue, signal);
+            }
+            State::Handler if signal == libc::SIGTRAP => self.handler_begins(t),
+            State::SigReturn { traps, mask } => self.signal_in_return(t, signal, traps, mask),
+            State::InPlace { pc, block, executed, mask } => {
+                self.after_step(t, signal, Step { pc, block, executed, mask });
+            }
+            State::Guest | State::Handler => self.deliver(t, signal),
+            State::Call { nr, args, next } => self.signal_in_call(t, signal, nr, args, next),
+            State::OtherCall => self.signal_in_int80(t, signal),
+            State::Cache | State::Exec { .. } => self.signal_in_cache(t, signal),
+        }
+    }
+
+    /// `rt_sigreturn` is about to be made: not before it has returned does a signal come that nobody's instruction causes, or a
+    /// handler that is interrupted there again and again would never end.
+    pub(super) fn begin_return(&mut self, t: Stopped, go: u64, traps: bool) {
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_ok() && t.set_rip(go).is_ok() {
+            self.set_state(t.tid(), State::SigReturn { traps, mask });
+            let _ = t.resume(How::Step, 0);
+        }
+    }
+
+    /// A signal for a thread that makes `rt_sigreturn`, whose mask was `mask`; the end of that is one, too.
+    fn signal_in_return(&mut self, t: Stopped, signal: i32, traps: bool, mask: u64) {
+        let tid = t.tid();
+        let Ok(info) = t.siginfo() else { return };
+        let done = !self.in_cache(&t);
+        if is_sent(&info) && signal != libc::SIGSTOP {
+            tracee::keep(tid, info);
+            if !done {
+                let _ = t.resume(How::Step, 0);
+                return;
+            }
+            // In place of the step's.
+        } else if signal == libc::SIGSTOP {
+            let _ = t.resume(How::Step, signal);
+            return;
+        } else if signal != libc::SIGTRAP || !done {
+            // A frame that cannot be restored: the kernel sends SIGSEGV. The registers are the guest's, or those of the call.
+            if t.sigmask() == Ok(mask | ASYNCHRONOUS) && t.set_sigmask(mask).is_err() {
+                return;
+            }
+            if !done {
+                return self.signal_in_cache(t, signal);
+            }
+            self.tell_handler_ends(tid);
+            return self.deliver(t, signal);
+        }
+        self.tell_handler_ends(tid);
+        if traps && !set_trap_flag(&t) {
+            return;
+        }
+        let Some(t) = self.release_trap(t) else { return };
+        let Ok(rip) = t.rip() else { return };
+        self.enter_after_signal(t, rip);
+    }
+
+    pub(super) fn in_cache(&self, t: &Stopped) -> bool {
+        let space = self.space_and_state(t.tid()).map(|(s, _)| s);
+        t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
+    }
+
+    fn signal_in_cache(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        let (Ok(mut regs), Ok(info)) = (t.regs(), t.siginfo()) else { return };
+        let fault = bit(signal) & FAULTS != 0 && !is_sent(&info) && !is_behind_call(&regs);
+        if fault {
+            if signal == libc::SIGSEGV && self.trace_full(tid, &info, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
+            if self.is_unaligned_record(tid, &info, &regs) {
+                let Ok(mask) = t.sigmask() else { return };
+                if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                    return;
+                }
+                let Some((t, stop)) = self.step_unchecked(t, regs) else { return };
+                if t.set_sigmask(mask).is_err() {
+                    return;
+                }
+                match stop {
+                    Stop::Signal(libc::SIGTRAP) => {
+                        let _ = t.resume(How::Continue, 0);
+                    }
+                    stop => self.stopped(t, stop),
+                }
+                return;
+            }
+            if signal == libc::SIGSEGV && self.write_to_code(&t, &info) {
+                // The guest changes code: let it, and run it again.
+                return self.allow_write(t, &info, regs);
+            }
+            if signal == libc::SIGSEGV && self.stale_protection(&t, &info) {
+                let _ = t.resume(How::Continue, 0);
+                return;
+            }
+            if self.request_is_elsewhere(tid, &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
+            let Some((space, _)) = self.space_and_state(tid) else { return };
+            if recreate::own_push(&space.borrow(), &mut regs) {
+                if t.set_regs(&regs).is_ok() {
+                    let _ = t.resume(How::Continue, 0);
+                }
+                return;
+            }
+            let cache_rip = regs.rip;
+            let b = {
+                let slot = self.threads.get(&tid).map(|th| th.slot);
+                let pool = self.process_of(tid).map(|p| p.pool.clone());
+                let scratch = |offset| match (slot, &pool) {
+                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, u16::from(offset)),
+                    _ => 0,
+                };
+                recreate::at_fault(&space.borrow(), &mut regs, scratch)
+            };
+            if let Some(b) = b {
+                self.at_boundary(tid, &b, &mut regs);
+                let mut info = info;
+                if address_of(&info) == cache_rip {
+                    set_address(&mut info, regs.rip);
+                    let _ = t.set_siginfo(&info);
+                }
+            }
+            if t.set_regs(&regs).is_err() {
+                return;
+            }
+            if !matches!(self.threads.get(&tid).map(|th| th.state), Some(State::SigReturn { .. })) {
+                self.set_state(tid, State::Guest);
+            }
+            return self.deliver(t, signal);
+        }
+        self.signal_comes(tid, regs.rip, &info);
+        if !caught(tid, signal) {
+            self.still_interrupted(tid);
+            self.call_again(&t, signal);
+            if !restores_mask(&regs) && self.was_again.is_none() && again::ignored(tid, signal) {
+                return self.go_on_after_signal(t, regs.rip);
+            }
+            let _ = t.resume(How::Continue, signal);
+            return;
+        }
+        self.interrupted_after_all(&mut regs);
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let spot = recreate::spot(&space.borrow(), regs.rip);
+        if let (Some(call), Spot::Boundary(b)) = (self.was_interrupted.filter(|c| c.at == regs.rip), spot) {
+            // It is the kernel's to say whether this signal lets the call be made once more.
+            self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
+            (regs.rax, regs.orig_rax) = (call.result, call.nr);
+            if t.set_regs(&regs).is_ok() {
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            return;
+        }
+        let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
+        let at = regs.rip;
+        if !between {
+            // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
+            // which setting one would undo.
+            let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+            if t.set_regs(&regs).is_ok() && t.set_siginfo(&called_from(info, at, regs.rip)).is_ok() {
+                self.set_state(tid, State::Guest);
+                self.deliver(t, signal);
+            }
+            return;
+        }
+        let Ok(mask) = t.sigmask() else { return };
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+            return;
+        }
+        let Some((t, regs)) = self.step_to_boundary(t, regs) else { return };
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
+            self.set_state(tid, State::Guest);
+            self.deliver(t, signal);
+        }
+    }
+
+    /// A signal while the thread makes a system call that grind follows. None of them blocks: it is over, or has not begun. The
+    /// stop behind it is one, too.
+    fn signal_in_call(&mut self, t: Stopped, signal: i32, nr: i64, args: [u64; 6], next: u64) {
+        let tid = t.tid();
+        let Ok(info) = t.siginfo() else { return };
+        if signal == libc::SIGTRAP {
+            let done = self.space_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.0 + 3));
+            if is_sent(&info) {
+                tracee::keep(tid, info);
+            }
+            if done {
+                return self.after_call(t, nr, args, next);
+            }
+            let _ = t.resume_midway(How::Continue, 0);
+            return;
+        }
+        if !caught(tid, signal) {
+            let _ = t.resume(How::Continue, signal);
+            return;
+        }
+        let (Some((space, _)), Ok(mask), Ok(rip)) = (self.space_and_state(tid), t.sigmask(), t.rip()) else { return };
+        let mut t = t;
+        if rip == space.borrow().gadget.0 {
+            if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                return;
+            }
+            match t.resume_and_wait(How::Step, 0) {
+                Ok((next, Stop::Signal(_))) => t = next,
+                Ok((next, stop)) => return self.stopped(next, stop),
+                Err(_) => return,
+            }
+        }
+        let Some((t, mut regs)) = self.finish_call(t, nr, args, next) else { return };
+        regs.rip = next;
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask).is_ok() && t.set_siginfo(&info).is_ok() {
+            self.set_state(tid, State::Guest);
+            self.deliver(t, signal);
+        }
+    }
+
+    /// Hands `signal` to a thread whose registers are the guest's.
+    pub(super) fn deliver(&mut self, t: Stopped, signal: i32) {
+        let tid = t.tid();
+        if caught(tid, signal) && !blocked_fault(&t, signal) {
+            let Some(t) = self.open_frame(t) else { return };
+            self.set_state(tid, State::Handler);
+            let _ = t.resume(How::Step, signal);
+            return;
+        }
+        // Ignored, deadly or stopping. If the thread survives, it goes on as a guest. Nobody survives a fault.
+        let (Ok(rip), Ok(info)) = (t.rip(), t.siginfo()) else { return };
+        if bit(signal) & FAULTS != 0 && !is_sent(&info) {
+            if t.is_first_of_namespace() {
+                let state = self.threads.get(&tid).map(|th| th.state);
+                let forced = matches!(state, Some(State::Handler | State::SigReturn { .. }));
+                return self.die_untraced(t, signal, forced);
+            }
+            self.set_state(tid, State::Guest);
+            let _ = t.resume(How::Continue, signal);
+        } else {
+            let standing = self.standing(tid, rip);
+            let (t, id) = self.translation(t, rip, standing);
+            let Some(t) = t else { return };
+            if let Some(id) = id {
+                let Some((space, _)) = self.space_and_state(tid) else { return };
+                let body = space.borrow().trans.block(id).entry;
+                self.set_state(tid, State::Cache);
+                if t.set_rip(body).is_err() {
+                    return;
+                }
+            }
+            let _ = t.resume(How::Continue, signal);
+        }
+    }
+
+    /// The kernel has built the frame; rip is the handler's.
+    fn handler_begins(&mut self, t: Stopped) {
+        let Ok(rip) = t.rip() else { return };
+        self.tell_handler(&t);
+        // Our stops are SIGTRAPs: a handler that blocks them would make the kernel reset the guest's own action for it.
+        if let Ok(mask) = t.sigmask()
+            && mask & bit(libc::SIGTRAP) != 0
+        {
+            let _ = t.set_sigmask(mask & !bit(libc::SIGTRAP));
+            self.trap_blocked_in_handler(&t, true);
+        } else {
+            self.trap_blocked_in_handler(&t, false);
+        }
+        self.enter_after_signal(t, rip);
+    }
+}
+
+/// A fault whose signal is blocked kills, whatever its handler is.
+fn blocked_fault(t: &Stopped, signal: i32) -> bool {
+    bit(signal) & FAULTS != 0
+        && t.sigmask().is_ok_and(|m| m & bit(signal) != 0)
+        && t.siginfo().is_ok_and(|i| !is_sent(&i))
+}
+
+/// Whether the kernel may be about to restore a mask, because it has interrupted a system call that has one of its own.
+fn restores_mask(regs: &Regs) -> bool {
+    const ERESTARTNOHAND: i32 = 514;
+    (regs.orig_rax as i64) >= 0 && [-i64::from(libc::EINTR), -i64::from(ERESTARTNOHAND)].contains(&(regs.rax as i64))
+}
+
+/// Whether a thread with these registers is behind a system call that it has just made. An instruction that faults shows none;
+/// but the kernel may do so because it cannot restore a handler's frame.
+fn is_behind_call(regs: &Regs) -> bool {
+    let nr = regs.orig_rax as i64;
+    nr >= 0 && nr != libc::SYS_rt_sigreturn
+}
+
+/// Whether the guest has a handler for `signal`.
+pub(super) fn caught(tid: i32, signal: i32) -> bool {
+    Status::of(tid).signals("SigCgt") & bit(signal) != 0
+}
+
+/// The address in the siginfo of a fault.
+#[allow(unsafe_code)]
+pub(super) fn address_of(info: &libc::siginfo_t) -> u64 {
+    // SAFETY: only called for signals of the kernel's that carry an address, which SIGSYS has in the same place; the field
+    // exists in every siginfo.
+    unsafe { info.si_addr() as u64 }
+}
+
+/// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the
+/// call, which is `cache` for the kernel and `guest` for the program.
+pub(super) fn called_from(info: libc::siginfo_t, cache: u64, guest: u64) -> libc::siginfo_t {
+    let mut info = info;
+    if info.si_signo == libc::SIGSYS && info.si_code > 0 && address_of(&info) == cache {
+        set_address(&mut info, guest);
+    }
+    info
+}
+
+/// Changes the address in the siginfo of a fault, or of a system call that was caught.
+#[allow(unsafe_code)]
+fn set_address(info: &mut libc::siginfo_t, address: u64) {
+    // SAFETY: the kernel's siginfo_t has si_addr at byte 16 on x86-64 and is 128 bytes long.
+    unsafe { std::ptr::from_mut(info).cast::<u64>().add(2).write(address) };
+}

@@ -1,0 +1,334 @@
+//! SIGTRAP belongs to the guest and to the engine alike: every stop in translated code is one. If the kernel has to force a
+//! SIGTRAP that is blocked or ignored, it unblocks it and takes the guest's handler away. So once a program shows that it
+//! minds SIGTRAP, what it does with it is kept here, and the kernel sees it neither blocked nor ignored: `rt_sigaction` for it
+//! and `rt_sigprocmask` are carried out by the engine, the frames of handlers and `rt_sigreturn` are made to agree, and a
+//! SIGTRAP that arrives while the guest blocks it is held back.
+//!
+//! A program that only blocks all signals for a moment (as the C library does to create threads) has nothing to lose and costs
+//! nothing: its calls are not stopped. Not covered: waiting for SIGTRAP with `sigwait`, `signalfd` or `sigpending`.
+
+use std::collections::{HashMap, HashSet};
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::signal::bit;
+use super::status::Status;
+use super::syscall::{answer, run};
+use crate::image::Remote;
+use crate::process::State;
+use crate::tracee::{How, Regs, Stop, Stopped};
+
+/// SIGTRAP's bit in a set of signals.
+const TRAP: u64 = bit(libc::SIGTRAP);
+
+/// Where in a thread's slot a `struct sigaction` may be put: behind the scratch words.
+const ACTION_OFFSET: u64 = 3072;
+
+/// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
+const ACTION_SIZE: usize = 32;
+
+/// Offset of the signal mask in a `struct ucontext`: flags, link, stack, then 256 bytes of registers.
+const UC_SIGMASK: u64 = 8 + 8 + 24 + 256;
+
+/// What a process, as it sees itself, does with SIGTRAP.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Traps {
+    ignored: bool,
+    /// Threads that block it.
+    blocked: HashSet<i32>,
+    /// What is to be delivered to a thread once it does not block it any more.
+    held: HashMap<i32, libc::siginfo_t>,
+}
+
+impl Dispatcher<'_> {
+    fn traps_of(&mut self, tid: i32) -> Option<&mut Traps> {
+        let pid = self.threads.get(&tid)?.pid;
+        self.traps.get_mut(&pid)
+    }
+
+    fn trap_blocked(&self, tid: i32) -> bool {
+        let pid = self.threads.get(&tid).map(|th| th.pid);
+        pid.and_then(|p| self.traps.get(&p)).is_some_and(|t| t.blocked.contains(&tid))
+    }
+
+    /// From now on the process's dealings with SIGTRAP are looked after.
+    fn mind_traps(&mut self, tid: i32) {
+        let (Some(th), Some((space, _))) = (self.threads.get(&tid), self.space_and_state(tid)) else { return };
+        let pid = th.pid;
+        if self.traps.contains_key(&pid) {
+            return;
+        }
+        space.borrow().stop_before(libc::SYS_rt_sigprocmask);
+        self.traps.insert(pid, Traps::default());
+    }
+
+    /// A new image inherits what is blocked or ignored. Before anything runs in it.
+    pub(super) fn traps_of_image(&mut self, t: &Stopped) {
+        let tid = t.tid();
+        let before = self.traps.remove(&tid).unwrap_or_default();
+        let mask = t.sigmask().unwrap_or(0);
+        let ignored = before.ignored || Status::of(tid).signals("SigIgn") & TRAP != 0;
+        let blocked = before.blocked.contains(&tid) || mask & TRAP != 0;
+        if mask & TRAP != 0 {
+            let _ = t.set_sigmask(mask & !TRAP);
+        }
+        if ignored || blocked {
+            let blocked = blocked.then_some(tid).into_iter().collect();
+            self.traps.insert(tid, Traps { ignored, blocked, held: HashMap::new() });
+        }
+    }
+
+    /// A new image whose process minds SIGTRAP has got its tables.
+    pub(super) fn traps_of_tables(&self, tid: i32) {
+        if let (true, Some((space, _))) = (self.traps.contains_key(&tid), self.space_and_state(tid)) {
+            space.borrow().stop_before(libc::SYS_rt_sigprocmask);
+        }
+    }
+
+    /// Thread `child` of `child_pid` has been created by `tid` of `pid`.
+    pub(super) fn traps_of_child(&mut self, pid: i32, tid: i32, child_pid: i32, child: i32) {
+        let Some(traps) = self.traps.get_mut(&pid) else { return };
+        let blocks = traps.blocked.contains(&tid);
+        if pid == child_pid {
+            if blocks {
+                traps.blocked.insert(child);
+            }
+            return;
+        }
+        let blocked = blocks.then_some(child).into_iter().collect();
+        let own = Traps { ignored: traps.ignored, blocked, held: HashMap::new() };
+        self.traps.insert(child_pid, own);
+    }
+
+    /// Whether the SIGTRAP that is about to be delivered comes from a process and is blocked or ignored: it is held back, or
+    /// forgotten.
+    pub(super) fn withhold_trap(&mut self, t: &Stopped) -> bool {
+        let tid = t.tid();
+        let Ok(info) = t.siginfo() else { return false };
+        let Some(traps) = self.traps_of(tid) else { return false };
+        if info.si_code > 0 {
+            return false;
+        }
+        if traps.blocked.contains(&tid) {
+            // One at a time, as the kernel keeps them.
+            traps.held.entry(tid).or_insert(info);
+            return true;
+        }
+        traps.ignored
+    }
+
+    /// Hands a SIGTRAP that has been held back to a thread whose registers are the guest's. `None` if there was one.
+    pub(super) fn release_trap(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let Some(traps) = self.traps_of(tid) else { return Some(t) };
+        if traps.blocked.contains(&tid) {
+            return Some(t);
+        }
+        let ignored = traps.ignored;
+        match traps.held.remove(&tid) {
+            Some(info) if !ignored => {
+                if t.set_siginfo(&info).is_ok() {
+                    self.set_state(tid, State::Guest);
+                    self.deliver(t, libc::SIGTRAP);
+                }
+                None
+            }
+            _ => Some(t),
+        }
+    }
+
+    fn set_trap_blocked(&mut self, tid: i32, on: bool) {
+        if let Some(traps) = self.traps_of(tid) {
+            if on {
+                traps.blocked.insert(tid);
+            } else {
+                traps.blocked.remove(&tid);
+            }
+        }
+    }
+
+    /// A handler begins, with SIGTRAP blocked or not as far as the kernel is concerned: the frame shows what the guest had.
+    pub(super) fn trap_blocked_in_handler(&mut self, t: &Stopped, on: bool) {
+        let tid = t.tid();
+        if self.traps_of(tid).is_none() {
+            return;
+        }
+        if self.trap_blocked(tid)
+            && let (Ok(regs), Some(p)) = (t.regs(), self.process_of(tid))
+        {
+            // The return address, then the context.
+            let at = regs.rsp + 8 + UC_SIGMASK;
+            if let Some(mask) = p.memory.word(at) {
+                let _ = p.memory.write(at, &(mask | TRAP).to_le_bytes());
+            }
+        }
+        if on {
+            self.set_trap_blocked(tid, true);
+        }
+    }
+
+    /// `rt_sigreturn` is about to restore the context at `context`: the kernel must not block SIGTRAP.
+    pub(super) fn trap_returns(&mut self, t: &Stopped, context: u64) {
+        let tid = t.tid();
+        if self.traps_of(tid).is_none() {
+            return;
+        }
+        let Some(p) = self.process_of(tid) else { return };
+        let at = context + UC_SIGMASK;
+        let Some(mask) = p.memory.word(at) else { return };
+        if mask & TRAP != 0 {
+            let _ = p.memory.write(at, &(mask & !TRAP).to_le_bytes());
+        }
+        self.set_trap_blocked(tid, mask & TRAP != 0);
+    }
+
+    pub(super) fn raw(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<(Stopped, Option<u64>)> {
+        let (space, _) = self.space_and_state(t.tid())?;
+        let gadget = space.borrow().gadget;
+        let p = self.process_of(t.tid())?;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        let value = remote.raw(nr, args);
+        remote.thread.map(|t| (t, value))
+    }
+
+    fn act(&mut self, t: Stopped, action: &[u8; ACTION_SIZE]) -> Option<Stopped> {
+        let at = self.gs(t.tid()) + ACTION_OFFSET;
+        let _ = self.process_of(t.tid())?.memory.write(at, action);
+        let (t, _) = self.raw(t, libc::SYS_rt_sigaction, [libc::SIGTRAP as u64, at, 0, 8, 0, 0])?;
+        Some(t)
+    }
+
+    /// `rt_sigaction` for SIGTRAP.
+    pub(super) fn trap_action(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+        let tid = t.tid();
+        let [_, new, old, size, ..] = args;
+        let Some(p) = self.process_of(tid) else { return };
+        let action = p.memory.array::<ACTION_SIZE>(new);
+        if size != 8 || new != 0 && action.is_none() {
+            // The kernel says what is wrong.
+            return run(t, go, How::Continue);
+        }
+        let mut t = t;
+        if old != 0 {
+            let query = [libc::SIGTRAP as u64, 0, old, 8, 0, 0];
+            let Some((thread, done)) = self.raw(t, libc::SYS_rt_sigaction, query) else { return };
+            t = thread;
+            if done.is_none() {
+                return answer(t, regs, go, next, -i64::from(libc::EFAULT));
+            }
+            if self.traps_of(tid).is_some_and(|traps| traps.ignored)
+                && let Some(p) = self.process_of(tid)
+            {
+                let _ = p.memory.write(old, &(libc::SIG_IGN as u64).to_le_bytes());
+            }
+        }
+        if let (true, Some(mut action)) = (new != 0, action) {
+            self.mind_traps(tid);
+            let ignore = action[..8] == (libc::SIG_IGN as u64).to_le_bytes();
+            if ignore {
+                action[..8].fill(0);
+            }
+            if let Some(traps) = self.traps_of(tid) {
+                traps.ignored = ignore;
+                if ignore {
+                    // As the kernel forgets what is pending.
+                    traps.held.clear();
+                }
+            }
+            let Some(thread) = self.act(t, &action) else { return };
+            t = thread;
+        }
+        answer(t, regs, go, next, 0);
+    }
+
+    /// `rt_sigprocmask`, for a process that minds SIGTRAP.
+    pub(super) fn trap_mask(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+        let tid = t.tid();
+        let [how, set_at, old_at, size, ..] = args;
+        if self.traps_of(tid).is_none() || size != 8 {
+            return run(t, go, How::Continue);
+        }
+        let (Some(p), Ok(kernel)) = (self.process_of(tid), t.sigmask()) else { return };
+        let mask = kernel & !TRAP | if self.trap_blocked(tid) { TRAP } else { 0 };
+        let mut now = mask;
+        if set_at != 0 {
+            let Some(set) = p.memory.word(set_at) else {
+                return answer(t, regs, go, next, -i64::from(libc::EFAULT));
+            };
+            now = match how as i32 {
+                libc::SIG_BLOCK => mask | set,
+                libc::SIG_UNBLOCK => mask & !set,
+                libc::SIG_SETMASK => set,
+                _ => return answer(t, regs, go, next, -i64::from(libc::EINVAL)),
+            } & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP));
+            if t.set_sigmask(now & !TRAP).is_err() {
+                return;
+            }
+        }
+        let written = old_at == 0 || p.memory.write(old_at, &mask.to_le_bytes()).is_ok();
+        self.set_trap_blocked(tid, now & TRAP != 0);
+        let result = if written { 0 } else { -i64::from(libc::EFAULT) };
+        let waiting = self.traps_of(tid).is_some_and(|traps| traps.held.contains_key(&tid));
+        if !waiting || now & TRAP != 0 {
+            return answer(t, regs, go, next, result);
+        }
+        // The handler runs before the call returns.
+        let mut regs = regs;
+        regs.rax = result as u64;
+        regs.rcx = next;
+        regs.r11 = regs.eflags;
+        regs.rip = next;
+        if t.set_regs(&regs).is_ok()
+            && let Some(t) = self.release_trap(t)
+        {
+            self.enter(t, next);
+        }
+    }
+
+    /// Lets the kernel ignore SIGTRAP. The `int3` behind a remote call would undo that: between the stops of a system call.
+    fn ignore_trap(&mut self, t: Stopped) -> Option<Stopped> {
+        let at = self.gs(t.tid()) + ACTION_OFFSET;
+        let mut action = [0; ACTION_SIZE];
+        action[..8].copy_from_slice(&(libc::SIG_IGN as u64).to_le_bytes());
+        let _ = self.process_of(t.tid())?.memory.write(at, &action);
+        let (space, _) = self.space_and_state(t.tid())?;
+        let (saved, mask) = (t.regs().ok()?, t.sigmask().ok()?);
+        let mut regs = saved;
+        regs.rip = space.borrow().gadget.0;
+        regs.rax = libc::SYS_rt_sigaction as u64;
+        regs.orig_rax = u64::MAX;
+        [regs.rdi, regs.rsi, regs.rdx, regs.r10] = [libc::SIGTRAP as u64, at, 0, 8];
+        t.set_sigmask(!0).ok()?;
+        t.set_regs(&regs).ok()?;
+        let mut t = t;
+        for _ in 0..2 {
+            match t.resume_and_wait(How::Syscall, 0) {
+                Ok((next, Stop::Syscall)) => t = next,
+                Ok((next, stop)) => {
+                    // Killed in between.
+                    self.stopped(next, stop);
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+        t.set_regs(&saved).ok()?;
+        t.set_sigmask(mask).ok()?;
+        Some(t)
+    }
+
+    /// The process is about to execute a program that is not followed: what it does with SIGTRAP is the kernel's business.
+    pub(super) fn hand_traps_over(&mut self, t: Stopped) -> Option<Stopped> {
+        let tid = t.tid();
+        let Some(traps) = self.traps_of(tid) else { return Some(t) };
+        let ignored = traps.ignored;
+        let t = if ignored { self.ignore_trap(t)? } else { t };
+        if self.trap_blocked(tid)
+            && let Ok(mask) = t.sigmask()
+        {
+            let _ = t.set_sigmask(mask | TRAP);
+        }
+        Some(t)
+    }
+}

@@ -1,0 +1,399 @@
+//! System calls that stop before they run. Most only need something done before or after: those run from a gadget that
+//! stops again behind them. Calls that emitted code lets through never come here.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use nix::libc;
+
+use super::{Dispatcher, life};
+use crate::api::Notice;
+use crate::arena::Scratch;
+use crate::image::Remote;
+use crate::maps;
+use crate::process::State;
+use crate::tracee::{self, How, Regs, Stopped};
+
+/// The longest argument vector that is looked at for `--trace-children-skip-by-arg`.
+const MAX_ARGS: u64 = 1 << 20;
+
+impl Dispatcher<'_> {
+    /// `t` is at the stop before a system call; `go` is its `syscall` instruction.
+    pub(super) fn syscall(&mut self, t: Stopped, next: u64, go: u64) {
+        let tid = t.tid();
+        let Ok(regs) = t.regs() else { return };
+        let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
+        // The kernel takes the number from eax.
+        let nr = i64::from(regs.rax as i32);
+        let how = self.time_call(tid, next);
+        self.goes_to_call(tid, go);
+        if super::deadly::CALLS.contains(&nr)
+            && let Some(signal) = self.deadly_call(tid, nr, args)
+        {
+            return self.die_of(t, signal);
+        }
+        match nr {
+            libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
+            libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
+            libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, go, next),
+            libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork if self.no_more_births(tid) => {
+                self.warn_no_more_births(tid);
+                answer(t, regs, go, next, -i64::from(libc::EAGAIN));
+            }
+            libc::SYS_rt_sigreturn => {
+                self.trap_returns(&t, regs.rsp);
+                let traps = self.frame_traps(tid, regs.rsp);
+                self.begin_return(t, go, traps);
+            }
+            libc::SYS_execve | libc::SYS_execveat => self.exec(t, regs, nr, args, go),
+            libc::SYS_arch_prctl => self.arch_prctl(t, regs, args, go, next),
+            libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_shmdt => {
+                if self.concerns_code(tid, nr, args) {
+                    self.follow(t, nr, args, next);
+                } else {
+                    self.drop_unused(tid, nr, args);
+                    run(t, go, how);
+                }
+            }
+            libc::SYS_mmap => {
+                let fixed = args[3] & libc::MAP_FIXED as u64 != 0;
+                if fixed && self.concerns_code(tid, nr, args) {
+                    self.follow(t, nr, args, next);
+                } else {
+                    if fixed {
+                        self.drop_unused(tid, nr, args);
+                    }
+                    run(t, go, how);
+                }
+            }
+            libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => {
+                self.limit_call(t, regs, nr, args, go, next);
+            }
+            libc::SYS_mlockall => self.lock_all(t, regs, args[0], go, next),
+            libc::SYS_seccomp => self.confine(t, go),
+            libc::SYS_prctl if args[0] as i32 == libc::PR_SET_SECCOMP => self.confine(t, go),
+            libc::SYS_ptrace => {
+                self.warn_of_ptrace(tid);
+                run(t, go, how);
+            }
+            libc::SYS_sched_setaffinity | libc::SYS_sched_getaffinity => {
+                self.guest_minds_processors();
+                run(t, go, how);
+            }
+            libc::SYS_clone if args[0] & libc::CLONE_UNTRACED as u64 != 0 => {
+                // It would run our code without anybody to serve its stops.
+                let mut regs = regs;
+                regs.rdi &= !(libc::CLONE_UNTRACED as u64);
+                super::go_on(t, regs, go);
+            }
+            _ => run(t, go, how),
+        }
+    }
+
+    pub(super) fn warn_no_more_births(&mut self, tid: i32) {
+        self.warn_once(tid, "too many threads and processes at a time: no more can be created (EAGAIN)");
+    }
+
+    pub(super) fn warn_of_ptrace(&mut self, tid: i32) {
+        self.warn_once(
+            tid,
+            "the program uses ptrace, but it and its children are being traced already: the kernel refuses; \
+             run the tracer natively and grind below it",
+        );
+    }
+
+    fn confine(&mut self, t: Stopped, go: u64) {
+        if let Some(t) = self.before_confinement(t) {
+            run(t, go, How::Continue);
+        }
+    }
+
+    /// The program is about to forbid system calls to itself. What the engine is likely to need some of is done before: it can
+    /// only be done in spite of a filter where the user may suspend those.
+    pub(super) fn before_confinement(&mut self, t: Stopped) -> Option<Stopped> {
+        tracee::expect_filters();
+        let tid = t.tid();
+        let mut t = self.own_space(t)?;
+        let (space, _) = self.space_and_state(tid)?;
+        let pid = self.process_of(tid)?.pid;
+        self.learn_map(pid, &space);
+        let wanted = space.borrow().out_of_reach();
+        for pc in wanted {
+            t = self.chunk_near(t, pid, &space, pc)?;
+        }
+        Some(t)
+    }
+
+    /// Whether there is no slot for another thread, those that may be on their way included.
+    pub(super) fn no_more_births(&self, tid: i32) -> bool {
+        self.process_of(tid).is_some_and(|p| p.pool.borrow().is_exhausted())
+    }
+
+    /// A system call that was let through has answered EFAULT; `rip` is where its program goes on. If the kernel was kept
+    /// from writing to a page whose code has been translated, that is not the guest's fault: once more. (The kernel asks
+    /// for a buffer before it takes anything away, but for datagrams and a few counters.)
+    pub(super) fn call_faulted(&mut self, t: Stopped, go: u64, rip: u64) {
+        let tid = t.tid();
+        let protected = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
+        if !protected {
+            return run(t, rip, How::Continue);
+        }
+        let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
+        let Ok(mut regs) = t.regs() else { return };
+        regs.rax = self.scratch(tid, Scratch::T2);
+        super::go_on(t, regs, go);
+    }
+
+    /// Tells the user something, the first time.
+    pub(super) fn warn_once(&mut self, tid: i32, text: &'static str) {
+        if self.warned.insert(text) {
+            let pid = self.threads.get(&tid).map_or(tid, |th| th.pid);
+            self.session.notice(pid, Notice::Warning(text.into()));
+        }
+    }
+
+    /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
+    /// known of it may not be true afterwards.
+    fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
+        let Some((space, _)) = self.space_and_state(tid) else { return false };
+        let space = space.borrow();
+        let touches = |(start, end): (u64, u64)| {
+            space.trans.touches(start, end)
+                || space.once_protected_in(start, end)
+                || space.executable_in(start, end)
+                || space.relies_on(start, end)
+        };
+        nr == libc::SYS_shmdt || ranges(nr, args).into_iter().any(touches)
+    }
+
+    /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
+    fn drop_unused(&self, tid: i32, nr: i64, args: [u64; 6]) {
+        if let Some((space, _)) = self.space_and_state(tid) {
+            let mut space = space.borrow_mut();
+            let opened =
+                matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0;
+            ranges(nr, args).into_iter().for_each(|(start, end)| space.drop_unused(start, end, opened));
+        }
+    }
+
+    /// Lets the call run with a stop behind it.
+    fn follow(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+        let tid = t.tid();
+        let mut args = args;
+        with_length(tid, nr, &mut args);
+        let Some(t) = self.make_way(t, nr, args) else { return };
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let gadget = space.borrow().gadget.0;
+        self.set_state(tid, State::Call { nr, args, next });
+        run(t, gadget, How::Continue);
+    }
+
+    /// A call that changes these mappings is about to be made.
+    fn make_way(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<Stopped> {
+        let tid = t.tid();
+        let t = self.own_space(t)?;
+        if gives_away(nr) {
+            // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
+            // there now. Pages that are moved would take their protection along to where nobody expects it.
+            let t = self.vacate(t, args[0], args[1])?;
+            if let Some((space, _)) = self.space_and_state(tid) {
+                space.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
+            }
+            return Some(t);
+        }
+        Some(t)
+    }
+
+    /// A call of another table that does what `nr` does is about to be made.
+    pub(super) fn before_mapping(&mut self, t: Stopped, nr: i64, args: &mut [u64; 6]) -> Option<Stopped> {
+        with_length(t.tid(), nr, args);
+        if self.concerns_code(t.tid(), nr, *args) {
+            return self.make_way(t, nr, *args);
+        }
+        self.drop_unused(t.tid(), nr, *args);
+        Some(t)
+    }
+
+    /// Makes all translations of `start..start + len` dead and gives protected pages there back to the guest.
+    fn vacate(&mut self, t: Stopped, start: u64, len: u64) -> Option<Stopped> {
+        let end = start.saturating_add(len);
+        let t = self.open_range(t, start, end)?;
+        if let Some((space, _)) = self.space_and_state(t.tid()) {
+            self.tell_code(t.tid(), &space);
+            space.borrow_mut().kill_range(start, end);
+            space.borrow_mut().forget_map();
+        }
+        Some(t)
+    }
+
+    /// The call has returned.
+    pub(super) fn after_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) {
+        let Some((t, regs)) = self.finish_call(t, nr, args, next) else { return };
+        if t.set_regs(&regs).is_ok() {
+            self.enter(t, next);
+        }
+    }
+
+    /// Follows what the call did; the registers are the guest's afterwards, but for rip.
+    pub(super) fn finish_call(&mut self, t: Stopped, nr: i64, args: [u64; 6], next: u64) -> Option<(Stopped, Regs)> {
+        let mut regs = t.regs().ok()?;
+        regs.rcx = next;
+        self.after_mapping(t, nr, args, regs.rax).map(|t| (t, regs))
+    }
+
+    /// Follows what a call that changes mappings, and has returned `result`, did.
+    pub(super) fn after_mapping(&mut self, t: Stopped, nr: i64, args: [u64; 6], result: u64) -> Option<Stopped> {
+        if (-4095..0).contains(&(result as i64)) {
+            return Some(t);
+        }
+        // Meanwhile another thread may have translated what has vanished, or what has taken its place: of that, the
+        // protection is true.
+        let t = if gives_away(nr) { self.vacate(t, args[0], args[1])? } else { t };
+        let changed = match nr {
+            libc::SYS_munmap | libc::SYS_shmdt => None,
+            libc::SYS_mremap => Some((result, args[2])),
+            libc::SYS_mmap => Some((result, args[1])),
+            _ => Some((args[0], args[1])),
+        };
+        if let (Some((start, len)), Some((space, _))) = (changed, self.space_and_state(t.tid())) {
+            let end = start.saturating_add(len);
+            self.tell_code(t.tid(), &space);
+            let mut space = space.borrow_mut();
+            space.kill_range(start, end);
+            space.unprotect_range(start, end);
+            space.forget_map();
+        }
+        Some(t)
+    }
+
+    fn exec(&mut self, t: Stopped, regs: Regs, nr: i64, args: [u64; 6], go: u64) {
+        let tid = t.tid();
+        let (folder, path, argv) = match nr {
+            libc::SYS_execve => (libc::AT_FDCWD, args[0], args[1]),
+            _ => (args[0] as i32, args[1], args[2]),
+        };
+        let Some((t, follow)) = self.before_exec(t, folder, path, argv, 8) else { return };
+        self.set_state(tid, State::Exec { follow });
+        super::go_on(t, regs, go);
+    }
+
+    /// A program is about to be executed: the one that the string at `path_at` names, relative to descriptor `folder`, with the
+    /// arguments that the pointers at `argv_at`, of `size` bytes each, lead to. Also tells whether it is followed.
+    pub(super) fn before_exec(
+        &mut self,
+        t: Stopped,
+        folder: i32,
+        path_at: u64,
+        argv_at: u64,
+        size: u64,
+    ) -> Option<(Stopped, bool)> {
+        let tid = t.tid();
+        let p = self.process_of(tid)?;
+        let pid = p.pid;
+        let pointer = |at: u64| match size {
+            4 => p.memory.array::<4>(at).map(|w| u64::from(u32::from_le_bytes(w))),
+            _ => p.memory.word(at),
+        };
+        let path = p.memory.c_string(path_at, 4096).unwrap_or_default();
+        let mut argv = Vec::new();
+        while (argv.len() as u64) < MAX_ARGS
+            && let Some(at) = pointer(argv_at + size * argv.len() as u64).filter(|&a| a != 0)
+        {
+            let Some(arg) = p.memory.c_string(at, 128 << 10) else { break };
+            argv.push(OsString::from_vec(arg));
+        }
+        let mut path = PathBuf::from(OsString::from_vec(path));
+        if folder == libc::AT_FDCWD || path.is_absolute() {
+            path = life::resolve(pid, &path);
+        } else {
+            path = std::fs::read_link(format!("/proc/{pid}/fd/{folder}")).unwrap_or_default().join(path);
+        }
+        let follow = self.session.follow_exec(pid, &path, &argv);
+        // What is not followed must not stay confined.
+        self.unpin();
+        let personality = life::personality(follow);
+        let (space, _) = self.space_and_state(tid)?;
+        let gadget = space.borrow().gadget;
+        let p = self.process_of(tid)?;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        remote.raw(libc::SYS_personality, [personality, 0, 0, 0, 0, 0]);
+        let t = remote.thread.take()?;
+        let t = if follow { t } else { self.hand_traps_over(t)? };
+        Some((t, follow))
+    }
+
+    fn arch_prctl(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+        const ARCH_SET_GS: u64 = 0x1001;
+        const ARCH_GET_GS: u64 = 0x1004;
+        let tid = t.tid();
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let result = match args[0] {
+            ARCH_SET_GS if args[1] >= 1 << 47 => -i64::from(libc::EPERM),
+            ARCH_SET_GS => {
+                let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, args[1]);
+                0
+            }
+            ARCH_GET_GS => {
+                let v = p.pool.borrow().scratch(th.slot, Scratch::GuestGs);
+                match p.memory.write(args[1], &v.to_le_bytes()) {
+                    Ok(()) => 0,
+                    Err(_) => -i64::from(libc::EFAULT),
+                }
+            }
+            _ => return run(t, go, How::Continue),
+        };
+        answer(t, regs, go, next, result);
+    }
+}
+
+/// Whether a call gives addresses back to the kernel.
+fn gives_away(nr: i64) -> bool {
+    matches!(nr, libc::SYS_munmap | libc::SYS_mremap | libc::SYS_shmdt)
+}
+
+/// The memory whose mappings a call changes, as far as that is known before.
+fn ranges(nr: i64, args: [u64; 6]) -> Vec<(u64, u64)> {
+    let range = |start: u64, len: u64| (start, start.saturating_add(len));
+    let mut all = vec![range(args[0], args[1])];
+    if nr == libc::SYS_mremap && args[3] & libc::MREMAP_FIXED as u64 != 0 {
+        all.push(range(args[4], args[2]));
+    }
+    all
+}
+
+/// A segment of shared memory is detached without saying how long it is: that becomes the second argument.
+fn with_length(tid: i32, nr: i64, args: &mut [u64; 6]) {
+    if nr == libc::SYS_shmdt {
+        args[1] = mapped_length(tid, args[0]);
+    }
+}
+
+/// Bytes of the shared memory segment that `tid` has attached at `start`.
+fn mapped_length(tid: i32, start: u64) -> u64 {
+    let regions = maps::read(tid).unwrap_or_default();
+    let first = regions.iter().find(|r| r.start == start);
+    let mut end = start;
+    for r in &regions {
+        // Several, if parts of it have been given rights of their own.
+        if r.start == end && first.is_some_and(|f| f.inode == r.inode) {
+            end = r.end;
+        }
+    }
+    end - start
+}
+
+/// Runs the system call at `go`.
+pub(super) fn run(t: Stopped, go: u64, how: How) {
+    if t.set_rip(go).is_ok() {
+        let _ = t.resume(how, 0);
+    }
+}
+
+/// Goes on as if the system call at `go` had returned `result`.
+pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
+    regs.rax = result as u64;
+    regs.rcx = next;
+    regs.r11 = regs.eflags;
+    super::go_on(t, regs, go + 2);
+}

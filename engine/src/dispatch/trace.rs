@@ -1,0 +1,492 @@
+//! Trace buffers of guest threads: a page that cannot be written ends each; the fault on it is the sign to take the buffer
+//! over. Also all announcements to the sink. Nothing here happens unless something is traced.
+
+use std::cell::RefCell;
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::switch::counted_slot;
+use crate::addr::GuestAddr;
+use crate::arena::{self, Scratch};
+use crate::emit::walk::Repeat;
+use crate::feed::Feed;
+use crate::image::Remote;
+use crate::level1::{self, Touched, Walker, Words};
+use crate::recreate::Boundary;
+use crate::slots::SlotId;
+use crate::space::{Space, SpaceTrace};
+use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
+use crate::tracee::{Regs, Stopped, register};
+
+impl Dispatcher<'_> {
+    /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.
+    pub(super) fn ready_trace(&mut self, t: Stopped) -> Option<Stopped> {
+        if self.feed.is_none() {
+            return Some(t);
+        }
+        let tid = t.tid();
+        let t = if self.follows(tid) { self.ready_frames(t)? } else { t };
+        if !self.records(tid) {
+            return Some(t);
+        }
+        let Some(th) = self.threads.get(&tid) else { return Some(t) };
+        let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
+        let slot = th.slot;
+        let gs = p.pool.borrow().gs(slot);
+        let gadget = p.space.borrow().gadget;
+        if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
+            return Some(t);
+        }
+        let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.space.borrow().trace;
+        let line = settings.accesses.map_or(0, |c| u64::from(c.line));
+        let written = {
+            let pool = p.pool.borrow();
+            pool.write(slot, arena::OUTCOMES, &OUTCOMES)
+                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
+                .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
+                .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
+                .and_then(|()| pool.set_scratch(slot, Scratch::SecondWalk, second))
+                .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
+                .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
+                .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))
+                .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
+                .and_then(|()| pool.start_clock(slot))
+        };
+        if written.is_err() {
+            return Some(t);
+        }
+        if let Some(cache) = settings.accesses {
+            level1::prepare(&mut p.pool.borrow().words(slot), cache);
+        }
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        guard(&mut remote, gs);
+        remote.thread.take()
+    }
+
+    /// A fault at `info`'s address: if it is the end of the thread's trace buffer, that is emptied, and `regs` are such
+    /// that the record is written to its beginning.
+    pub(super) fn trace_full(&mut self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
+        if self.frames_full(tid, info, regs) {
+            return true;
+        }
+        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
+        let Some(p) = self.processes.get(&th.pid) else { return false };
+        if p.pool.borrow().at(regs.gs_base).is_none() {
+            return false;
+        }
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::TRACE_BUFFER);
+        if at >= arena::TRACE_ALL || at % arena::TRACE_STRIDE < arena::TRACE_SIZE {
+            return false;
+        }
+        let Some(base) = base_of_access(&p.space.borrow(), regs.rip) else { return false };
+        let slot = th.slot;
+        let pool = p.pool.clone();
+        self.hand_over(tid, slot, true);
+        // It has been running for a while.
+        pool.borrow_mut().enlarge(slot);
+        *register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
+        true
+    }
+
+    /// Whether there are records of `tid`.
+    fn records(&self, tid: i32) -> bool {
+        self.feed.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
+    }
+
+    /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
+    pub(super) fn drain(&self, tid: i32, slot: SlotId) {
+        self.hand_over(tid, slot, false);
+    }
+
+    /// The same. `full`: nobody asks the sink anything, unlike at other stops, so it need not have dealt with that when the thread
+    /// goes on.
+    fn hand_over(&self, tid: i32, slot: SlotId, full: bool) {
+        let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        if counted_slot(th, p.counting) != Some(slot) {
+            return p.pool.borrow_mut().drop_trace(slot);
+        }
+        let follows = self.follows(tid);
+        if follows && !full {
+            announce(feed, &mut p.space.borrow_mut());
+            return feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
+                p.pool.borrow_mut().read_trace(slot, to);
+            });
+        }
+        let Some(segment) = p.pool.borrow_mut().take_trace(slot) else { return };
+        announce(feed, &mut p.space.borrow_mut());
+        let space = p.space.borrow();
+        match full {
+            true => feed.full(p.pid, tid, follows.then_some((space.trace.id, &space.trans.follow)), segment),
+            false => feed.segment(p.pid, tid, segment),
+        }
+    }
+
+    /// Hands over what `tid` has recorded so far, while it runs on: there is less to be dealt with when it asks what a call comes
+    /// to, and waits for that. Nothing unless the sink has dealt with everything else, or if it is much, which would take longer
+    /// than the thread should have to wait.
+    pub(super) fn read_ahead(&self, tid: i32) {
+        if !self.settings.trace.simulates() || !self.follows(tid) {
+            return;
+        }
+        let (Some(feed), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else {
+            return;
+        };
+        let slot = th.slot;
+        if counted_slot(th, p.counting) != Some(slot) || !feed.has_caught_up() {
+            return;
+        }
+        announce(feed, &mut p.space.borrow_mut());
+        feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
+            p.pool.borrow_mut().read_trace_ahead(slot, AHEAD, to);
+        });
+    }
+
+    /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
+    pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs) {
+        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
+        let slot = th.slot;
+        // Whatever it records from here on has the frames of this moment in front.
+        self.catch_up(tid);
+        let Some(p) = self.process_of(tid) else { return };
+        let pool = p.pool.clone();
+        let before =
+            [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
+        let mut after = [regs.rcx, regs.rsi, regs.rdi];
+        let kind = p.space.borrow().trans.trace_sites[site as usize].kind;
+        if let SiteKind::Repeated { source, target, narrow, .. } = kind {
+            let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+            let n = before[0].wrapping_sub(after[0]) & mask;
+            let reads = u64::from(source) + u64::from(target == Target::Read);
+            self.total_accesses(tid, slot, [n.wrapping_mul(reads), n * u64::from(target == Target::Write)]);
+            // What the instruction does not use is not the guest's in `before`.
+            after[1] = if source { after[1] } else { before[1] };
+            after[2] = if target == Target::Unused { before[2] } else { after[2] };
+        }
+        let mut record = vec![site];
+        record.extend(before.into_iter().chain(after).flat_map(halves));
+        self.append(tid, slot, &record);
+        self.walk_repeat(tid, site, before, after);
+    }
+
+    /// The emitted walk of a repeated instruction was interrupted at the start of its loop: does the rest of it.
+    pub(super) fn finish_repeat(&mut self, tid: i32, site: u32, regs: &mut Regs) {
+        if self.feed.is_none() {
+            return;
+        }
+        self.catch_up(tid);
+        let all = regs.rcx.wrapping_mul(regs.rax);
+        let after = [0, regs.rbx.wrapping_add(all), regs.rdx.wrapping_add(all)];
+        self.walk_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
+        regs.rax = 0;
+    }
+
+    /// Walks what a repeated instruction accessed between these values of rcx, rsi and rdi.
+    fn walk_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let (slot, pool, space) = (th.slot, p.pool.clone(), p.space.clone());
+        let uses = space.borrow().trace.settings.keeps_uses();
+        let kind = space.borrow().trans.trace_sites[site as usize].kind;
+        let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
+            (space.borrow().trace.settings.accesses, kind)
+        else {
+            return;
+        };
+        let repeat = Repeat { size, source, target, target_first, narrow };
+        let mut records = Vec::new();
+        let mut walker = Walker::new(pool.borrow().data_cache(slot, cache, uses), cache, uses);
+        walker.repeat(repeat, before, after, |touched, replaced, missed, at_target| {
+            let site = site + 1 + u32::from(at_target);
+            records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
+            if let Some(address) = missed {
+                let [low, high] = halves(address);
+                records.extend(of_miss(site, replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
+            }
+        });
+        pool.borrow().set_data_cache(slot, &walker.words);
+        for record in records {
+            self.append(tid, slot, &record);
+        }
+    }
+
+    /// Adds reads and writes to the totals of a thread whose calls are followed.
+    fn total_accesses(&self, tid: i32, slot: SlotId, accesses: [u64; 2]) {
+        let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
+        let pool = p.pool.borrow();
+        for (word, n) in [Scratch::Reads, Scratch::Writes].into_iter().zip(accesses) {
+            let _ = pool.set_scratch(slot, word, pool.scratch(slot, word).wrapping_add(n));
+        }
+    }
+
+    /// Walks the accesses of a special instruction, which has just recorded its registers, through the cache.
+    pub(super) fn walk_special(&mut self, tid: i32, site: u32) {
+        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
+        let slot = th.slot;
+        let Some(p) = self.process_of(tid) else { return };
+        let (pool, space) = (p.pool.clone(), p.space.clone());
+        let uses = space.borrow().trace.settings.keeps_uses();
+        let (cache, touches) = {
+            let space = space.borrow();
+            let (Some(cache), SiteKind::Special { index, words }) =
+                (space.trace.settings.accesses, space.trans.trace_sites[site as usize].kind)
+            else {
+                return;
+            };
+            let record = pool.borrow().last_record(slot, words.into());
+            if record.len() != usize::from(words) {
+                return;
+            }
+            (cache, space.trans.specials[index as usize].touches(&record))
+        };
+        let reads = touches.iter().filter(|touch| touch.done == Done::Read).count();
+        self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
+        for touch in touches {
+            let size = touch.size.min(cache.widest.into());
+            let site = match touch.done {
+                Done::Read => site + 1,
+                Done::Write => site + 2,
+                Done::Modify => site + 3,
+            };
+            let (missed, touched, replaced) = {
+                let pool = pool.borrow();
+                let mut walker = Walker::new(pool.words(slot), cache, uses);
+                (walker.access(touch.address, size), walker.touched, walker.replaced)
+            };
+            for touched in &touched {
+                self.append(tid, slot, &of_line(touched, site));
+            }
+            if missed {
+                let [low, high] = halves(touch.address);
+                let records = of_miss(site, &replaced).unwrap_or_else(|| vec![vec![site, low, high, size as u32]]);
+                records.iter().for_each(|record| self.append(tid, slot, record));
+            }
+        }
+    }
+
+    /// Tells how the lines in a thread's data cache have been used, if that is kept: behind all that it has recorded.
+    pub(super) fn tell_uses(&mut self, tid: i32) {
+        let (Some(feed), Some(th)) = (&self.feed, self.threads.get(&tid)) else { return };
+        let Some(p) = self.processes.get(&th.pid) else { return };
+        let settings = p.space.borrow().trace.settings;
+        let (Some(cache), Some(slot)) =
+            (settings.accesses.filter(|_| settings.keeps_uses()), counted_slot(th, p.counting))
+        else {
+            return;
+        };
+        let walker = Walker::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
+        let lines = u64::from(cache.sets) * u64::from(cache.ways);
+        let used = (0..lines).map(|n| (n * arena::DATA_WAY, walker.used(n * arena::DATA_WAY)));
+        let words: Vec<u32> = used
+            .filter(|(_, (_, count))| *count != 0)
+            .flat_map(|(way, (parts, count))| [trace::LINE_USED, way as u32, count, parts])
+            .collect();
+        if !words.is_empty() {
+            feed.records(th.pid, tid, words);
+        }
+    }
+
+    /// Writes a record to a thread's trace buffer, which is handed over first if there is no room.
+    fn append(&mut self, tid: i32, slot: SlotId, record: &[u32]) {
+        let Some(pool) = self.process_of(tid).map(|p| p.pool.clone()) else { return };
+        if pool.borrow().trace_room(slot) < 4 * record.len() as u64 {
+            self.drain(tid, slot);
+        }
+        pool.borrow().append_trace(slot, record);
+    }
+
+    /// The only thread of a new process goes on with its creator's caches and predictors.
+    pub(super) fn copy_simulated_state(&mut self, tid: i32, child: i32, counting: bool) {
+        let (Some(_), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else { return };
+        let Some(from) = counted_slot(th, p.counting) else { return };
+        let (pool, parts) = (p.pool.clone(), p.space.borrow().simulated_state());
+        let Some(th) = self.threads.get_mut(&child) else { return };
+        let to = if counting {
+            Some(th.slot)
+        } else {
+            // It counts nothing at present: for when it does again.
+            th.other = pool.borrow_mut().take();
+            th.other
+        };
+        if let Some(to) = to {
+            let _ = pool.borrow().copy_ranges(from, to, &parts);
+        }
+    }
+
+    /// `own` is a copy of `space`; these processes go on with it. What they recorded before is handed over first.
+    pub(super) fn trace_copied(&mut self, space: &RefCell<Space>, own: &RefCell<Space>, moved: &[i32]) {
+        if self.feed.is_none() {
+            return;
+        }
+        for pid in moved {
+            for tid in self.processes.get(pid).map(|p| p.threads.clone()).unwrap_or_default() {
+                self.drain_thread(tid);
+            }
+        }
+        let Some(feed) = &mut self.feed else { return };
+        let from = space.borrow().trace.id;
+        let to = feed.new_space();
+        feed.space_copied(from, to);
+        let mut own = own.borrow_mut();
+        own.trace = space.borrow().trace;
+        own.trace.id = to;
+        for &pid in moved {
+            feed.moved(pid, to);
+        }
+    }
+
+    /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
+    pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
+        self.drain_thread(tid);
+        self.catch_up(tid);
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
+        announce(feed, &mut p.space.borrow_mut());
+        tell(feed, p.pid);
+        self.hand_back(tid, None);
+    }
+
+    /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
+    pub(super) fn tell_correction(&mut self, tid: i32, block: u32, counted: usize, executed: usize) {
+        let Some(th) = self.threads.get(&tid) else { return };
+        let recording = self.processes.get(&th.pid).is_some_and(|p| counted_slot(th, p.counting) == Some(th.slot));
+        if recording && counted != executed {
+            self.tell(tid, |feed, pid| feed.corrected(pid, tid, block, counted, executed));
+        }
+    }
+
+    /// The same for a thread at boundary `b`, which may be within a repeated instruction.
+    pub(super) fn correct_told(&mut self, tid: i32, block: u32, counted: usize, b: &Boundary, regs: &Regs) {
+        self.tell_correction(tid, block, counted, b.executed.into());
+        let Some(rep) = b.rep else { return };
+        if let Some(site) = rep.told {
+            let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
+            let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+            if self.follows(tid) {
+                let pool = p.pool.borrow();
+                let remains = pool.take_off_cell(th.slot, rep.cell, left);
+                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::RepeatCell));
+                let total = pool.scratch(th.slot, Scratch::Total).wrapping_add(more);
+                let _ = pool.set_scratch(th.slot, Scratch::Total, total);
+            } else {
+                let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
+                self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
+            }
+        }
+        if let Some(site) = rep.site {
+            self.record_repeat(tid, site, regs);
+        }
+    }
+
+    /// The kernel has built the frame of a signal handler; `t` is about to run it.
+    pub(super) fn tell_handler(&mut self, t: &Stopped) {
+        if self.settings.trace.calls.is_none() {
+            return;
+        }
+        let Ok(regs) = t.regs() else { return };
+        let Some(p) = self.process_of(t.tid()) else { return };
+        // rdx points to a ucontext: flags, link, the alternate stack (address, flags, size), then the registers.
+        let word = |offset: u64| p.memory.word(regs.rdx.wrapping_add(offset)).unwrap_or(0);
+        let (stack, size, sp) = (word(16), word(32), word(160));
+        let stack = stack..stack.saturating_add(size);
+        let handler = Handler {
+            addr: GuestAddr(regs.rip),
+            sp,
+            stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
+        };
+        self.harvest_before_change(t.tid(), true);
+        self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
+    }
+
+    /// The thread has returned from a signal handler, or tried to.
+    pub(super) fn tell_handler_ends(&mut self, tid: i32) {
+        if self.settings.trace.calls.is_some() {
+            self.harvest_before_change(tid, false);
+            self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));
+        }
+    }
+
+    /// Hands over what thread `tid` has recorded so far.
+    pub(super) fn drain_thread(&mut self, tid: i32) {
+        if !self.records(tid) {
+            return;
+        }
+        let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));
+        if let Some(slot) = slot {
+            self.drain(tid, slot);
+        }
+    }
+}
+
+/// The most words that are read while a thread runs on, so that its next request does not wait long.
+const AHEAD: usize = 4096;
+
+/// Makes the pages behind the segments of the trace buffer of the slot at `gs` ones that cannot be written.
+pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
+    for n in 0..arena::TRACE_SEGMENTS {
+        let page = gs + arena::TRACE_BUFFER + n * arena::TRACE_STRIDE + arena::TRACE_SIZE;
+        remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
+    }
+}
+
+/// The register that the memory access of the translated instruction at `rip` counts from.
+pub(super) fn base_of_access(space: &Space, rip: u64) -> Option<iced_x86::Register> {
+    let mut code = [0; 16];
+    if !space.is_cache(rip) {
+        return None;
+    }
+    space.read_cache(rip, &mut code);
+    let base = iced_x86::Decoder::with_ip(64, &code, rip, iced_x86::DecoderOptions::NONE).decode().memory_base();
+    base.is_gpr64().then_some(base)
+}
+
+/// Tells the sink of everything in `space` that records may name.
+pub(super) fn announce(feed: &Feed, space: &mut Space) {
+    let known = space.trace;
+    if known.map_changed && known.settings.calls.is_some() {
+        feed.mapped(known.id, space.mapped_modules());
+        space.trace.map_changed = false;
+    }
+    let trans = &space.trans;
+    feed.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
+    feed.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
+    let (sites, specials, blocks) = (trans.trace_sites.len(), trans.specials.len(), trans.trace_blocks.len());
+    space.trace.announced = sites;
+    space.trace.announced_specials = specials;
+    space.trace.announced_blocks = blocks;
+}
+
+impl Dispatcher<'_> {
+    /// What is mapped is changing by a call of `tid`: tells the sink what has been translated of what was there, and what that
+    /// thread has told of it.
+    pub(super) fn tell_code(&mut self, tid: i32, space: &RefCell<Space>) {
+        if self.settings.trace.calls.is_none() {
+            return;
+        }
+        self.drain_thread(tid);
+        if let Some(feed) = &self.feed {
+            announce(feed, &mut space.borrow_mut());
+        }
+    }
+}
+
+/// The constants of the branch predictor: twice a counter, and 1 if the branch is taken, to the next counter; then to 4, the
+/// bytes of a record, if that was predicted wrongly.
+const OUTCOMES: [u8; 16] = [0, 1, 0, 2, 1, 3, 2, 3, 0, 4, 0, 4, 4, 0, 4, 0];
+
+/// A record of what has happened to a line because of an access of `site`.
+fn of_line(touched: &Touched, site: u32) -> [u32; trace::LINE_WORDS] {
+    let [low, high] = halves(touched.line);
+    [if touched.loaded { trace::LINE_LOADED } else { trace::LINE_REUSED }, low, high, site]
+}
+
+/// The records of an access of `site` that has missed these lines, if uses are kept.
+fn of_miss(site: u32, replaced: &[LineReplaced]) -> Option<Vec<Vec<u32>>> {
+    let both = replaced.first()?.one_of_two;
+    let lines = replaced.iter().map(|line| line.words(site).to_vec());
+    Some(lines.chain(both.then(|| vec![trace::LINES_REPLACED, site])).collect())
+}
+
+/// A word of 64 bits as two of a record.
+fn halves(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
+}

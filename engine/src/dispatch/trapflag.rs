@@ -1,0 +1,95 @@
+//! Programs that set the trap flag themselves: the processor stops them behind each instruction, here behind each one of
+//! the translation. The guest gets to see those that are a boundary of its own instructions, once each.
+
+use nix::libc;
+
+use super::Dispatcher;
+use crate::process::State;
+use crate::recreate::{self, Spot};
+use crate::tracee::{How, Regs, Stopped};
+
+/// The trap flag in RFLAGS.
+const TF: u64 = 1 << 8;
+
+/// Offset of RFLAGS in a `struct ucontext`: flags, link, stack, then the seventeen registers before it.
+const UC_FLAGS: u64 = 8 + 8 + 24 + 17 * 8;
+
+/// Sets the trap flag; whether the thread is still there. (A step over rt_sigreturn has hidden it.)
+pub(super) fn set_trap_flag(t: &Stopped) -> bool {
+    t.regs().is_ok_and(|mut regs| {
+        regs.eflags |= TF;
+        t.set_regs(&regs).is_ok()
+    })
+}
+
+/// Whether the program has set it. (A step of the engine's own does not show here.)
+pub(super) fn traps(regs: &Regs) -> bool {
+    regs.eflags & TF != 0
+}
+
+impl Dispatcher<'_> {
+    /// Whether the signal frame at `context` has the trap flag set.
+    pub(super) fn frame_traps(&self, tid: i32, context: u64) -> bool {
+        self.process_of(tid).and_then(|p| p.memory.word(context + UC_FLAGS)).is_some_and(|flags| flags & TF != 0)
+    }
+
+    /// `t` has got a SIGTRAP at `rip` in translated code. It is handed back if that is not because of the trap flag, or if
+    /// it is at one of the guest's boundaries.
+    pub(super) fn trap_flag(&mut self, t: Stopped, rip: u64) -> Option<Stopped> {
+        let tid = t.tid();
+        let info = t.siginfo().ok()?;
+        if info.si_code != libc::TRAP_TRACE {
+            return Some(t);
+        }
+        let (space, _) = self.space_and_state(tid)?;
+        let spot = recreate::spot(&space.borrow(), rip);
+        match spot {
+            Spot::Elsewhere => return Some(t),
+            Spot::Stub(_) => {
+                // The instruction before was a branch to what has not been translated yet.
+                let regs = t.regs().ok()?;
+                let (t, regs) = self.step_to_boundary(t, regs)?;
+                if t.set_regs(&regs).is_ok() {
+                    self.note_trap(tid, Some(regs.rip));
+                    self.set_state(tid, State::Guest);
+                    self.deliver(t, libc::SIGTRAP);
+                }
+                return None;
+            }
+            Spot::Between | Spot::Boundary(_) => {}
+        }
+        let boundary = space.borrow().trans.place(rip).and_then(|p| {
+            let space = space.borrow();
+            let b = space.trans.block(p.block);
+            let pc = space.trans.pc_of(p.block, p.index);
+            if rip.wrapping_sub(b.cache) >= u64::from(b.len) {
+                // What leads to a block that other blocks run into.
+                return None;
+            }
+            // Behind what counts a block: that is where other blocks lead that do not count it.
+            let counted = b.flows_in && rip == b.cache + u64::from(b.bump_end);
+            let again = (counted || p.index == 0 && b.entry != b.cache) && self.has_trapped_at(tid, pc);
+            (p.at_start || counted).then_some(Some(pc).filter(|_| !again))
+        });
+        // On the way from there to what the block begins with, nothing has been executed.
+        if let Some(pc) = boundary {
+            self.note_trap(tid, pc);
+        }
+        if boundary.flatten().is_none() {
+            let _ = t.resume(How::Continue, 0);
+            return None;
+        }
+        Some(t)
+    }
+
+    /// Whether the thread has just been stopped at `pc`.
+    fn has_trapped_at(&self, tid: i32, pc: u64) -> bool {
+        self.threads.get(&tid).is_some_and(|th| th.trapped_at == Some(pc))
+    }
+
+    fn note_trap(&mut self, tid: i32, pc: Option<u64>) {
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.trapped_at = pc;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Whose stop is dealt with next. The kernel shows those of the newest threads first, so a thread that was made early may wait
+//! for ever where others stop again and again before they have all been dealt with, as those do whose buffers are full of
+//! records that nobody has read yet. Then threads take turns.
+//!
+//! Invariant: a stop that has been taken from the kernel is dealt with at once; what waits stays with the kernel, where whatever
+//! becomes of its thread takes it along.
+
+use std::io;
+
+use super::Dispatcher;
+use crate::tracee::{self, Wait};
+
+/// So many stops without a moment in which none waited, and threads take turns.
+const MANY: u64 = 16;
+
+/// How long stops have been waiting, and whose turn it is.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Stops since none waited.
+    in_a_row: u64,
+    /// Whose turn it was last.
+    last: i32,
+}
+
+impl Turns {
+    /// The threads in the order of their turns.
+    fn order(&self, threads: impl Iterator<Item = i32>) -> Vec<i32> {
+        let mut all: Vec<i32> = threads.collect();
+        all.sort_unstable();
+        let next = all.partition_point(|tid| *tid <= self.last);
+        all.rotate_left(next);
+        all
+    }
+}
+
+impl Dispatcher<'_> {
+    /// Waits for what has happened to any thread, or to a child that is not traced any more.
+    pub(super) fn wait_in_turn(&mut self) -> io::Result<Wait> {
+        // The only one keeps nobody waiting.
+        if self.threads.len() < 2 {
+            return tracee::wait_any();
+        }
+        // Every other time it may be one that is not known yet.
+        if self.turns.in_a_row >= MANY && self.turns.in_a_row.is_multiple_of(2) {
+            for tid in self.turns.order(self.threads.keys().copied()) {
+                if let Some(wait) = tracee::wait_now(tid) {
+                    self.turns.in_a_row += 1;
+                    self.turns.last = tid;
+                    return Ok(wait);
+                }
+            }
+        }
+        if let Some(wait) = tracee::wait_any_now() {
+            self.turns.in_a_row += 1;
+            return Ok(wait);
+        }
+        self.turns.in_a_row = 0;
+        tracee::wait_any()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everyone_has_a_turn_before_anyone_has_another() {
+        let mut turns = Turns::default();
+        let mut had = Vec::new();
+        for _ in 0..8 {
+            // All of them wait all the time; the kernel shows the newest first.
+            turns.last = turns.order([9, 7, 5, 2].into_iter())[0];
+            had.push(turns.last);
+        }
+        assert_eq!(had, [2, 5, 7, 9, 2, 5, 7, 9]);
+        // Whose turn it was has ended.
+        turns.last = 6;
+        assert_eq!(turns.order([9, 7, 5].into_iter()), [7, 9, 5]);
+    }
+}

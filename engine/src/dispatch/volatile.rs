@@ -1,0 +1,158 @@
+//! Code that changes without a system call: pages that are writable as well as executable, and files that are mapped twice.
+//! Once such a page's code has been translated, the guest may not write to it any more, through none of its mappings; the
+//! write that faults gives the page back and makes its translations dead. What a page held is never compared: a write is
+//! taken for a change.
+//!
+//! A system call that is to write into a protected page fails with EFAULT; it is made once more with the pages open
+//! (`syscall`). The same goes for the page that a signal's frame is built on.
+//!
+//! Not seen: writes by another process through a shared file.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nix::libc;
+
+use super::Dispatcher;
+use super::signal::address_of;
+use crate::image::Remote;
+use crate::maps;
+use crate::recreate;
+use crate::space::{Protected, Space};
+use crate::tracee::{How, Regs, Stopped};
+use crate::transtab::BlockId;
+
+impl Dispatcher<'_> {
+    /// Whether a fault is a write to a page that has been protected.
+    pub(super) fn write_to_code(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
+        space.borrow().protection(address_of(info)).is_some()
+    }
+
+    /// Whether a fault was caused by a protection that has been taken back meanwhile, for another thread's write: by now the
+    /// page is writable.
+    pub(super) fn stale_protection(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
+        let address = address_of(info);
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
+        space.borrow().once_protected(address)
+            && maps::read(t.tid())
+                .unwrap_or_default()
+                .iter()
+                .any(|r| address >= r.start && address < r.end && r.read && r.write)
+    }
+
+    fn mprotect(&self, t: Stopped, space: &Rc<RefCell<Space>>, pages: &[(u64, i32)]) -> Option<Stopped> {
+        let Some(p) = self.process_of(t.tid()) else { return Some(t) };
+        let gadget = space.borrow().gadget;
+        let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
+        for &(page, prot) in pages {
+            remote.raw(libc::SYS_mprotect, [page, 4096, prot as u64, 0, 0, 0]);
+        }
+        remote.thread
+    }
+
+    /// Makes the page that was written to writable again, forgets its translations, and runs the write again.
+    pub(super) fn allow_write(&mut self, t: Stopped, info: &libc::siginfo_t, regs: Regs) {
+        let Some(t) = self.open_page(t, info) else { return };
+        let tid = t.tid();
+        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let place = space.borrow().trans.place(regs.rip);
+        if !place.is_some_and(|p| space.borrow().trans.block(p.block).dead) {
+            let _ = t.resume(How::Continue, 0);
+            return;
+        }
+        // The block that writes is one that has just been forgotten: its rest must not run from the old copy. If it were
+        // translated anew before the write, its page would be protected again: the write runs in its original place.
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let (slot, pool) = (th.slot, p.pool.clone());
+        let mut regs = regs;
+        let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, u16::from(o)));
+        let Some(mut b) = b else { return };
+        let pc = space.borrow().trans.pc_of(b.block, b.executed);
+        b.executed += 1;
+        self.correct(tid, &b, &regs);
+        self.in_place(t, regs, pc, b.block, Some(b.executed));
+    }
+
+    /// As [`Dispatcher::allow_write`], for an instruction that is being run in its original place.
+    pub(super) fn write_in_place(
+        &mut self,
+        t: Stopped,
+        info: &libc::siginfo_t,
+        regs: Regs,
+        block: BlockId,
+        executed: u16,
+    ) {
+        if let Some(t) = self.open_page(t, info) {
+            let pc = regs.rip;
+            self.in_place(t, regs, pc, block, Some(executed));
+        }
+    }
+
+    /// Opens what the kernel is about to build a signal's frame on: the stack below rsp.
+    pub(super) fn open_frame(&mut self, t: Stopped) -> Option<Stopped> {
+        /// More than a frame with the largest vector state (AMX) takes.
+        const FRAME: u64 = 16 << 10;
+        let protects = self.space_and_state(t.tid()).is_some_and(|(s, _)| s.borrow().protects());
+        if !protects {
+            return Some(t);
+        }
+        let rsp = t.regs().ok()?.rsp;
+        let info = t.siginfo();
+        let t = self.open_range(t, rsp.saturating_sub(FRAME), rsp)?;
+        if let Ok(info) = info {
+            // It may have made system calls since.
+            let _ = t.set_siginfo(&info);
+        }
+        Some(t)
+    }
+
+    fn open_page(&mut self, t: Stopped, info: &libc::siginfo_t) -> Option<Stopped> {
+        let page = address_of(info) & !0xfff;
+        self.open_range(t, page, page + 1)
+    }
+
+    /// Gives all protected pages in `start..end` back to the guest; their translations are dead.
+    pub(super) fn open_range(&mut self, t: Stopped, start: u64, end: u64) -> Option<Stopped> {
+        let t = self.own_space(t)?;
+        let Some((space, _)) = self.space_and_state(t.tid()) else { return Some(t) };
+        let pages = space.borrow().protected_in(start, end);
+        for (page, how) in &pages {
+            space.borrow_mut().kill_range(how.code, how.code + 4096);
+            space.borrow_mut().unprotect(*page);
+        }
+        let pages: Vec<_> = pages.iter().map(|(page, how)| (*page, how.prot)).collect();
+        self.mprotect(t, &space, &pages)
+    }
+
+    /// Takes the right to write away from pages whose code has just been translated, in all their mappings.
+    pub(super) fn protect_code(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>) -> Option<Stopped> {
+        let fresh = space.borrow_mut().fresh_pages();
+        if fresh.is_empty() {
+            return Some(t);
+        }
+        let mut calls = Vec::new();
+        let regions = maps::read(pid).unwrap_or_default();
+        for (code, file) in fresh {
+            for r in regions.iter().filter(|r| r.write) {
+                let page = match file {
+                    _ if code >= r.start && code < r.end => code,
+                    Some((inode, offset))
+                        if r.shared
+                            && r.inode == inode
+                            && offset >= r.offset
+                            && offset - r.offset < r.end - r.start =>
+                    {
+                        r.start + (offset - r.offset)
+                    }
+                    _ => continue,
+                };
+                let read = if r.read { libc::PROT_READ } else { 0 };
+                let exec = if r.exec { libc::PROT_EXEC } else { 0 };
+                space.borrow_mut().protect(page, Protected { code, prot: read | libc::PROT_WRITE | exec });
+                calls.push((page, read | exec));
+            }
+        }
+        self.mprotect(t, space, &calls)
+    }
+}

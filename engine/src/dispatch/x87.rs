@@ -1,0 +1,59 @@
+//! What an instruction has written down of where the last instruction of the x87 was: an address of the code cache, in place of
+//! which the program is to find its own. It is not known any more once the code there has been thrown away; then it is 0, as after the unit
+//! has been reset. Never is anything written where there is no such address.
+
+use iced_x86::{Decoder, DecoderOptions, Register};
+
+use super::Dispatcher;
+use crate::decode;
+use crate::process::Process;
+use crate::space::Space;
+use crate::tracee::register;
+use crate::tracee::{Regs, Stopped};
+use crate::transtab::StubKind;
+
+impl Dispatcher<'_> {
+    /// Does what a stub within an instruction asks for; the thread goes on behind it.
+    pub(super) fn serve_within(&mut self, t: &Stopped, kind: StubKind) {
+        match kind {
+            StubKind::Walk { site } => self.walk_special(t.tid(), site),
+            StubKind::SavedX87 { pc } => {
+                if let (Ok(regs), Some(p)) = (t.regs(), self.process_of(t.tid())) {
+                    show_own_address(p, &p.space.borrow(), pc, &regs);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The instruction at `pc` has just been executed with these registers.
+fn show_own_address(p: &Process, space: &Space, pc: u64, regs: &Regs) -> Option<()> {
+    let mut code = [0; 15];
+    let n = p.memory.read(pc, &mut code);
+    let ins = Decoder::with_ip(64, &code[..n], pc, DecoderOptions::NONE).decode();
+    let (offset, size) = decode::saved_x87_address(ins.code())?;
+    let operand = ins.virtual_address(0, 0, |name, _, _| match name {
+        Register::FS => Some(regs.fs_base),
+        Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+        r if r.is_gpr64() => Some(*register(&mut regs.clone(), r.number() as u8)),
+        r if r.is_gpr32() => Some(*register(&mut regs.clone(), r.number() as u8) & 0xffff_ffff),
+        _ => None,
+    })?;
+    let at = operand.wrapping_add(offset);
+    let mut word = [0; 8];
+    if p.memory.read(at, &mut word[..size]) != size {
+        return None;
+    }
+    let cached = in_cache(space, u64::from_le_bytes(word), size)?;
+    let own = space.trans.place(cached).map_or(0, |place| space.trans.pc_of(place.block, place.index));
+    p.memory.write(at, &own.to_le_bytes()[..size]).ok()
+}
+
+/// The address of the code cache that a word of so many bytes shows, which may be just the lower half.
+fn in_cache(space: &Space, word: u64, size: usize) -> Option<u64> {
+    space.chunks.iter().find_map(|c| {
+        let upper = if size == 8 { 0 } else { c.guest & !0xffff_ffff };
+        [upper, upper.wrapping_add(1 << 32)].into_iter().map(|u| u.wrapping_add(word)).find(|a| space.is_cache(*a))
+    })
+}
