@@ -477,14 +477,14 @@ pub(crate) mod testing {
 mod tests {
     use super::testing::Untranslated;
     use super::*;
-    use crate::code_reader::CodeCache;
+    use crate::code_reader::CodeWindows;
     use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
 
     fn discover(batch: &mut Batch, code: &[u8], pc: u64) -> Vec<(u64, usize)> {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
-        let mut cache = CodeCache::holding(AT, code);
+        let mut cache = CodeWindows::holding(AT, code);
         batch.discover(
             pc,
             true,

@@ -1,6 +1,6 @@
 //! Guest code, read with few system calls: windows of some pages are kept from stop to stop. What may change without the
 //! engine being told (writable code) is never kept; whoever learns of a change, or that something may change from now on,
-//! says [`CodeCache::clear`].
+//! says [`CodeWindows::clear`].
 //!
 //! Invariant: what a reader gives has been read from where it says. A window is made of runs of bytes, each the answer to one read;
 //! there is no place in it for bytes that nobody has read.
@@ -47,7 +47,7 @@ impl Run {
 
 /// Windows read so far.
 #[derive(Debug, Default)]
-pub(crate) struct CodeCache {
+pub(crate) struct CodeWindows {
     /// By their first addresses. Each run begins at a page of its own: the first one of the window, or one behind a gap, so there is as a rule
     /// one run in a window, and there are never more than it has pages.
     windows: Map<u64, Vec<Run>>,
@@ -55,7 +55,7 @@ pub(crate) struct CodeCache {
     volatile: Vec<u64>,
 }
 
-impl CodeCache {
+impl CodeWindows {
     /// Forgets everything: code may have changed.
     pub(crate) fn clear(&mut self) {
         self.windows.clear();
@@ -90,7 +90,7 @@ impl CodeCache {
 
 /// Reads code for one batch.
 pub(crate) struct CodeReader<'a> {
-    cache: &'a mut CodeCache,
+    cache: &'a mut CodeWindows,
     memory: &'a Memory,
     volatile: &'a dyn Fn(u64, u64) -> bool,
     until: &'a dyn Fn(u64) -> u64,
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_vsyscall_page_is_known_without_being_read() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
-        let mut cache = CodeCache::default();
+        let mut cache = CodeWindows::default();
         let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert_eq!(r.at(VSYSCALL_PAGE + 0x400)[..8], [0xb8, 201, 0, 0, 0, 0x0f, 5, 0xc3]);
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn windows_overlap_and_nothing_is_there_at_address_zero() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
-        let mut cache = CodeCache::default();
+        let mut cache = CodeWindows::default();
         let mut r = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         assert!(r.at(0x10).is_empty());
         let data: Vec<u8> = (0..3 * WINDOW as usize).map(|i| (i / 7) as u8).collect();
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn what_cannot_be_executed_is_not_read() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
-        let mut cache = CodeCache::default();
+        let mut cache = CodeWindows::default();
         let data = vec![7u8; WINDOW as usize];
         let at = data.as_ptr() as u64;
         let until = |_| at + 100;
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn what_may_change_is_read_anew_for_every_reader() {
         let memory = Memory::open(std::process::id() as i32).unwrap();
-        let mut cache = CodeCache::default();
+        let mut cache = CodeWindows::default();
         let mut data = vec![1u8; 3 * WINDOW as usize];
         let at = (data.as_ptr() as u64).next_multiple_of(WINDOW);
         let i = (at - data.as_ptr() as u64) as usize;

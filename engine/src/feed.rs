@@ -53,7 +53,7 @@ pub(crate) struct Feed {
     thread: Option<JoinHandle<()>>,
     /// The sink itself, where it is asked at stops.
     here: Option<Arc<Here>>,
-    spaces: u32,
+    code_caches: u32,
     /// How many standings and routes of each space the sink's thread has been told.
     told: RefCell<Map<SpaceId, (usize, usize)>>,
     health: Health,
@@ -136,7 +136,7 @@ impl Feed {
     }
 
     fn of(to: SyncSender<Message>, thread: JoinHandle<()>, here: Option<Arc<Here>>, health: Health) -> Self {
-        Self { to: Some(to), thread: Some(thread), here, spaces: 0, told: RefCell::default(), health }
+        Self { to: Some(to), thread: Some(thread), here, code_caches: 0, told: RefCell::default(), health }
     }
 
     /// How the sink is.
@@ -168,9 +168,9 @@ impl Feed {
     /// goes on.
     pub(crate) fn full(&self, pid: i32, tid: i32, followed: Option<(SpaceId, &Book)>, segment: Segment) {
         let (Some(here), Some(to)) = (&self.here, &self.to) else { return self.segment(pid, tid, segment) };
-        let news = followed.map(|(space, book)| {
-            let told = self.told.borrow_mut().insert(space, book.names.len()).unwrap_or_default();
-            (space, book.names.since(told))
+        let news = followed.map(|(code_cache, book)| {
+            let told = self.told.borrow_mut().insert(code_cache, book.names.len()).unwrap_or_default();
+            (code_cache, book.names.since(told))
         });
         let _ = to.send(Message::Full(pid, tid, news, segment, Waits::begin(here)));
     }
@@ -185,25 +185,25 @@ impl Feed {
         }
     }
 
-    pub(crate) fn new_space(&mut self) -> SpaceId {
-        self.spaces += 1;
-        SpaceId(self.spaces - 1)
+    pub(crate) fn new_code_cache(&mut self) -> SpaceId {
+        self.code_caches += 1;
+        SpaceId(self.code_caches - 1)
     }
 
-    pub(crate) fn sites(&self, space: SpaceId, sites: &[Site], specials: &[Special]) {
+    pub(crate) fn sites(&self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
         if !sites.is_empty() {
-            self.send(Message::Sites(space, sites.to_vec(), specials.to_vec()));
+            self.send(Message::Sites(code_cache, sites.to_vec(), specials.to_vec()));
         }
     }
 
-    pub(crate) fn blocks(&self, space: SpaceId, blocks: &[Block]) {
+    pub(crate) fn blocks(&self, code_cache: SpaceId, blocks: &[Block]) {
         if !blocks.is_empty() {
-            self.send(Message::Blocks(space, blocks.to_vec()));
+            self.send(Message::Blocks(code_cache, blocks.to_vec()));
         }
     }
 
-    pub(crate) fn mapped(&self, space: SpaceId, modules: Vec<Module>) {
-        self.send(Message::Mapped(space, modules));
+    pub(crate) fn mapped(&self, code_cache: SpaceId, modules: Vec<Module>) {
+        self.send(Message::Mapped(code_cache, modules));
     }
 
     pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
@@ -226,12 +226,12 @@ impl Feed {
         self.send(Message::SpaceCopied(from, to));
     }
 
-    pub(crate) fn image(&self, pid: i32, space: SpaceId) {
-        self.send(Message::Image(pid, space));
+    pub(crate) fn image(&self, pid: i32, code_cache: SpaceId) {
+        self.send(Message::Image(pid, code_cache));
     }
 
-    pub(crate) fn moved(&self, pid: i32, space: SpaceId) {
-        self.send(Message::Moved(pid, space));
+    pub(crate) fn moved(&self, pid: i32, code_cache: SpaceId) {
+        self.send(Message::Moved(pid, code_cache));
     }
 
     pub(crate) fn forked(&self, parent: i32, tid: i32, child: i32) {
@@ -297,8 +297,8 @@ fn serve_here(here: &Here, from: &Receiver<Message>) {
         drop(segment);
         let State { sink, names, .. } = &mut *here.state.lock().unwrap_or_else(PoisonError::into_inner);
         match followed {
-            Some((space, news)) => {
-                let names = names.entry(space).or_default();
+            Some((code_cache, news)) => {
+                let names = names.entry(code_cache).or_default();
                 names.extend(news);
                 sink.recorded(pid, tid, names, &buffer[..n]);
             }
@@ -309,12 +309,12 @@ fn serve_here(here: &Here, from: &Receiver<Message>) {
 
 fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
     match message {
-        Message::Sites(space, sites, specials) => sink.sites(space, &sites, &specials),
-        Message::Blocks(space, blocks) => sink.blocks(space, &blocks),
-        Message::Mapped(space, modules) => sink.mapped(space, &modules),
+        Message::Sites(code_cache, sites, specials) => sink.sites(code_cache, &sites, &specials),
+        Message::Blocks(code_cache, blocks) => sink.blocks(code_cache, &blocks),
+        Message::Mapped(code_cache, modules) => sink.mapped(code_cache, &modules),
         Message::SpaceCopied(from, to) => sink.space_copied(from, to),
-        Message::Image(pid, space) => sink.image(pid, space),
-        Message::Moved(pid, space) => sink.moved(pid, space),
+        Message::Image(pid, code_cache) => sink.image(pid, code_cache),
+        Message::Moved(pid, code_cache) => sink.moved(pid, code_cache),
         Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
         Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
         Message::Segment(pid, tid, segment) => {
@@ -396,11 +396,11 @@ mod tests {
     fn full_buffers_are_dealt_with_in_order_while_nobody_asks() {
         let (mut feed, go, look) = feed();
         let mut book = Book::default();
-        let spaces = [feed.new_space(), feed.new_space()];
+        let code_caches = [feed.new_code_cache(), feed.new_code_cache()];
         for n in 0..3 {
             learn(&mut book, 100 + u64::from(n));
             // Returns although nothing is dealt with yet.
-            feed.full(1, 1, Some((spaces[0], &book)), Segment::Copied(vec![n]));
+            feed.full(1, 1, Some((code_caches[0], &book)), Segment::Copied(vec![n]));
         }
         assert!(look.try_recv().is_err());
         learn(&mut book, 200);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(feed.ask(|_| Some(5)), Some(5));
         // Another space knows nothing of that.
         go.send(()).expect("the sink is there");
-        feed.full(1, 1, Some((spaces[1], &Book::default())), Segment::Copied(vec![6]));
+        feed.full(1, 1, Some((code_caches[1], &Book::default())), Segment::Copied(vec![6]));
         // Nor is there a book where calls are told.
         feed.full(1, 1, None, Segment::Copied(vec![7]));
         drop(feed);

@@ -109,23 +109,23 @@ impl CarefulSink {
 }
 
 impl Sink for CarefulSink {
-    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]) {
-        self.tell(State::Settling, (), |sink| sink.sites(space, sites, specials));
+    fn sites(&mut self, code_cache: SpaceId, sites: &[Site], specials: &[Special]) {
+        self.tell(State::Settling, (), |sink| sink.sites(code_cache, sites, specials));
     }
-    fn blocks(&mut self, space: SpaceId, blocks: &[Block]) {
-        self.tell(State::Settling, (), |sink| sink.blocks(space, blocks));
+    fn blocks(&mut self, code_cache: SpaceId, blocks: &[Block]) {
+        self.tell(State::Settling, (), |sink| sink.blocks(code_cache, blocks));
     }
-    fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
-        self.tell(State::Settling, (), |sink| sink.mapped(space, modules));
+    fn mapped(&mut self, code_cache: SpaceId, modules: &[Module]) {
+        self.tell(State::Settling, (), |sink| sink.mapped(code_cache, modules));
     }
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.space_copied(from, to));
     }
-    fn image(&mut self, pid: i32, space: SpaceId) {
-        self.tell(State::Closed, (), |sink| sink.image(pid, space));
+    fn image(&mut self, pid: i32, code_cache: SpaceId) {
+        self.tell(State::Closed, (), |sink| sink.image(pid, code_cache));
     }
-    fn moved(&mut self, pid: i32, space: SpaceId) {
-        self.tell(State::Closed, (), |sink| sink.moved(pid, space));
+    fn moved(&mut self, pid: i32, code_cache: SpaceId) {
+        self.tell(State::Closed, (), |sink| sink.moved(pid, code_cache));
     }
     fn forked(&mut self, parent: i32, tid: i32, child: i32) {
         self.tell(State::Closed, (), |sink| sink.forked(parent, tid, child));

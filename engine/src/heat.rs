@@ -78,7 +78,7 @@ mod tests {
     use crate::asm::Takes;
     use crate::batch::Batch;
     use crate::batch::testing::Untranslated;
-    use crate::code_reader::CodeCache;
+    use crate::code_reader::CodeWindows;
     use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
@@ -87,7 +87,7 @@ mod tests {
     fn bias(next: u64, target: u64) -> Option<Bias> {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
         // jnz 1f; nop; ...; 1: ret
-        let mut cache = CodeCache::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
+        let mut cache = CodeWindows::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
         let mut batch = Batch::default();
         let mut reader = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000, Takes::default()));

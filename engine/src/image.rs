@@ -9,12 +9,12 @@ use std::ops::Range;
 use nix::libc;
 
 use crate::arena;
+use crate::code_cache::{Chunk, CodeCache};
 use crate::cpuid;
 use crate::error::EngineError;
 use crate::maps::{self, Region};
 use crate::shared_memory::SharedMemory;
 use crate::slots::SlotPool;
-use crate::space::{Chunk, Space};
 use crate::tracee::{Gadget, Memory, RemoteError, Stopped};
 
 const MIB: u64 = 1 << 20;
@@ -88,7 +88,7 @@ impl Remote<'_> {
 }
 
 /// Sets up a new image whose first instruction is about to run.
-pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(Space, SlotPool), EngineError> {
+pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result<(CodeCache, SlotPool), EngineError> {
     let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
     let t = remote.thread.as_ref().ok_or_else(gone)?;
     let regs = t.regs().map_err(|_| gone())?;
@@ -112,7 +112,12 @@ pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result
     result
 }
 
-fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Result<(Space, SlotPool), EngineError> {
+fn map_all(
+    remote: &mut Remote<'_>,
+    pid: i32,
+    name_at: u64,
+    masked: bool,
+) -> Result<(CodeCache, SlotPool), EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
@@ -146,19 +151,24 @@ fn map_all(remote: &mut Remote<'_>, pid: i32, name_at: u64, masked: bool) -> Res
     remote.map("tables", (tables_at, arena::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
     remote.close(fd)?;
     let tables = SharedMemory::map(&file, 0, arena::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
-    let mut space = Space::new(tables_at, tables, masked);
+    let mut code_cache = CodeCache::new(tables_at, tables, masked);
     let entry = remote.gadget.0;
     let chunk = map_chunk(remote, pid, entry, name_at)?;
-    space.add_chunk(chunk.0, chunk.1);
-    remote.gadget = space.gadget;
-    Ok((space, pool))
+    code_cache.add_chunk(chunk.0, chunk.1);
+    remote.gadget = code_cache.gadget;
+    Ok((code_cache, pool))
 }
 
 /// Maps one more chunk of code cache, near `pc`.
-pub(crate) fn add_chunk(remote: &mut Remote<'_>, pid: i32, space: &mut Space, pc: u64) -> Result<(), EngineError> {
-    let (guest, host) = map_chunk(remote, pid, pc, space.name_at())?;
-    space.add_chunk(guest, host);
-    space.far |= !space.has_chunk_for(pc);
+pub(crate) fn add_chunk(
+    remote: &mut Remote<'_>,
+    pid: i32,
+    code_cache: &mut CodeCache,
+    pc: u64,
+) -> Result<(), EngineError> {
+    let (guest, host) = map_chunk(remote, pid, pc, code_cache.name_at())?;
+    code_cache.add_chunk(guest, host);
+    code_cache.far |= !code_cache.has_chunk_for(pc);
     Ok(())
 }
 
@@ -178,10 +188,10 @@ fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result
 }
 
 /// Gives a process that has forked translations of its own: copies of all chunks and tables, at the same addresses.
-pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, EngineError> {
+pub(crate) fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result<CodeCache, EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let copy = |remote: &mut Remote<'_>, at: u64, prot, from: &SharedMemory, size: u64, used: &[Range<u64>]| {
-        let (file, fd) = remote.shared_file(space.name_at())?;
+        let (file, fd) = remote.shared_file(code_cache.name_at())?;
         file.set_len(size).map_err(io_error("sizing the code cache"))?;
         let host = SharedMemory::map_aligned(&file, 0, size as usize).map_err(io_error("mapping the code cache"))?;
         used.iter().for_each(|r| from.copy_to(&host, r.start as usize, (r.end - r.start) as usize));
@@ -189,16 +199,17 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, space: &Space) -> Result<Space, E
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let used = arena::TARGET_TABLES + arena::TARGET_TABLE * u64::from(space.trans.follow.tables);
-    let pairs = arena::PAIR_BITS..if space.pairs { arena::TABLES_SIZE } else { arena::CALL_TABLE };
-    let tables = copy(remote, space.tables_at, libc::PROT_READ, &space.tables, arena::TABLES_SIZE, &[0..used, pairs])?;
+    let used = arena::TARGET_TABLES + arena::TARGET_TABLE * u64::from(code_cache.trans.follow.tables);
+    let pairs = arena::PAIR_BITS..if code_cache.pairs { arena::TABLES_SIZE } else { arena::CALL_TABLE };
+    let tables =
+        copy(remote, code_cache.tables_at, libc::PROT_READ, &code_cache.tables, arena::TABLES_SIZE, &[0..used, pairs])?;
     let mut chunks = Vec::new();
-    for c in &space.chunks {
+    for c in &code_cache.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
         let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
         chunks.push(Chunk { used: c.used, requests: c.requests, ..Chunk::new(c.guest, host) });
     }
-    Ok(space.copy_with(tables, chunks))
+    Ok(code_cache.copy_with(tables, chunks))
 }
 
 /// Whether nothing is mapped in `at..at + size`.

@@ -4,6 +4,7 @@
 mod arena;
 mod asm;
 mod batch;
+mod code_cache;
 mod code_reader;
 mod contexts;
 mod counts;
@@ -24,7 +25,6 @@ mod process;
 mod recreate;
 mod shared_memory;
 mod slots;
-mod space;
 mod stacks;
 mod tick;
 mod tracee;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
 use crate::slots::{SlotId, SlotPool};
-use crate::space::Space;
 use crate::stacks::Stacks;
 use crate::tracee::Memory;
 use crate::transtab::BlockId;
@@ -68,7 +68,7 @@ pub(crate) struct Thread {
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) parent: i32,
-    pub(crate) space: Rc<RefCell<Space>>,
+    pub(crate) code_cache: Rc<RefCell<CodeCache>>,
     /// One for each address space: processes after vfork have the same.
     pub(crate) mm: Rc<()>,
     pub(crate) pool: Rc<RefCell<SlotPool>>,

@@ -4,7 +4,7 @@
 
 use crate::arena::Scratch;
 use crate::asm::CALL;
-use crate::space::Space;
+use crate::code_cache::CodeCache;
 use crate::tracee::{Regs, register};
 use crate::transtab::{BlockId, NO_REG, Point, StubKind, Way};
 
@@ -50,16 +50,16 @@ pub(crate) struct Boundary {
 }
 
 /// What stands at `rip`.
-pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
-    if let Some(p) = space.trans.place(rip) {
+pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
+    if let Some(p) = code_cache.trans.place(rip) {
         let at = |executed, after_call, rep| {
-            let held = held(space, p.block, rip);
+            let held = held(code_cache, p.block, rip);
             Spot::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep, held })
         };
         if p.at_start {
             return at(p.index, false, None);
         }
-        return match space.trans.point(rip) {
+        return match code_cache.trans.point(rip) {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
             Some(Point::Rep { cell, address32, site, told }) => {
@@ -69,19 +69,19 @@ pub(crate) fn spot(space: &Space, rip: u64) -> Spot {
             | None => Spot::Between,
         };
     }
-    if let Some(kind) = space.stub_at(rip) {
+    if let Some(kind) = code_cache.stub_at(rip) {
         return Spot::Stub(kind);
     }
-    if space.is_cache(rip) { Spot::Between } else { Spot::Elsewhere }
+    if code_cache.is_cache(rip) { Spot::Between } else { Spot::Elsewhere }
 }
 
 /// The state before the instruction that faulted at `rip`: registers that are in scratch words are put back. `None` if no
 /// guest instruction can fault there.
-pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u64) -> Option<Boundary> {
+pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, scratch: impl Fn(u8) -> u64) -> Option<Boundary> {
     let rip = regs.rip;
-    let p = space.trans.place(rip)?;
+    let p = code_cache.trans.place(rip)?;
     let mut rep = None;
-    match space.trans.point(rip) {
+    match code_cache.trans.point(rip) {
         Some(Point::Spilled(pairs)) => {
             for (reg, slot) in pairs {
                 if reg != NO_REG {
@@ -100,22 +100,22 @@ pub(crate) fn at_fault(space: &Space, regs: &mut Regs, scratch: impl Fn(u8) -> u
         _ => {}
     }
     // Last: a register that was saved by the instruction held a value of ours.
-    let held = held(space, p.block, rip);
+    let held = held(code_cache, p.block, rip);
     Some(Boundary { block: p.block, executed: p.index, bumped: p.bumped, after_call: false, rep, held })
 }
 
 /// A call or a return at which an address of ours could not be pushed (`emit::pairs`): lets the guest, whose own address there is
 /// room for, go on as if it had been taken back already. False if it is something else that has faulted.
-pub(crate) fn own_push(space: &Space, regs: &mut Regs) -> bool {
+pub(crate) fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
     let mut code = [0; 7];
-    space.read_cache(regs.rip, &mut code);
+    code_cache.read_cache(regs.rip, &mut code);
     let field = u32::from_le_bytes([code[3], code[4], code[5], code[6]]);
     let entry = |way: Way, rcx: u64| {
         let table = way.table();
-        let known = u64::from(field) == space.tables_at + table && rcx < way.entries();
-        known.then(|| space.tables.load_u64((table + rcx * 8) as usize))
+        let known = u64::from(field) == code_cache.tables_at + table && rcx < way.entries();
+        known.then(|| code_cache.tables.load_u64((table + rcx * 8) as usize))
     };
-    let (to, sp) = match (code, space.trans.point(regs.rip)) {
+    let (to, sp) = match (code, code_cache.trans.point(regs.rip)) {
         ([CALL, a, b, c, d, ..], Some(Point::Called { in_rcx: false })) => {
             let distance = i32::from_le_bytes([a, b, c, d]);
             (Some((regs.rip + 5).wrapping_add_signed(distance.into())), regs.rsp.wrapping_sub(8))
@@ -133,8 +133,8 @@ pub(crate) fn own_push(space: &Space, regs: &mut Regs) -> bool {
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.
-fn held(space: &Space, block: BlockId, rip: u64) -> Option<[u8; 2]> {
-    let b = space.trans.block(block);
+fn held(code_cache: &CodeCache, block: BlockId, rip: u64) -> Option<[u8; 2]> {
+    let b = code_cache.trans.block(block);
     let at = rip - b.cache;
     (b.held != [NO_REG; 2] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)
 }

@@ -532,7 +532,7 @@ pub struct SystemCall {
 /// Where the trace goes. All calls come from one thread of its own, in the order in which things happened to a process.
 pub trait Sink: Send {
     /// More sites of a space; they are numbered on from the last, and so are its special ones among themselves.
-    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]);
+    fn sites(&mut self, code_cache: SpaceId, sites: &[Site], specials: &[Special]);
     /// More blocks of a space; they are numbered on from the last.
     fn blocks(&mut self, _space: SpaceId, _blocks: &[Block]) {}
     /// What code of a space is executed from, from now on. Modules that are not in the list any more are gone.
@@ -540,9 +540,9 @@ pub trait Sink: Send {
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.
-    fn image(&mut self, pid: i32, space: SpaceId);
+    fn image(&mut self, pid: i32, code_cache: SpaceId);
     /// The process goes on with other translations (a copy of those it had).
-    fn moved(&mut self, pid: i32, space: SpaceId);
+    fn moved(&mut self, pid: i32, code_cache: SpaceId);
     /// `child`, whose only thread is `child` too, is a copy of thread `tid` of `parent`.
     fn forked(&mut self, parent: i32, tid: i32, child: i32);
     /// A thread has recorded these words.

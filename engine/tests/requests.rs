@@ -55,7 +55,7 @@ type Record = (Site, Vec<u32>);
 #[derive(Default)]
 struct Recorded {
     sites: HashMap<SpaceId, Vec<Site>>,
-    spaces: HashMap<i32, SpaceId>,
+    code_caches: HashMap<i32, SpaceId>,
     records: Vec<(i32, Vec<Record>)>,
 }
 
@@ -63,29 +63,29 @@ struct Recorded {
 struct Records(Arc<Mutex<Recorded>>);
 
 impl Sink for Records {
-    fn sites(&mut self, space: SpaceId, sites: &[Site], _: &[Special]) {
-        self.0.lock().unwrap().sites.entry(space).or_default().extend_from_slice(sites);
+    fn sites(&mut self, code_cache: SpaceId, sites: &[Site], _: &[Special]) {
+        self.0.lock().unwrap().sites.entry(code_cache).or_default().extend_from_slice(sites);
     }
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         let mut all = self.0.lock().unwrap();
         let sites = all.sites.get(&from).cloned().unwrap_or_default();
         all.sites.insert(to, sites);
     }
-    fn image(&mut self, pid: i32, space: SpaceId) {
-        self.moved(pid, space);
+    fn image(&mut self, pid: i32, code_cache: SpaceId) {
+        self.moved(pid, code_cache);
     }
-    fn moved(&mut self, pid: i32, space: SpaceId) {
-        self.0.lock().unwrap().spaces.insert(pid, space);
+    fn moved(&mut self, pid: i32, code_cache: SpaceId) {
+        self.0.lock().unwrap().code_caches.insert(pid, code_cache);
     }
     fn forked(&mut self, parent: i32, _: i32, child: i32) {
         let mut all = self.0.lock().unwrap();
-        let space = all.spaces[&parent];
-        all.spaces.insert(child, space);
+        let code_cache = all.code_caches[&parent];
+        all.code_caches.insert(child, code_cache);
     }
     fn records(&mut self, pid: i32, _: i32, mut words: &[u32]) {
         let mut all = self.0.lock().unwrap();
-        let Recorded { sites, spaces, records } = &mut *all;
-        let sites = &sites[&spaces[&pid]];
+        let Recorded { sites, code_caches, records } = &mut *all;
+        let sites = &sites[&code_caches[&pid]];
         let at = records.iter().position(|(p, _)| *p == pid).unwrap_or_else(|| {
             records.push((pid, Vec::new()));
             records.len() - 1

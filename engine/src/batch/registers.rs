@@ -131,7 +131,7 @@ impl Batch {
 mod tests {
     use super::*;
     use crate::asm::Takes;
-    use crate::code_reader::CodeCache;
+    use crate::code_reader::CodeWindows;
     use crate::tracee::Memory;
 
     const AT: u64 = 0x40_0000;
@@ -180,7 +180,7 @@ mod tests {
     fn found(code: &[u8], known: &Surroundings) -> Batch {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
         let mut batch = Batch::default();
-        let mut cache = CodeCache::holding(AT, code);
+        let mut cache = CodeWindows::holding(AT, code);
         batch.discover(AT, true, &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX), known);
         batch
     }

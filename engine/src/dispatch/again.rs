@@ -74,10 +74,12 @@ impl Dispatcher<'_> {
         if !interrupted(&regs, signal == 0) || signal != 0 && !ignored(t.tid(), signal) {
             return;
         }
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        let space = space.borrow();
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
+        let code_cache = code_cache.borrow();
         let call = regs.rip.wrapping_sub(SYSCALL_LEN);
-        if !space.calls_at(call) || !matches!(recreate::spot(&space, regs.rip), Spot::Boundary(b) if b.after_call) {
+        if !code_cache.calls_at(call)
+            || !matches!(recreate::spot(&code_cache, regs.rip), Spot::Boundary(b) if b.after_call)
+        {
             return;
         }
         regs.rip = call;

@@ -19,13 +19,13 @@ impl Dispatcher<'_> {
         if info.si_signo != libc::SIGBUS || info.si_code != BUS_ADRALN || regs.eflags & AC == 0 {
             return false;
         }
-        let Some((space, _)) = self.space_and_state(tid) else { return false };
-        let space = space.borrow();
-        if !space.is_cache(regs.rip) {
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
+        let code_cache = code_cache.borrow();
+        if !code_cache.is_cache(regs.rip) {
             return false;
         }
         let mut code = [0; 16];
-        space.read_cache(regs.rip, &mut code);
+        code_cache.read_cache(regs.rip, &mut code);
         // The guest's own accesses by gs run where the program has them, and r11 is not its own here.
         let ins = Decoder::with_ip(64, &code, regs.rip, DecoderOptions::NONE).decode();
         ins.segment_prefix() == Register::GS || ins.memory_base() == Register::R11

@@ -12,10 +12,10 @@ use super::life::stops_processes;
 use super::renew::middle;
 use super::{Dispatcher, signal};
 use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
+use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recreate::{self, Spot};
 use crate::slots::{SlotId, SlotPool};
-use crate::space::Space;
 use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
 /// What a thread's cells have counted that is not to be collected.
@@ -63,19 +63,20 @@ fn add(sum: &mut Vec<u64>, more: &[u64], how: impl Fn(u64, u64) -> u64) {
 }
 
 /// Whether a thread is behind a breakpoint of ours, whose signal is still to come.
-pub(super) fn about_to_stop(space: &Space, regs: &Regs) -> bool {
+pub(super) fn about_to_stop(code_cache: &CodeCache, regs: &Regs) -> bool {
     let at = regs.rip.wrapping_sub(1);
-    space.stub_at(at).is_some() || space.cache_byte(at) == Some(0xcc) && space.trans.dead_at(at).is_some()
+    code_cache.stub_at(at).is_some()
+        || code_cache.cache_byte(at) == Some(0xcc) && code_cache.trans.dead_at(at).is_some()
 }
 
 /// Whether a thread that was told to stop in the code cache has to be brought to the boundary of an instruction: not in a
 /// system call, and not where it is about to stop by itself.
-pub(super) fn on_the_way(space: &Space, regs: &Regs) -> bool {
-    let stops = about_to_stop(space, regs);
+pub(super) fn on_the_way(code_cache: &CodeCache, regs: &Regs) -> bool {
+    let stops = about_to_stop(code_cache, regs);
     let in_call = (regs.orig_rax as i64) >= 0;
     !in_call
         && !stops
-        && match recreate::spot(space, regs.rip) {
+        && match recreate::spot(code_cache, regs.rip) {
             Spot::Boundary(b) => !b.after_call,
             Spot::Between => true,
             Spot::Stub(_) | Spot::Elsewhere => false,
@@ -129,15 +130,15 @@ impl Dispatcher<'_> {
         self.hand_back_all(pid);
         if let Some(p) = self.processes.get(&pid) {
             let sum = self.sum(p);
-            let space = p.space.borrow();
-            let counts = sum.sum().counts(&space.trans);
+            let code_cache = p.code_cache.borrow();
+            let counts = sum.sum().counts(&code_cache.trans);
             let report = ProcessReport {
                 pid,
                 parent: p.parent,
                 exe: p.exe.clone(),
                 args: p.args.clone(),
                 exit: None,
-                modules: &space.modules,
+                modules: &code_cache.modules,
                 counts: &counts,
                 contexts: &[],
             };
@@ -203,8 +204,10 @@ impl Dispatcher<'_> {
     /// Brings a thread that has just stopped to the boundary of an instruction.
     fn settle(&mut self, t: Stopped, signal: i32) -> Option<Held> {
         let as_it_is = |t| Some(Held::As(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal)));
-        let (Some((space, state)), Ok(regs)) = (self.space_and_state(t.tid()), t.regs()) else { return as_it_is(t) };
-        if state != State::Cache || !on_the_way(&space.borrow(), &regs) {
+        let (Some((code_cache, state)), Ok(regs)) = (self.code_cache_and_state(t.tid()), t.regs()) else {
+            return as_it_is(t);
+        };
+        if state != State::Cache || !on_the_way(&code_cache.borrow(), &regs) {
             return as_it_is(t);
         }
         let Ok(mask) = t.sigmask() else { return as_it_is(t) };
@@ -262,7 +265,7 @@ impl Dispatcher<'_> {
             return self.hand_back(tid, None);
         }
         let mut now = Vec::new();
-        let cells = p.space.borrow().trans.cells();
+        let cells = p.code_cache.borrow().trans.cells();
         if let Some(slot) = super::switch::counted_slot(th, p.counting) {
             p.pool.borrow().add_cells(slot, cells, &mut now);
         }

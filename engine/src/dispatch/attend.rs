@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 use super::Dispatcher;
 use crate::api::Beside;
 use crate::arena::{Scratch, TARGET};
+use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
 use crate::follow::StandingId;
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
-use crate::space::Space;
 use crate::tracee::{self, Wait};
 use crate::transtab::StubKind;
 
@@ -89,9 +89,9 @@ impl Dispatcher<'_> {
         let slot = self.threads.get(&tid)?.slot;
         let _ = self.process_of(tid)?.pool.borrow().set_scratch(slot, Scratch::Answer, 0);
         let number = self.scratch(tid, Scratch::Request) as u32;
-        let (space, _) = self.space_and_state(tid)?;
-        let space = space.borrow();
-        space.trans.stubs.get(number as usize).map(|s| s.kind)
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
+        let code_cache = code_cache.borrow();
+        code_cache.trans.stubs.get(number as usize).map(|s| s.kind)
     }
 
     fn header(&self, tid: i32) -> Option<Rc<SharedMemory>> {
@@ -149,26 +149,26 @@ impl Dispatcher<'_> {
             },
         };
         self.attention.aside = self.pin.is_together();
-        let (space, state) = self.space_and_state(tid)?;
-        if state != State::Cache || !space.borrow().trace.settings.may_ask() {
+        let (code_cache, state) = self.code_cache_and_state(tid)?;
+        if state != State::Cache || !code_cache.borrow().trace.settings.may_ask() {
             return None;
         }
         let header = self.header(tid)?;
         header.store_u64(Scratch::Listening as usize, 1);
-        let stopped = self.look_out(tid, &space, &header);
+        let stopped = self.look_out(tid, &code_cache, &header);
         header.store_u64(Scratch::Listening as usize, 0);
         stopped
     }
 
-    fn look_out(&mut self, tid: i32, space: &Rc<RefCell<Space>>, header: &SharedMemory) -> Option<Wait> {
+    fn look_out(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<Wait> {
         let mut seen = Instant::now();
         let mut last = seen;
         let mut turns = 0;
         loop {
             if header.load_u64(Scratch::Posted as usize) != 0 && header.replace_u64(Scratch::Posted as usize, 1, TAKEN)
             {
-                let entry = self.answer(tid, space, header);
-                let stop = || space.borrow().chunks.iter().find_map(|c| c.requests).map_or(0, |r| r.stop());
+                let entry = self.answer(tid, code_cache, header);
+                let stop = || code_cache.borrow().chunks.iter().find_map(|c| c.requests).map_or(0, |r| r.stop());
                 header.store_u64(Scratch::Posted as usize, 0);
                 header.store_u64(Scratch::Answer as usize, entry.unwrap_or_else(stop));
                 entry?;
@@ -196,44 +196,44 @@ impl Dispatcher<'_> {
             if now - last > IDLE {
                 return None;
             }
-            space.borrow_mut().make_room_ahead();
+            code_cache.borrow_mut().make_room_ahead();
             self.read_ahead(tid);
             seen = now;
         }
     }
 
     /// Does what is asked for; returns where the guest goes on. `None`: that takes a stop.
-    fn answer(&mut self, tid: i32, space: &Rc<RefCell<Space>>, header: &SharedMemory) -> Option<u64> {
+    fn answer(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
         let number = header.load_u64(Scratch::Request as usize) as u32;
-        let kind = space.borrow().trans.stubs.get(number as usize)?.kind;
+        let kind = code_cache.borrow().trans.stubs.get(number as usize)?.kind;
         let (target, standing) = match kind {
             StubKind::Exit { target, standing, .. } => (target, standing),
             StubKind::IblMiss { .. } => (header.load_u64(TARGET as usize), StandingId::NONE),
             StubKind::Transfer { .. } => return self.follow_asked(tid, kind),
             _ => return None,
         };
-        let known = space.borrow().trans.lookup(target, standing);
+        let known = code_cache.borrow().trans.lookup(target, standing);
         let id = match known {
             Some(id) => id,
             None => {
                 let p = self.process_of(tid)?;
-                if !space.borrow().is_ordinary(target) {
+                if !code_cache.borrow().is_ordinary(target) {
                     return None;
                 }
-                let id = space.borrow_mut().translate(target, standing, &p.memory)?;
+                let id = code_cache.borrow_mut().translate(target, standing, &p.memory)?;
                 let pid = p.pid;
-                if space.borrow().is_full() {
+                if code_cache.borrow().is_full() {
                     self.full = Some(pid);
                 }
                 id
             }
         };
         match kind {
-            StubKind::Exit { site, .. } => space.borrow_mut().link(site, id),
-            StubKind::IblMiss { way } => space.borrow_mut().add_landing(id, way),
+            StubKind::Exit { site, .. } => code_cache.borrow_mut().link(site, id),
+            StubKind::IblMiss { way } => code_cache.borrow_mut().add_landing(id, way),
             _ => {}
         }
-        let entry = space.borrow().trans.block(id).entry;
+        let entry = code_cache.borrow().trans.block(id).entry;
         Some(entry)
     }
 }

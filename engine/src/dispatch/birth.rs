@@ -102,11 +102,11 @@ impl Dispatcher<'_> {
         };
         p.threads.push(child);
         if p.threads.len() > 1 {
-            super::deadly::CALLS.into_iter().for_each(|nr| p.space.borrow().stop_before(nr));
+            super::deadly::CALLS.into_iter().for_each(|nr| p.code_cache.borrow().stop_before(nr));
         }
-        tracee::settle(child, &p.space.borrow().home);
+        tracee::settle(child, &p.code_cache.borrow().home);
         if p.pool.borrow().is_low() {
-            p.space.borrow().stop_before_births();
+            p.code_cache.borrow().stop_before_births();
         }
         let _ = p.pool.borrow().set_scratch(slot, crate::arena::Scratch::GuestGs, 0);
         let counting = p.counting;
@@ -161,14 +161,14 @@ impl Dispatcher<'_> {
         let mm = if same_memory {
             p.mm.clone()
         } else {
-            p.space.borrow_mut().users += 1;
+            p.code_cache.borrow_mut().users += 1;
             Rc::new(())
         };
         let books = self.sum(p);
         let process = Process {
             pid: child,
             parent,
-            space: p.space.clone(),
+            code_cache: p.code_cache.clone(),
             mm,
             pool: p.pool.clone(),
             memory,

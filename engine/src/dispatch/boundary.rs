@@ -19,11 +19,11 @@ impl Dispatcher<'_> {
         if counted_slot(th, p.counting) != Some(th.slot) {
             return;
         }
-        let block = *p.space.borrow().trans.block(b.block);
+        let block = *p.code_cache.borrow().trans.block(b.block);
         if let Some(told) = block.told {
             let counted = if b.bumped { usize::from(block.n) } else { 0 };
             let carried = {
-                let trans = &p.space.borrow().trans;
+                let trans = &p.code_cache.borrow().trans;
                 // What led there has been counted with it, if it has; but then what was to be counted with the next one has not.
                 let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
                 with.and_then(|with| trans.carried.get(with)).cloned().unwrap_or_default()
@@ -53,8 +53,8 @@ impl Dispatcher<'_> {
     /// Gives the guest its registers at `b`; rip becomes the original address.
     pub(super) fn at_boundary(&mut self, tid: i32, b: &Boundary, regs: &mut Regs) {
         self.correct(tid, b, regs);
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        regs.rip = space.borrow().trans.pc_of(b.block, b.executed);
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed);
         for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
             if r != NO_REG {
                 *register(regs, r) = self.scratch(tid, word);
@@ -70,8 +70,8 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let (mut t, mut regs) = (t, regs);
         loop {
-            let (space, _) = self.space_and_state(tid)?;
-            let spot = match recreate::spot(&space.borrow(), regs.rip) {
+            let (code_cache, _) = self.code_cache_and_state(tid)?;
+            let spot = match recreate::spot(&code_cache.borrow(), regs.rip) {
                 Spot::Stub(StubKind::Asked) => Spot::Stub(self.asked_for(tid)?),
                 spot => spot,
             };
@@ -95,7 +95,7 @@ impl Dispatcher<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
             }
-            let point = space.borrow().trans.point(regs.rip);
+            let point = code_cache.borrow().trans.point(regs.rip);
             if let Some(Point::RepeatWalk { site }) = point
                 && regs.rax != 0
             {
@@ -103,7 +103,7 @@ impl Dispatcher<'_> {
                 self.finish_repeat(tid, site, &mut regs);
                 t.set_regs(&regs).ok()?;
             }
-            let stub = space.borrow().stub_at(regs.rip);
+            let stub = code_cache.borrow().stub_at(regs.rip);
             if let Some(kind @ (StubKind::Walk { .. } | StubKind::SavedX87 { .. })) = stub {
                 self.serve_within(&t, kind);
                 regs.rip += STUB_BYTES;
@@ -138,14 +138,14 @@ impl Dispatcher<'_> {
                             }
                         }
                     }
-                    if recreate::own_push(&space.borrow(), &mut regs) {
+                    if recreate::own_push(&code_cache.borrow(), &mut regs) {
                         next.set_regs(&regs).ok()?;
                         t = next;
                         continue;
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
-                    let b = recreate::at_fault(&space.borrow(), &mut regs, |o| {
+                    let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| {
                         pool.borrow().scratch_at(slot, u16::from(o))
                     });
                     if let Some(b) = b {

@@ -29,7 +29,7 @@ impl Dispatcher<'_> {
         for pid in pids {
             if self.processes.get(&pid).is_some_and(|p| p.threads.iter().any(|tid| self.follows(*tid))) {
                 if let Some(p) = self.processes.get(&pid) {
-                    p.space.borrow_mut().trans.follow.given_up = true;
+                    p.code_cache.borrow_mut().trans.follow.given_up = true;
                 }
                 self.begin_renewal(pid, false);
             }

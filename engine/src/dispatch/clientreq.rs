@@ -37,9 +37,9 @@ impl Dispatcher<'_> {
             Some(Request::DiscardTranslations) => {
                 regs.rdx = 0;
                 if a2 > 0 {
-                    let Some(t) = self.own_space(t) else { return };
-                    if let Some((space, _)) = self.space_and_state(tid) {
-                        space.borrow_mut().kill_range(a1, a1.saturating_add(a2));
+                    let Some(t) = self.own_code_cache(t) else { return };
+                    if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+                        code_cache.borrow_mut().kill_range(a1, a1.saturating_add(a2));
                     }
                     return go_on(t, regs, rip);
                 }
@@ -68,9 +68,9 @@ impl Dispatcher<'_> {
                     let with_stack = matches!(request, Request::PrintfBacktrace | Request::PrintfBacktraceValistByRef);
                     let stack = with_stack.then(|| self.native_stack(tid, &regs, next, SHOWN_FRAMES)).flatten();
                     self.session.client_print(pid, &text);
-                    if let (Some(stack), Some((space, _))) = (stack, self.space_and_state(tid)) {
+                    if let (Some(stack), Some((code_cache, _))) = (stack, self.code_cache_and_state(tid)) {
                         let frames: Vec<_> = stack.frames.iter().map(|f| GuestAddr(f.lookup())).collect();
-                        let modules = space.borrow().mapped_modules();
+                        let modules = code_cache.borrow().mapped_modules();
                         self.session.client_stack(pid, &modules, &frames);
                     }
                 }

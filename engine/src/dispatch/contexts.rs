@@ -279,7 +279,7 @@ impl Dispatcher<'_> {
                 let pool = p.pool.borrow();
                 (pool.gs(th.slot), pool.gs(slot))
             };
-            let gadget = p.space.borrow().gadget;
+            let gadget = p.code_cache.borrow().gadget;
             let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
             let shown = show_header(&mut remote, from, to);
             if shown && self.feed.is_some() {
@@ -304,7 +304,7 @@ impl Dispatcher<'_> {
                 (former, slot)
             }
         };
-        let cells = p.space.borrow().trans.cells();
+        let cells = p.code_cache.borrow().trans.cells();
         let pool = p.pool.borrow();
         let book = p.books.of(former);
         pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
@@ -327,7 +327,7 @@ impl Dispatcher<'_> {
             pool.append_trace(slot, &record);
             // Until the first change, nothing is told of lines.
             let first = context != 0 && pool.scratch(slot, Scratch::ContextTime) == 0;
-            if let Some(cache) = p.space.borrow().trace.settings.accesses.filter(|_| changed || first) {
+            if let Some(cache) = p.code_cache.borrow().trace.settings.accesses.filter(|_| changed || first) {
                 let _ = pool.forget_lines(slot, cache);
             }
         }
@@ -422,10 +422,10 @@ impl Dispatcher<'_> {
     /// A fault in emitted code that reads what a client request asks for: it is none of the guest's, whose request would
     /// not read anything there natively. The stub behind it goes on.
     pub(super) fn request_is_elsewhere(&self, tid: i32, regs: &mut Regs) -> bool {
-        let Some((space, _)) = self.space_and_state(tid) else { return false };
-        let space = space.borrow();
-        let Some(Point::Request { stub }) = space.trans.point(regs.rip) else { return false };
-        regs.rip = space.trans.stubs[stub as usize].addr;
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
+        let code_cache = code_cache.borrow();
+        let Some(Point::Request { stub }) = code_cache.trans.point(regs.rip) else { return false };
+        regs.rip = code_cache.trans.stubs[stub as usize].addr;
         *tracee::register(regs, 1) = self.scratch(tid, Scratch::T1);
         true
     }

@@ -1,5 +1,5 @@
 //! What happens when a thread gets to a translation that has died, because its guest code has changed or gone: it goes on with
-//! what is there now. Most ways to it have been taken back when it died (`space::link`); those that could not be stop here
+//! what is there now. Most ways to it have been taken back when it died (`code_cache::link`); those that could not be stop here
 //! each time, which must not go on for long.
 
 use std::rc::Rc;
@@ -13,14 +13,14 @@ impl Dispatcher<'_> {
     /// The thread got to a block whose guest code has changed or gone.
     /// `at` is where it would have entered it.
     pub(super) fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let (pc, standing) = {
-            let s = space.borrow();
+            let s = code_cache.borrow();
             let b = s.trans.block(dead);
             (b.pc, b.standing)
         };
         // Where it came from may have counted it already.
-        let place = space.borrow().trans.place(at);
+        let place = code_cache.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {
             let b =
                 Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
@@ -29,16 +29,16 @@ impl Dispatcher<'_> {
         let (t, id) = self.translation(t, pc, standing);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let alone = self.process_of(t.tid()).is_some_and(|p| p.threads.len() == 1 && Rc::strong_count(&p.mm) == 1)
-            && space.borrow().users == 1;
-        let at_entry = at == space.borrow().trans.block(dead).entry;
-        let forwarded = alone && at_entry && space.borrow_mut().forward(dead, id);
-        if !forwarded && space.borrow_mut().got_to_dead(dead) {
+            && code_cache.borrow().users == 1;
+        let at_entry = at == code_cache.borrow().trans.block(dead).entry;
+        let forwarded = alone && at_entry && code_cache.borrow_mut().forward(dead, id);
+        if !forwarded && code_cache.borrow_mut().got_to_dead(dead) {
             // Once this thread goes on.
             self.full = self.threads.get(&t.tid()).map(|th| th.pid);
         }
-        let body = space.borrow().trans.block(id).entry;
+        let body = code_cache.borrow().trans.block(id).entry;
         if t.set_rip(body).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }

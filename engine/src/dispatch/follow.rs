@@ -16,8 +16,8 @@ use crate::arena::{self, Scratch};
 use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
 use crate::image::Remote;
 
+use crate::code_cache::CodeCache;
 use crate::slots::SlotId;
-use crate::space::Space;
 use crate::tracee::{Regs, register};
 use crate::transfer::Transfer;
 use crate::transtab::{BlockId, StubKind};
@@ -32,10 +32,10 @@ pub(super) struct Followed {
 
 /// Where what is called by code of this standing returns to, if it has to be translated for that: a return to code that has been
 /// translated by then is the faster one.
-fn returns_to(space: &RefCell<Space>, standing: StandingId, outcome: &Outcome) -> Option<(u64, StandingId)> {
+fn returns_to(code_cache: &RefCell<CodeCache>, standing: StandingId, outcome: &Outcome) -> Option<(u64, StandingId)> {
     match outcome.always {
-        Some(Always::Push { returns_to, .. }) if returns_to != 0 && space.borrow().executable(returns_to) => {
-            Some((returns_to, space.borrow_mut().trans.follow.caller(standing)))
+        Some(Always::Push { returns_to, .. }) if returns_to != 0 && code_cache.borrow().executable(returns_to) => {
+            Some((returns_to, code_cache.borrow_mut().trans.follow.caller(standing)))
         }
         _ => None,
     }
@@ -45,7 +45,7 @@ impl Dispatcher<'_> {
     /// Whether emitted code follows the calls of `tid`.
     pub(super) fn follows(&self, tid: i32) -> bool {
         self.settings.trace.followed()
-            && self.process_of(tid).is_some_and(|p| p.space.borrow().trace.settings.followed())
+            && self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.followed())
     }
 
     fn slot_of(&self, tid: i32) -> Option<SlotId> {
@@ -59,19 +59,19 @@ impl Dispatcher<'_> {
             return;
         }
         self.drain(tid, slot);
-        super::trace::announce(feed, &mut p.space.borrow_mut());
-        let space = p.space.borrow();
+        super::trace::announce(feed, &mut p.code_cache.borrow_mut());
+        let code_cache = p.code_cache.borrow();
         let Some(th) = self.threads.get(&tid) else { return };
         let calls = {
             let mut shown = th.frames.borrow_mut();
-            let calls = p.pool.borrow().calls(slot, &shown, &space.trans.follow.by_return);
+            let calls = p.pool.borrow().calls(slot, &shown, &code_cache.trans.follow.by_return);
             shown.truncate(calls.kept);
             shown.extend_from_slice(&calls.frames);
             calls
         };
         self.frames_known(tid, slot);
         let _ = feed.ask(|sink| {
-            sink.caught_up(p.pid, tid, &space.trans.follow, &calls);
+            sink.caught_up(p.pid, tid, &code_cache.trans.follow, &calls);
             Some(())
         });
     }
@@ -93,11 +93,11 @@ impl Dispatcher<'_> {
         }
         let Some(th) = self.threads.get(&tid) else { return };
         if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made, all)) {
-            let space = p.space.borrow();
+            let code_cache = p.code_cache.borrow();
             let mut shown = th.frames.borrow_mut();
             shown.truncate(calls.kept);
             shown.extend_from_slice(&calls.frames);
-            p.pool.borrow().set_calls(slot, &calls, &space.trans.follow.returns, space.odd_return());
+            p.pool.borrow().set_calls(slot, &calls, &code_cache.trans.follow.returns, code_cache.odd_return());
             drop(shown);
             self.frames_known(tid, slot);
         }
@@ -121,11 +121,11 @@ impl Dispatcher<'_> {
         self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return StandingId::NONE };
         let standing = {
-            let space = p.space.borrow();
-            feed.ask(|sink| sink.runs(p.pid, tid, &space.trans.follow, pc))
+            let code_cache = p.code_cache.borrow();
+            feed.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
         };
         self.hand_back(tid, None);
-        standing.map_or(StandingId::NONE, |s| p.space.borrow_mut().trans.follow.standing(s))
+        standing.map_or(StandingId::NONE, |s| p.code_cache.borrow_mut().trans.follow.standing(s))
     }
 
     /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
@@ -142,9 +142,9 @@ impl Dispatcher<'_> {
 
     /// Sees to it that the sink knows what is mapped at `pc`.
     fn know_map(&mut self, tid: i32, pc: u64) {
-        let Some((pid, space)) = self.process_of(tid).map(|p| (p.pid, p.space.clone())) else { return };
-        if !space.borrow().executable(pc) {
-            self.learn_map(pid, &space);
+        let Some((pid, code_cache)) = self.process_of(tid).map(|p| (p.pid, p.code_cache.clone())) else { return };
+        if !code_cache.borrow().executable(pc) {
+            self.learn_map(pid, &code_cache);
         }
     }
 
@@ -184,13 +184,13 @@ impl Dispatcher<'_> {
             }
             return;
         };
-        let Some((space, _)) = self.space_and_state(tid) else { return };
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if let Some(pid) = self.process_of(tid).map(|p| p.pid) {
-            self.is_in_vain(pid, &space, (kind, &followed), began);
+            self.is_in_vain(pid, &code_cache, (kind, &followed), began);
         }
         let t = match (kind, outcome) {
             (StubKind::Transfer { told, standing, root }, Some(outcome)) => {
-                let t = match returns_to(&space, standing, &outcome) {
+                let t = match returns_to(&code_cache, standing, &outcome) {
                     Some((pc, caller)) => self.translation(t, pc, caller).0,
                     None => Some(t),
                 };
@@ -202,7 +202,7 @@ impl Dispatcher<'_> {
             _ => Some(t),
         };
         let Some(t) = t else { return };
-        regs.rip = space.borrow().trans.block(id).entry;
+        regs.rip = code_cache.borrow().trans.block(id).entry;
         if t.set_regs(&regs).is_ok() {
             let _ = t.resume(How::Continue, 0);
         }
@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
     /// The same for a thread that asks, and waits for an answer: where it goes on. `None`: that takes a stop, which follows.
     pub(super) fn follow_asked(&mut self, tid: i32, kind: StubKind) -> Option<u64> {
         let began = Instant::now();
-        let (space, _) = self.space_and_state(tid)?;
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
         let StubKind::Transfer { told, .. } = kind else { return None };
         let target = self.target_of(tid, self.transfer(tid, told));
         let pid = self.process_of(tid)?.pid;
@@ -227,19 +227,19 @@ impl Dispatcher<'_> {
             self.decided.insert(tid, followed);
             return None;
         };
-        self.is_in_vain(pid, &space, (kind, &followed), began);
+        self.is_in_vain(pid, &code_cache, (kind, &followed), began);
         if let (StubKind::Transfer { told, standing, root }, Some(outcome)) = (kind, followed.outcome) {
-            if let Some((pc, caller)) = returns_to(&space, standing, &outcome)
+            if let Some((pc, caller)) = returns_to(&code_cache, standing, &outcome)
                 && self.can_translate(tid, pc)
             {
                 self.translation_asked(tid, pc, caller);
             }
             self.bridge(tid, (told, standing, root), (target, id), outcome);
         }
-        if space.borrow().is_full() {
+        if code_cache.borrow().is_full() {
             self.full = Some(pid);
         }
-        let entry = space.borrow().trans.block(id).entry;
+        let entry = code_cache.borrow().trans.block(id).entry;
         Some(entry)
     }
 
@@ -249,42 +249,42 @@ impl Dispatcher<'_> {
         let StubKind::Transfer { told, standing, root } = kind else { return None };
         let p = self.process_of(tid)?;
         let (id, outcome) = {
-            let space = p.space.borrow();
-            let book = &space.trans.follow;
+            let code_cache = p.code_cache.borrow();
+            let book = &code_cache.trans.follow;
             if book.leads(root, target) {
                 // It is not as it was met.
                 return None;
             }
-            let outcome = space.has_met(told, standing, target)?;
+            let outcome = code_cache.has_met(told, standing, target)?;
             // As long as that is there, it is the same function.
-            (space.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
+            (code_cache.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
         };
-        if let Some((pc, caller)) = returns_to(&p.space, standing, &outcome)
+        if let Some((pc, caller)) = returns_to(&p.code_cache, standing, &outcome)
             && self.can_translate(tid, pc)
         {
             self.translation_asked(tid, pc, caller);
         }
-        let mut space = p.space.borrow_mut();
-        if space.trans.block(id).dead {
+        let mut code_cache = p.code_cache.borrow_mut();
+        if code_cache.trans.block(id).dead {
             return None;
         }
-        space.build_bridge((told, standing, root), target, id, outcome);
-        space.trans.follow.bridge(root, target)
+        code_cache.build_bridge((told, standing, root), target, id, outcome);
+        code_cache.trans.follow.bridge(root, target)
     }
 
     /// Whether code at `pc` can be translated without a stop of `tid`, if it can be read.
     fn can_translate(&self, tid: i32, pc: u64) -> bool {
         self.process_of(tid).is_some_and(|p| {
-            let space = p.space.borrow();
-            !space.is_full() && space.is_ordinary(pc)
+            let code_cache = p.code_cache.borrow();
+            !code_cache.is_full() && code_cache.is_ordinary(pc)
         })
     }
 
     /// The translation at `pc`, where that is so.
     fn translation_asked(&self, tid: i32, pc: u64, standing: StandingId) -> Option<BlockId> {
         let p = self.process_of(tid)?;
-        let known = p.space.borrow().trans.lookup(pc, standing);
-        known.or_else(|| p.space.borrow_mut().translate(pc, standing, &p.memory))
+        let known = p.code_cache.borrow().trans.lookup(pc, standing);
+        known.or_else(|| p.code_cache.borrow_mut().translate(pc, standing, &p.memory))
     }
 
     /// Whether the calls of `pid` are such that nearly each is decided on, as this one was: then to tell them is faster, and
@@ -292,33 +292,33 @@ impl Dispatcher<'_> {
     fn is_in_vain(
         &mut self,
         pid: i32,
-        space: &RefCell<Space>,
+        code_cache: &RefCell<CodeCache>,
         (kind, followed): (StubKind, &Followed),
         began: Instant,
     ) {
         let builds = matches!((kind, followed.outcome), (StubKind::Transfer { root, .. }, Some(o)) if o.always.is_some()
-            && !space.borrow().trans.follow.leads(root, followed.target));
-        if !builds && space.borrow_mut().trans.follow.in_vain(began) {
+            && !code_cache.borrow().trans.follow.leads(root, followed.target));
+        if !builds && code_cache.borrow_mut().trans.follow.in_vain(began) {
             self.full = Some(pid);
         }
     }
 
     /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
     fn bridge(&mut self, tid: i32, site: (u32, StandingId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        if space.borrow().trans.block(id).dead {
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        if code_cache.borrow().trans.block(id).dead {
             return;
         }
-        let made = space.borrow_mut().build_bridge(site, target, id, outcome);
-        let how = space.borrow().told_transfer(site.0);
-        space.borrow_mut().trans.follow.meet(how, target, &outcome);
+        let made = code_cache.borrow_mut().build_bridge(site, target, id, outcome);
+        let how = code_cache.borrow().told_transfer(site.0);
+        code_cache.borrow_mut().trans.follow.meet(how, target, &outcome);
         if made.is_some() {
             self.hand_back(tid, made);
         }
     }
 
     fn transfer(&self, tid: i32, told: u32) -> Option<Transfer> {
-        self.process_of(tid)?.space.borrow().told_transfer(told)
+        self.process_of(tid)?.code_cache.borrow().told_transfer(told)
     }
 
     /// Where a transfer of `tid` leads that is no return.
@@ -366,12 +366,12 @@ impl Dispatcher<'_> {
         self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
         let outcome = {
-            let space = p.space.borrow();
-            feed.ask(|sink| sink.transfer(p.pid, tid, &space.trans.follow, told, target, sp))
+            let code_cache = p.code_cache.borrow();
+            feed.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target, sp))
         };
         self.hand_back(tid, None);
         let Some(outcome) = outcome else { return none };
-        let book = &mut p.space.borrow_mut().trans.follow;
+        let book = &mut p.code_cache.borrow_mut().trans.follow;
         let standing = book.standing(outcome.to);
         // Code of another standing may have been left over from before everything began anew.
         let expected = matches!(kind, StubKind::Transfer { standing, .. } if book.standing(outcome.from) == standing);
@@ -385,8 +385,8 @@ impl Dispatcher<'_> {
         let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
             return;
         };
-        let space = p.space.borrow();
-        let trans = &space.trans;
+        let code_cache = p.code_cache.borrow();
+        let trans = &code_cache.trans;
         let mut cells = Vec::new();
         p.pool.borrow().add_cells(slot, trans.cells(), &mut cells);
         p.pool.borrow().clear_cells(slot, trans.cells());
@@ -456,7 +456,7 @@ impl Dispatcher<'_> {
     pub(super) fn ready_frames(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
-        let (gs, gadget) = (p.pool.borrow().gs(slot), p.space.borrow().gadget);
+        let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
         if p.pool.borrow().scratch(slot, Scratch::TopFrame) == 0 {
             let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, arena::FRAMES);
         }
@@ -479,7 +479,7 @@ impl Dispatcher<'_> {
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }
-        let Some(base) = super::trace::base_of_access(&p.space.borrow(), regs.rip) else { return false };
+        let Some(base) = super::trace::base_of_access(&p.code_cache.borrow(), regs.rip) else { return false };
         let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::FRAMES);
         if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
             return false;

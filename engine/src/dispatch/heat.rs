@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Dispatcher;
 use crate::api::Settings;
-use crate::space::renew::HOT;
+use crate::code_cache::renew::HOT;
 use crate::tick::Ticks;
 
 /// Time until the first look.
@@ -97,26 +97,26 @@ impl Dispatcher<'_> {
         let mut nearest = 0.0;
         for pid in pids {
             let Some(p) = self.processes.get(&pid) else { continue };
-            let space = p.space.clone();
+            let code_cache = p.code_cache.clone();
             if !p.counting
                 || p.books.many()
                 || p.threads.len() > THREADS
                 || Rc::strong_count(&p.mm) > 1
-                || space.borrow().users > 1
+                || code_cache.borrow().users > 1
             {
                 continue;
             }
-            let cells = space.borrow().trans.cells();
+            let cells = code_cache.borrow().trans.cells();
             counted.clear();
             for th in p.threads.iter().filter_map(|tid| self.threads.get(tid)).filter(|th| !th.folded) {
                 p.pool.borrow().add_cells(th.slot, cells, &mut counted);
             }
             let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-            let pays = hot * if space.borrow().any_volatile() { PAYS_LATER } else { PAYS };
-            let due = if at_once { after } else { space.borrow().heat_due.max(after).max(pays) };
+            let pays = hot * if code_cache.borrow().any_volatile() { PAYS_LATER } else { PAYS };
+            let due = if at_once { after } else { code_cache.borrow().heat_due.max(after).max(pays) };
             if sum >= due && self.begin_renewal(pid, true) {
-                space.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
+                code_cache.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
             } else {
                 nearest = f64::max(nearest, sum as f64 / due as f64);
             }

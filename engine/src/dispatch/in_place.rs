@@ -28,8 +28,8 @@ impl Dispatcher<'_> {
     /// of all), which have been counted.
     pub(super) fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId, executed: Option<u16>) {
         let tid = t.tid();
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let executed = executed.unwrap_or_else(|| space.borrow().trans.block(block).n);
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let executed = executed.unwrap_or_else(|| code_cache.borrow().trans.block(block).n);
         regs.rip = pc;
         regs.gs_base = self.scratch(tid, Scratch::GuestGs);
         let Ok(mask) = t.sigmask() else { return };
@@ -98,7 +98,7 @@ impl Dispatcher<'_> {
     }
 
     pub(super) fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
-        let told = self.process_of(tid).and_then(|p| p.space.borrow().trans.block(block).told);
+        let told = self.process_of(tid).and_then(|p| p.code_cache.borrow().trans.block(block).told);
         if let Some(told) = told {
             return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);
         }

@@ -194,7 +194,7 @@ impl Dispatcher<'_> {
     }
 
     fn int80_gadget(&self, tid: i32) -> Option<u64> {
-        self.space_and_state(tid).map(|(s, _)| s.borrow().gadget.int80())
+        self.code_cache_and_state(tid).map(|(s, _)| s.borrow().gadget.int80())
     }
 
     /// A signal is about to be delivered to a thread that makes such a call; the stop behind it is one, too.
@@ -235,7 +235,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let (Some(call), Ok(mut regs)) = (self.other_calls.get(&tid).copied(), t.regs()) else { return };
         let mut t = t;
-        let protects = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
+        let protects = self.code_cache_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if regs.rax as i64 == -i64::from(libc::EFAULT) && protects {
             // As after `syscall`: it may be because of pages that the engine has protected.
             let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
@@ -283,7 +283,7 @@ impl Dispatcher<'_> {
             regs.rip = call.pc;
             regs.orig_rax = u64::MAX;
             self.other_calls.remove(&tid);
-            let executed = self.process_of(tid)?.space.borrow().trans.block(call.block).n;
+            let executed = self.process_of(tid)?.code_cache.borrow().trans.block(call.block).n;
             self.uncount_last(tid, call.block, executed);
             t
         } else {
@@ -323,7 +323,7 @@ impl Dispatcher<'_> {
             && rip == at
             && let Some(p) = self.process_of(tid)
         {
-            let executed = p.space.borrow().trans.block(call.block).n;
+            let executed = p.code_cache.borrow().trans.block(call.block).n;
             self.uncount_last(tid, call.block, executed);
         }
     }

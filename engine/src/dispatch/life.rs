@@ -140,7 +140,7 @@ impl Dispatcher<'_> {
         let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
         let prepared = image::prepare(&mut remote, tid, self.masked());
         let thread = remote.thread.take();
-        let (space, mut pool) = match prepared {
+        let (code_cache, mut pool) = match prepared {
             Ok(p) => p,
             Err(e) => {
                 self.give_up(thread, e);
@@ -151,16 +151,16 @@ impl Dispatcher<'_> {
         let Some(slot) = pool.take() else { return };
         let gs = pool.gs(slot);
         let counting = self.settings.count_at_start;
-        let mut space = space;
-        space.code_limit = self.settings.code_limit;
-        space.pairs_from = self.settings.pairs_from;
-        space.contexts = self.settings.contexts && cpuid::has_fsgsbase();
+        let mut code_cache = code_cache;
+        code_cache.code_limit = self.settings.code_limit;
+        code_cache.pairs_from = self.settings.pairs_from;
+        code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         if let Some(feed) = &mut self.feed {
             if self.settings.trace.system_calls {
-                space.stop_before_all_calls();
+                code_cache.stop_before_all_calls();
             }
-            space.trace_with(self.settings.trace, feed.new_space());
-            feed.image(tid, space.trace.id);
+            code_cache.trace_with(self.settings.trace, feed.new_code_cache());
+            feed.image(tid, code_cache.trace.id);
             if !counting {
                 feed.recording(tid, tid, false);
             }
@@ -168,7 +168,7 @@ impl Dispatcher<'_> {
         let process = Process {
             pid: tid,
             parent,
-            space: Rc::new(RefCell::new(space)),
+            code_cache: Rc::new(RefCell::new(code_cache)),
             mm: Rc::new(()),
             pool: Rc::new(RefCell::new(pool)),
             memory,
@@ -184,7 +184,7 @@ impl Dispatcher<'_> {
             reported: false,
             stacks: Stacks::default(),
         };
-        tracee::settle(tid, &process.space.borrow().home);
+        tracee::settle(tid, &process.code_cache.borrow().home);
         self.processes.insert(tid, process);
         self.threads.insert(
             tid,
@@ -241,13 +241,13 @@ impl Dispatcher<'_> {
     pub(super) fn exiting(&mut self, t: Stopped) {
         let tid = t.tid();
         self.untold_birth(&t);
-        if let (Some((space, state)), Ok(mut regs)) = (self.space_and_state(tid), t.regs())
+        if let (Some((code_cache, state)), Ok(mut regs)) = (self.code_cache_and_state(tid), t.regs())
             && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
         {
-            let spot = recreate::spot(&space.borrow(), regs.rip);
+            let spot = recreate::spot(&code_cache.borrow(), regs.rip);
             let boundary = match spot {
                 Spot::Boundary(b) => Some(b),
-                Spot::Between => recreate::at_fault(&space.borrow(), &mut regs, |_| 0),
+                Spot::Between => recreate::at_fault(&code_cache.borrow(), &mut regs, |_| 0),
                 Spot::Stub(_) | Spot::Elsewhere => None,
             };
             if let Some(b) = boundary {
@@ -278,7 +278,7 @@ impl Dispatcher<'_> {
             feed.thread_ended(pid, tid);
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
-        let cells = p.space.borrow().trans.cells();
+        let cells = p.code_cache.borrow().trans.cells();
         let mut books = std::mem::take(&mut p.books);
         let uncollected = self.uncollected.remove(&tid);
         contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
@@ -295,7 +295,7 @@ impl Dispatcher<'_> {
     /// All counts of a process so far.
     pub(super) fn sum(&self, p: &Process) -> Books {
         let mut books = p.books.clone();
-        let cells = p.space.borrow().trans.cells();
+        let cells = p.code_cache.borrow().trans.cells();
         for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
             contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
         }
@@ -314,16 +314,16 @@ impl Dispatcher<'_> {
                 self.session.broke(&what, true);
             }
         }
-        let space = p.space.borrow();
-        self.files.complain(space.modules.iter().filter_map(Module::mapped), |text| {
+        let code_cache = p.code_cache.borrow();
+        self.files.complain(code_cache.modules.iter().filter_map(Module::mapped), |text| {
             self.session.notice(pid, Notice::Warning(text))
         });
-        let counts = p.books.sum().counts(&space.trans);
+        let counts = p.books.sum().counts(&code_cache.trans);
         let books = if p.books.many() { p.books.all() } else { &[] };
         let name = |context: u64| p.names.get(usize::try_from(context.checked_sub(NAMED)?).ok()?).cloned();
         let contexts: Vec<ContextCounts<'_>> = books
             .iter()
-            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&space.trans) })
+            .map(|b| ContextCounts { context: b.context, name: name(b.context), counts: b.counts(&code_cache.trans) })
             .collect();
         self.session.process_ends(&ProcessReport {
             pid,
@@ -331,7 +331,7 @@ impl Dispatcher<'_> {
             exe: p.exe.clone(),
             args: p.args.clone(),
             exit,
-            modules: &space.modules,
+            modules: &code_cache.modules,
             counts: &counts,
             contexts: &contexts,
         });
@@ -352,7 +352,7 @@ impl Dispatcher<'_> {
                 release(&p);
                 if self.processes.is_empty() && self.early.is_empty() {
                     // The run is over; to free so many small things would only delay its end.
-                    std::mem::forget(p.space);
+                    std::mem::forget(p.code_cache);
                 }
             }
         }
@@ -373,7 +373,7 @@ pub(super) fn stops_processes(signal: i32) -> bool {
 /// An address space less uses the translations, if this was its last process.
 fn release(p: &Process) {
     if Rc::strong_count(&p.mm) == 1 {
-        p.space.borrow_mut().users -= 1;
+        p.code_cache.borrow_mut().users -= 1;
     }
 }
 

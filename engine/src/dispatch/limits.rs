@@ -30,7 +30,7 @@ fn plus(limit: u64, more: u64) -> u64 {
 /// Address space that the engine takes in a process: now, and at most.
 fn overhead(p: &Process) -> (u64, u64) {
     let fixed = p.pool.borrow().span().1 + arena::TABLES_SIZE;
-    let chunks = p.space.borrow().chunks.len() as u64;
+    let chunks = p.code_cache.borrow().chunks.len() as u64;
     (fixed + chunks * arena::CHUNK_SIZE, fixed + MOST_CHUNKS * arena::CHUNK_SIZE)
 }
 
@@ -135,7 +135,7 @@ impl Dispatcher<'_> {
         let regions = maps::read(p.pid).unwrap_or_default();
         let slots = p.pool.borrow().span();
         let own = |at: u64| {
-            let s = p.space.borrow();
+            let s = p.code_cache.borrow();
             at.wrapping_sub(slots.0) < slots.1
                 || at.wrapping_sub(s.tables_at) < arena::TABLES_SIZE
                 || s.chunks.iter().any(|c| at.wrapping_sub(c.guest) < arena::CHUNK_SIZE)

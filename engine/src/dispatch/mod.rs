@@ -45,6 +45,7 @@ use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::arena::{Scratch, TARGET};
+use crate::code_cache::CodeCache;
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::fault;
@@ -57,7 +58,6 @@ use crate::launch;
 use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
-use crate::space::Space;
 use crate::trace::Sink;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 use crate::transtab::{BlockId, Emulate, StubKind, Way};
@@ -281,11 +281,11 @@ impl Dispatcher<'_> {
     fn trap(&mut self, t: Stopped) {
         let Ok(rip) = t.rip() else { return };
         let tid = t.tid();
-        let Some((space, state)) = self.space_and_state(tid) else { return };
+        let Some((code_cache, state)) = self.code_cache_and_state(tid) else { return };
         let at = rip.wrapping_sub(1);
-        let stub = space.borrow().stub_at(at);
+        let stub = code_cache.borrow().stub_at(at);
         let dead = {
-            let s = space.borrow();
+            let s = code_cache.borrow();
             (s.cache_byte(at) == Some(0xcc)).then(|| s.trans.dead_at(at)).flatten()
         };
         let Ok(info) = t.siginfo() else { return };
@@ -307,10 +307,10 @@ impl Dispatcher<'_> {
         self.signal(t, libc::SIGTRAP, state);
     }
 
-    fn space_and_state(&self, tid: i32) -> Option<(Rc<RefCell<Space>>, State)> {
+    fn code_cache_and_state(&self, tid: i32) -> Option<(Rc<RefCell<CodeCache>>, State)> {
         let th = self.threads.get(&tid)?;
         let p = self.processes.get(&th.pid)?;
-        Some((p.space.clone(), th.state))
+        Some((p.code_cache.clone(), th.state))
     }
 
     fn process_of(&self, tid: i32) -> Option<&Process> {
@@ -363,9 +363,9 @@ impl Dispatcher<'_> {
                 let (t, id) = self.translation(t, target, standing);
                 match (t, id) {
                     (Some(t), Some(id)) => {
-                        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                        let body = space.borrow().trans.block(id).entry;
-                        space.borrow_mut().link(site, id);
+                        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
+                        let body = code_cache.borrow().trans.block(id).entry;
+                        code_cache.borrow_mut().link(site, id);
                         if t.set_rip(body).is_ok() {
                             let _ = t.resume(How::Continue, 0);
                         }
@@ -380,9 +380,9 @@ impl Dispatcher<'_> {
                 let (t, id) = self.translation(t, target, StandingId::NONE);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
-                    let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-                    space.borrow_mut().add_landing(id, way);
-                    regs.rip = space.borrow().trans.block(id).entry;
+                    let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
+                    code_cache.borrow_mut().add_landing(id, way);
+                    regs.rip = code_cache.borrow().trans.block(id).entry;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
                     }
@@ -440,8 +440,8 @@ impl Dispatcher<'_> {
             return None;
         };
         self.set_state(t.tid(), State::Cache);
-        let (space, _) = self.space_and_state(t.tid())?;
-        let body = space.borrow().trans.block(id).entry;
+        let (code_cache, _) = self.code_cache_and_state(t.tid())?;
+        let body = code_cache.borrow().trans.block(id).entry;
         if let Some(call) = self.threads.get_mut(&t.tid()).and_then(|th| th.interrupted.as_mut()) {
             call.at = body;
         }
@@ -459,36 +459,36 @@ impl Dispatcher<'_> {
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
     /// died over that; `None` for the block if no code is there.
     fn translation(&mut self, t: Stopped, pc: u64, standing: StandingId) -> (Option<Stopped>, Option<BlockId>) {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
-        if let Some(id) = space.borrow().trans.lookup(pc, standing) {
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
+        if let Some(id) = code_cache.borrow().trans.lookup(pc, standing) {
             return (Some(t), Some(id));
         }
         let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
-        if !space.borrow().executable(pc) {
-            self.learn_map(pid, &space);
-            if !space.borrow().executable(pc) {
+        if !code_cache.borrow().executable(pc) {
+            self.learn_map(pid, &code_cache);
+            if !code_cache.borrow().executable(pc) {
                 return (Some(t), None);
             }
         }
         let mut t = t;
-        let volatile = space.borrow().volatile(pc);
-        let mut space = space;
-        if !space.borrow().has_chunk_for(pc) || volatile && space.borrow().users > 1 {
+        let volatile = code_cache.borrow().volatile(pc);
+        let mut code_cache = code_cache;
+        if !code_cache.borrow().has_chunk_for(pc) || volatile && code_cache.borrow().users > 1 {
             // Neither can be done for another process that shares the translations.
-            match self.own_space(t) {
+            match self.own_code_cache(t) {
                 Some(thread) => t = thread,
                 None => return (None, None),
             }
-            let Some((own, _)) = self.space_and_state(t.tid()) else { return (Some(t), None) };
-            space = own;
-            match self.chunk_near(t, pid, &space, pc) {
+            let Some((own, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
+            code_cache = own;
+            match self.chunk_near(t, pid, &code_cache, pc) {
                 Some(thread) => t = thread,
                 None => return (None, None),
             }
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-        let id = space.borrow_mut().translate(pc, standing, &p.memory);
-        if space.borrow().is_full() {
+        let id = code_cache.borrow_mut().translate(pc, standing, &p.memory);
+        if code_cache.borrow().is_full() {
             self.full = Some(pid);
         }
         if id.is_none() && p.memory.array::<1>(pc).is_some() {
@@ -496,11 +496,11 @@ impl Dispatcher<'_> {
             let source = std::io::Error::other("the code cache, or its counters, are used up");
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
-        if id.is_some() && space.borrow().volatile(pc) {
-            let Some(t) = self.protect_code(t, pid, &space) else { return (None, None) };
+        if id.is_some() && code_cache.borrow().volatile(pc) {
+            let Some(t) = self.protect_code(t, pid, &code_cache) else { return (None, None) };
             // Another thread may have written between the reading and the protecting; from now on it cannot.
             let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-            if p.threads.len() > 1 && !space.borrow_mut().still_true(&p.memory) {
+            if p.threads.len() > 1 && !code_cache.borrow_mut().still_true(&p.memory) {
                 return self.translation(t, pc, standing);
             }
             return (Some(t), id);
@@ -509,15 +509,15 @@ impl Dispatcher<'_> {
     }
 
     /// Makes sure that there is a chunk for code at `pc`. `None`: the thread died, or cannot go on.
-    fn chunk_near(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>, pc: u64) -> Option<Stopped> {
-        if space.borrow().has_chunk_for(pc) {
+    fn chunk_near(&mut self, t: Stopped, pid: i32, code_cache: &Rc<RefCell<CodeCache>>, pc: u64) -> Option<Stopped> {
+        if code_cache.borrow().has_chunk_for(pc) {
             return Some(t);
         }
         self.make_room_for_chunk(pid);
         let Some(p) = self.processes.get(&pid) else { return Some(t) };
-        let gadget = space.borrow().gadget;
+        let gadget = code_cache.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        let r = image::add_chunk(&mut remote, pid, &mut space.borrow_mut(), pc);
+        let r = image::add_chunk(&mut remote, pid, &mut code_cache.borrow_mut(), pc);
         let thread = remote.thread.take();
         match r {
             Ok(()) => thread,
@@ -526,60 +526,60 @@ impl Dispatcher<'_> {
     }
 
     /// Takes over the process's memory map.
-    fn learn_map(&mut self, pid: i32, space: &Rc<RefCell<Space>>) {
+    fn learn_map(&mut self, pid: i32, code_cache: &Rc<RefCell<CodeCache>>) {
         let Some(p) = self.processes.get(&pid) else { return };
         let files = &mut self.files;
         let Ok(regions) = maps::read(pid) else { return };
-        let chunks: Vec<u64> = space.borrow().chunks.iter().map(|c| c.guest).collect();
+        let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
         if let Some(feed) = &self.feed {
             // What has been translated is of what was there before.
-            trace::announce(feed, &mut space.borrow_mut());
+            trace::announce(feed, &mut code_cache.borrow_mut());
         }
-        let known = space.borrow().modules.len();
+        let known = code_cache.borrow().modules.len();
         let image = |start, end| {
             let mut image = vec![0; (end - start) as usize];
             (p.memory.read(start, &mut image) == image.len()).then_some(image)
         };
-        space.borrow_mut().learn_map(&regions, image, |r| files.of(pid, &p.memory, r));
-        let new = space.borrow().modules[known..].to_vec();
+        code_cache.borrow_mut().learn_map(&regions, image, |r| files.of(pid, &p.memory, r));
+        let new = code_cache.borrow().modules[known..].to_vec();
         for module in &new {
             self.session.mapped(module);
         }
         self.files
             .complain(new.iter().filter_map(Module::mapped), |text| self.session.notice(pid, Notice::Warning(text)));
         if self.settings.trace.calls.is_some() {
-            let new = space.borrow().unbounded_modules().to_vec();
+            let new = code_cache.borrow().unbounded_modules().to_vec();
             for module in new {
                 let list = self.session.boundaries(&module);
-                space.borrow_mut().add_boundaries(list);
+                code_cache.borrow_mut().add_boundaries(list);
             }
         }
     }
 
     /// Makes sure that no other address space uses this process's translations.
-    fn own_space(&mut self, t: Stopped) -> Option<Stopped> {
+    fn own_code_cache(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
-        let Some((space, _)) = self.space_and_state(tid) else { return Some(t) };
-        if space.borrow().users == 1 {
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return Some(t) };
+        if code_cache.borrow().users == 1 {
             return Some(t);
         }
         let Some(p) = self.process_of(tid) else { return Some(t) };
         let mm = p.mm.clone();
-        let gadget = space.borrow().gadget;
+        let gadget = code_cache.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        let own = image::diverge(&mut remote, &space.borrow());
+        let own = image::diverge(&mut remote, &code_cache.borrow());
         let thread = remote.thread.take();
         match own {
             Ok(own) => {
-                space.borrow_mut().users -= 1;
+                code_cache.borrow_mut().users -= 1;
                 let own = Rc::new(RefCell::new(own));
                 let moved: Vec<i32> =
                     self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &mm)).map(|p| p.pid).collect();
-                self.trace_copied(&space, &own, &moved);
+                self.trace_copied(&code_cache, &own, &moved);
                 for pid in moved {
                     if let Some(p) = self.processes.get_mut(&pid) {
-                        p.space = own.clone();
+                        p.code_cache = own.clone();
                         p.threads.iter().for_each(|&tid| tracee::settle(tid, &own.borrow().home));
                     }
                 }

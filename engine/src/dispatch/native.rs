@@ -5,17 +5,17 @@
 use grind_unwind::Stack;
 
 use super::Dispatcher;
+use crate::code_cache::CodeCache;
 use crate::recreate::{self, Spot};
-use crate::space::Space;
 use crate::tracee::{Regs, Stopped};
 use crate::transtab::StubKind;
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.
     pub(super) fn native_stack(&mut self, tid: i32, regs: &Regs, pc: u64, most: usize) -> Option<Stack> {
-        let (space, _) = self.space_and_state(tid)?;
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
         let p = self.process_of_mut(tid)?;
-        p.stacks.stack((p.pid, &p.memory), |at| space.borrow().is_cache(at), (pc, regs), most)
+        p.stacks.stack((p.pid, &p.memory), |at| code_cache.borrow().is_cache(at), (pc, regs), most)
     }
 
     /// Tells the sink what is active in `t`, which has just begun to be recorded.
@@ -24,27 +24,27 @@ impl Dispatcher<'_> {
             return;
         }
         let tid = t.tid();
-        let (Some((space, _)), Ok(regs)) = (self.space_and_state(tid), t.regs()) else { return };
-        let Some(pc) = guest_address(&space.borrow(), regs.rip) else { return };
+        let (Some((code_cache, _)), Ok(regs)) = (self.code_cache_and_state(tid), t.regs()) else { return };
+        let Some(pc) = guest_address(&code_cache.borrow(), regs.rip) else { return };
         let Some(p) = self.process_of_mut(tid) else { return };
-        let is_ours = |at| space.borrow().is_cache(at);
+        let is_ours = |at| code_cache.borrow().is_cache(at);
         let (pid, frames) = (p.pid, p.stacks.calls((p.pid, &p.memory), is_ours, (pc, &regs)));
         if let (Some(feed), true) = (&self.feed, frames.len() > 1) {
-            super::trace::announce(feed, &mut space.borrow_mut());
+            super::trace::announce(feed, &mut code_cache.borrow_mut());
             feed.stands(pid, tid, frames);
         }
     }
 }
 
 /// Where the program is, for a thread that has stopped at `rip`.
-fn guest_address(space: &Space, rip: u64) -> Option<u64> {
-    match recreate::spot(space, rip) {
+fn guest_address(code_cache: &CodeCache, rip: u64) -> Option<u64> {
+    match recreate::spot(code_cache, rip) {
         Spot::Boundary(b) => {
             let index = if b.after_call { b.executed.saturating_sub(1) } else { b.executed };
-            Some(space.trans.pc_of(b.block, index))
+            Some(code_cache.trans.pc_of(b.block, index))
         }
         Spot::Elsewhere => Some(rip),
-        Spot::Stub(_) | Spot::Between => match space.stub_at(rip.wrapping_sub(1)) {
+        Spot::Stub(_) | Spot::Between => match code_cache.stub_at(rip.wrapping_sub(1)) {
             Some(StubKind::Emulate { pc, .. }) => Some(pc),
             _ => None,
         },

@@ -1,5 +1,5 @@
 //! Throwing translations away when they have become too many: all threads of the address space are brought to guest
-//! addresses and wait there, their counts are taken, everything is forgotten (`space::renew`), and they go on, to be
+//! addresses and wait there, their counts are taken, everything is forgotten (`code_cache::renew`), and they go on, to be
 //! translated anew. Invariants: no thread runs, or will return to, translated code when it is thrown away; nothing is
 //! counted twice or lost; a thread that waits in a system call makes that call once more, as the kernel does after a stop.
 //!
@@ -133,8 +133,8 @@ impl Dispatcher<'_> {
             return;
         }
         let Ok(regs) = t.regs() else { return };
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let between = matches!(recreate::spot(&space.borrow(), regs.rip), Spot::Between);
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let between = matches!(recreate::spot(&code_cache.borrow(), regs.rip), Spot::Between);
         if state == State::Cache && between && trapflag::traps(&regs) {
             // The trap of its last instruction comes with the next boundary: the guest's, not that of a step of ours.
             let _ = t.finish(How::Continue);
@@ -170,20 +170,21 @@ impl Dispatcher<'_> {
     /// blocks of hot code had better not be cut where it happened to be.
     fn run_to_block(&mut self, mut t: Stopped, mut regs: Regs) -> Option<(Stopped, Regs)> {
         let Ok(mask) = t.sigmask() else { return Some((t, regs)) };
-        let (space, _) = self.space_and_state(t.tid())?;
+        let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let mut masked = false;
         for _ in 0..STEPS {
-            match recreate::spot(&space.borrow(), regs.rip) {
+            match recreate::spot(&code_cache.borrow(), regs.rip) {
                 Spot::Boundary(b) if b.executed == 0 || b.after_call => break,
                 Spot::Stub(_) | Spot::Elsewhere => break,
                 Spot::Boundary(_) | Spot::Between => {}
             }
             // Nor are our own stops for it to get at; and the guest must neither miss a trap of its own nor see our trap flag.
-            let stops = space.borrow().stub_at(regs.rip).is_some()
-                || space.borrow().cache_byte(regs.rip) == Some(0xcc)
+            let stops = code_cache.borrow().stub_at(regs.rip).is_some()
+                || code_cache.borrow().cache_byte(regs.rip) == Some(0xcc)
                 || trapflag::traps(&regs)
-                || space.borrow().pushes_flags_at(regs.rip);
-            if stops || space.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
+                || code_cache.borrow().pushes_flags_at(regs.rip);
+            if stops || code_cache.borrow().calls_at(regs.rip) || !masked && t.set_sigmask(mask | ASYNCHRONOUS).is_err()
+            {
                 break;
             }
             masked = true;
@@ -215,8 +216,8 @@ impl Dispatcher<'_> {
     /// Makes the registers of a thread in translated code the guest's, rip included.
     pub(super) fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
         let tid = t.tid();
-        let (space, _) = self.space_and_state(tid)?;
-        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
+        let spot = recreate::spot(&code_cache.borrow(), regs.rip);
         let (t, mut regs) = match spot {
             Spot::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
@@ -269,12 +270,14 @@ impl Dispatcher<'_> {
 
     fn renew(&mut self, r: &mut Renewal) {
         let Some(tid) = r.waiting.keys().next().copied() else { return };
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        if space.borrow().users > 1 {
-            let Some(thread) = r.waiting.remove(&tid).and_then(|t| self.own_space(t)) else { return };
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        if code_cache.borrow().users > 1 {
+            let Some(thread) = r.waiting.remove(&tid).and_then(|t| self.own_code_cache(t)) else { return };
             r.waiting.insert(tid, thread);
         }
-        let Some((space, _)) = self.space_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else { return };
+        let Some((code_cache, _)) = self.code_cache_and_state(tid).filter(|(s, _)| s.borrow().users == 1) else {
+            return;
+        };
         let pids: Vec<i32> = self.processes.values().filter(|p| Rc::ptr_eq(&p.mm, &r.mm)).map(|p| p.pid).collect();
         let threads = self.threads_of(&r.mm);
         for &tid in &threads {
@@ -284,15 +287,15 @@ impl Dispatcher<'_> {
         for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
             if r.for_speed {
-                let mut space = space.borrow_mut();
-                let counts = sum.sum().block_counts(&space.trans);
-                space.learn_heat(&counts);
+                let mut code_cache = code_cache.borrow_mut();
+                let counts = sum.sum().block_counts(&code_cache.trans);
+                code_cache.learn_heat(&counts);
             }
             if let Some(p) = self.processes.get_mut(&pid) {
-                p.books = sum.without_cells(&space.borrow().trans);
+                p.books = sum.without_cells(&code_cache.borrow().trans);
             }
         }
-        let cells = space.borrow().trans.cells();
+        let cells = code_cache.borrow().trans.cells();
         for tid in threads {
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };
             let others = th.contexts.extra.iter().map(|(_, slot)| *slot);
@@ -300,14 +303,14 @@ impl Dispatcher<'_> {
                 p.pool.borrow().clear_cells(slot, cells);
             }
         }
-        space.borrow_mut().renew();
+        code_cache.borrow_mut().renew();
         if r.for_speed
             && let Some(p) = self.process_of(tid)
         {
-            space.borrow_mut().translate_hot(&p.memory);
+            code_cache.borrow_mut().translate_hot(&p.memory);
         }
-        if space.borrow().trans.follow.given_up {
-            space.borrow_mut().tell_calls();
+        if code_cache.borrow().trans.follow.given_up {
+            code_cache.borrow_mut().tell_calls();
         }
         for pid in pids {
             self.hand_back_all_whole(pid);

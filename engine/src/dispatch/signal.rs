@@ -89,8 +89,8 @@ impl Dispatcher<'_> {
     }
 
     pub(super) fn in_cache(&self, t: &Stopped) -> bool {
-        let space = self.space_and_state(t.tid()).map(|(s, _)| s);
-        t.rip().is_ok_and(|rip| space.is_some_and(|s| s.borrow().is_cache(rip)))
+        let code_cache = self.code_cache_and_state(t.tid()).map(|(s, _)| s);
+        t.rip().is_ok_and(|rip| code_cache.is_some_and(|s| s.borrow().is_cache(rip)))
     }
 
     fn signal_in_cache(&mut self, t: Stopped, signal: i32) {
@@ -135,8 +135,8 @@ impl Dispatcher<'_> {
                 }
                 return;
             }
-            let Some((space, _)) = self.space_and_state(tid) else { return };
-            if recreate::own_push(&space.borrow(), &mut regs) {
+            let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+            if recreate::own_push(&code_cache.borrow(), &mut regs) {
                 if t.set_regs(&regs).is_ok() {
                     let _ = t.resume(How::Continue, 0);
                 }
@@ -150,7 +150,7 @@ impl Dispatcher<'_> {
                     (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, u16::from(offset)),
                     _ => 0,
                 };
-                recreate::at_fault(&space.borrow(), &mut regs, scratch)
+                recreate::at_fault(&code_cache.borrow(), &mut regs, scratch)
             };
             if let Some(b) = b {
                 self.at_boundary(tid, &b, &mut regs);
@@ -179,8 +179,8 @@ impl Dispatcher<'_> {
             return;
         }
         self.interrupted_after_all(&mut regs);
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let spot = recreate::spot(&space.borrow(), regs.rip);
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let spot = recreate::spot(&code_cache.borrow(), regs.rip);
         if let (Some(call), Spot::Boundary(b)) = (self.was_interrupted.filter(|c| c.at == regs.rip), spot) {
             // It is the kernel's to say whether this signal lets the call be made once more.
             self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
@@ -191,7 +191,7 @@ impl Dispatcher<'_> {
             }
             return;
         }
-        let between = recreate::spot(&space.borrow(), regs.rip) == Spot::Between;
+        let between = recreate::spot(&code_cache.borrow(), regs.rip) == Spot::Between;
         let at = regs.rip;
         if !between {
             // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),
@@ -220,7 +220,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let Ok(info) = t.siginfo() else { return };
         if signal == libc::SIGTRAP {
-            let done = self.space_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.0 + 3));
+            let done = self.code_cache_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.0 + 3));
             if is_sent(&info) {
                 tracee::keep(tid, info);
             }
@@ -234,9 +234,11 @@ impl Dispatcher<'_> {
             let _ = t.resume(How::Continue, signal);
             return;
         }
-        let (Some((space, _)), Ok(mask), Ok(rip)) = (self.space_and_state(tid), t.sigmask(), t.rip()) else { return };
+        let (Some((code_cache, _)), Ok(mask), Ok(rip)) = (self.code_cache_and_state(tid), t.sigmask(), t.rip()) else {
+            return;
+        };
         let mut t = t;
-        if rip == space.borrow().gadget.0 {
+        if rip == code_cache.borrow().gadget.0 {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }
@@ -278,8 +280,8 @@ impl Dispatcher<'_> {
             let (t, id) = self.translation(t, rip, standing);
             let Some(t) = t else { return };
             if let Some(id) = id {
-                let Some((space, _)) = self.space_and_state(tid) else { return };
-                let body = space.borrow().trans.block(id).entry;
+                let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+                let body = code_cache.borrow().trans.block(id).entry;
                 self.set_state(tid, State::Cache);
                 if t.set_rip(body).is_err() {
                     return;

@@ -54,12 +54,14 @@ impl Dispatcher<'_> {
 
     /// From now on the process's dealings with SIGTRAP are looked after.
     fn mind_traps(&mut self, tid: i32) {
-        let (Some(th), Some((space, _))) = (self.threads.get(&tid), self.space_and_state(tid)) else { return };
+        let (Some(th), Some((code_cache, _))) = (self.threads.get(&tid), self.code_cache_and_state(tid)) else {
+            return;
+        };
         let pid = th.pid;
         if self.traps.contains_key(&pid) {
             return;
         }
-        space.borrow().stop_before(libc::SYS_rt_sigprocmask);
+        code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
         self.traps.insert(pid, Traps::default());
     }
 
@@ -81,8 +83,8 @@ impl Dispatcher<'_> {
 
     /// A new image whose process minds SIGTRAP has got its tables.
     pub(super) fn traps_of_tables(&self, tid: i32) {
-        if let (true, Some((space, _))) = (self.traps.contains_key(&tid), self.space_and_state(tid)) {
-            space.borrow().stop_before(libc::SYS_rt_sigprocmask);
+        if let (true, Some((code_cache, _))) = (self.traps.contains_key(&tid), self.code_cache_and_state(tid)) {
+            code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
         }
     }
 
@@ -184,8 +186,8 @@ impl Dispatcher<'_> {
     }
 
     pub(super) fn raw(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<(Stopped, Option<u64>)> {
-        let (space, _) = self.space_and_state(t.tid())?;
-        let gadget = space.borrow().gadget;
+        let (code_cache, _) = self.code_cache_and_state(t.tid())?;
+        let gadget = code_cache.borrow().gadget;
         let p = self.process_of(t.tid())?;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         let value = remote.raw(nr, args);
@@ -292,10 +294,10 @@ impl Dispatcher<'_> {
         let mut action = [0; ACTION_SIZE];
         action[..8].copy_from_slice(&(libc::SIG_IGN as u64).to_le_bytes());
         let _ = self.process_of(t.tid())?.memory.write(at, &action);
-        let (space, _) = self.space_and_state(t.tid())?;
+        let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let (saved, mask) = (t.regs().ok()?, t.sigmask().ok()?);
         let mut regs = saved;
-        regs.rip = space.borrow().gadget.0;
+        regs.rip = code_cache.borrow().gadget.0;
         regs.rax = libc::SYS_rt_sigaction as u64;
         regs.orig_rax = u64::MAX;
         [regs.rdi, regs.rsi, regs.rdx, regs.r10] = [libc::SIGTRAP as u64, at, 0, 8];

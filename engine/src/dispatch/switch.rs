@@ -46,11 +46,12 @@ impl Dispatcher<'_> {
     /// boundary, so that counts which follow from others are not half on one slot and half on the other.
     pub(super) fn switch_on_the_way(&mut self, t: Stopped, state: State) {
         let Ok(regs) = t.regs() else { return };
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return };
-        if state != State::Cache || !ask::on_the_way(&space.borrow(), &regs) {
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
+        if state != State::Cache || !ask::on_the_way(&code_cache.borrow(), &regs) {
             // Code after a system call is for another function than the call was, maybe: the call is made once more by new
             // code. It counts where it began, and not where it is made again.
-            let anew = state == State::Cache && self.follows(t.tid()) && !ask::about_to_stop(&space.borrow(), &regs);
+            let anew =
+                state == State::Cache && self.follows(t.tid()) && !ask::about_to_stop(&code_cache.borrow(), &regs);
             if anew && self.process_of(t.tid()).is_some_and(|p| p.counting) {
                 let again = makes_again(&regs).is_some();
                 if let Some(t) = self.leave_cache(t, regs)
@@ -141,9 +142,9 @@ impl Dispatcher<'_> {
             feed.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 // It empties its caches, but does not forget how branches went.
-                let (pool, space) = (p.pool.borrow(), p.space.borrow());
-                let _ = pool.clear_ranges(to, &space.simulated_caches()).and_then(|()| pool.start_clock(to));
-                if let Some(cache) = space.trace.settings.accesses {
+                let (pool, code_cache) = (p.pool.borrow(), p.code_cache.borrow());
+                let _ = pool.clear_ranges(to, &code_cache.simulated_caches()).and_then(|()| pool.start_clock(to));
+                if let Some(cache) = code_cache.trace.settings.accesses {
                     level1::prepare(&mut pool.words(to), cache);
                 }
             }

@@ -114,13 +114,13 @@ impl Dispatcher<'_> {
     pub(super) fn before_confinement(&mut self, t: Stopped) -> Option<Stopped> {
         tracee::expect_filters();
         let tid = t.tid();
-        let mut t = self.own_space(t)?;
-        let (space, _) = self.space_and_state(tid)?;
+        let mut t = self.own_code_cache(t)?;
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
         let pid = self.process_of(tid)?.pid;
-        self.learn_map(pid, &space);
-        let wanted = space.borrow().out_of_reach();
+        self.learn_map(pid, &code_cache);
+        let wanted = code_cache.borrow().out_of_reach();
         for pc in wanted {
-            t = self.chunk_near(t, pid, &space, pc)?;
+            t = self.chunk_near(t, pid, &code_cache, pc)?;
         }
         Some(t)
     }
@@ -135,7 +135,7 @@ impl Dispatcher<'_> {
     /// for a buffer before it takes anything away, but for datagrams and a few counters.)
     pub(super) fn call_faulted(&mut self, t: Stopped, go: u64, rip: u64) {
         let tid = t.tid();
-        let protected = self.space_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
+        let protected = self.code_cache_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if !protected {
             return run(t, rip, How::Continue);
         }
@@ -156,24 +156,24 @@ impl Dispatcher<'_> {
     /// Whether the memory that the call changes holds code that has been translated, or is known to be executable: what is
     /// known of it may not be true afterwards.
     fn concerns_code(&self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
-        let Some((space, _)) = self.space_and_state(tid) else { return false };
-        let space = space.borrow();
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
+        let code_cache = code_cache.borrow();
         let touches = |(start, end): (u64, u64)| {
-            space.trans.touches(start, end)
-                || space.once_protected_in(start, end)
-                || space.executable_in(start, end)
-                || space.relies_on(start, end)
+            code_cache.trans.touches(start, end)
+                || code_cache.once_protected_in(start, end)
+                || code_cache.executable_in(start, end)
+                || code_cache.relies_on(start, end)
         };
         nr == libc::SYS_shmdt || ranges(nr, args).into_iter().any(touches)
     }
 
     /// Nothing that has been translated is concerned; but bytes read beside it may be about to change.
     fn drop_unused(&self, tid: i32, nr: i64, args: [u64; 6]) {
-        if let Some((space, _)) = self.space_and_state(tid) {
-            let mut space = space.borrow_mut();
+        if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+            let mut code_cache = code_cache.borrow_mut();
             let opened =
                 matches!(nr, libc::SYS_mprotect | libc::SYS_pkey_mprotect) && args[2] & libc::PROT_WRITE as u64 != 0;
-            ranges(nr, args).into_iter().for_each(|(start, end)| space.drop_unused(start, end, opened));
+            ranges(nr, args).into_iter().for_each(|(start, end)| code_cache.drop_unused(start, end, opened));
         }
     }
 
@@ -183,8 +183,8 @@ impl Dispatcher<'_> {
         let mut args = args;
         with_length(tid, nr, &mut args);
         let Some(t) = self.make_way(t, nr, args) else { return };
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let gadget = space.borrow().gadget.0;
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let gadget = code_cache.borrow().gadget.0;
         self.set_state(tid, State::Call { nr, args, next });
         run(t, gadget, How::Continue);
     }
@@ -192,13 +192,13 @@ impl Dispatcher<'_> {
     /// A call that changes these mappings is about to be made.
     fn make_way(&mut self, t: Stopped, nr: i64, args: [u64; 6]) -> Option<Stopped> {
         let tid = t.tid();
-        let t = self.own_space(t)?;
+        let t = self.own_code_cache(t)?;
         if gives_away(nr) {
             // The kernel may give these addresses to another thread before the call returns: nothing may be left of what is
             // there now. Pages that are moved would take their protection along to where nobody expects it.
             let t = self.vacate(t, args[0], args[1])?;
-            if let Some((space, _)) = self.space_and_state(tid) {
-                space.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
+            if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+                code_cache.borrow_mut().unprotect_range(args[0], args[0].saturating_add(args[1]));
             }
             return Some(t);
         }
@@ -219,10 +219,10 @@ impl Dispatcher<'_> {
     fn vacate(&mut self, t: Stopped, start: u64, len: u64) -> Option<Stopped> {
         let end = start.saturating_add(len);
         let t = self.open_range(t, start, end)?;
-        if let Some((space, _)) = self.space_and_state(t.tid()) {
-            self.tell_code(t.tid(), &space);
-            space.borrow_mut().kill_range(start, end);
-            space.borrow_mut().forget_map();
+        if let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) {
+            self.tell_code(t.tid(), &code_cache);
+            code_cache.borrow_mut().kill_range(start, end);
+            code_cache.borrow_mut().forget_map();
         }
         Some(t)
     }
@@ -256,13 +256,13 @@ impl Dispatcher<'_> {
             libc::SYS_mmap => Some((result, args[1])),
             _ => Some((args[0], args[1])),
         };
-        if let (Some((start, len)), Some((space, _))) = (changed, self.space_and_state(t.tid())) {
+        if let (Some((start, len)), Some((code_cache, _))) = (changed, self.code_cache_and_state(t.tid())) {
             let end = start.saturating_add(len);
-            self.tell_code(t.tid(), &space);
-            let mut space = space.borrow_mut();
-            space.kill_range(start, end);
-            space.unprotect_range(start, end);
-            space.forget_map();
+            self.tell_code(t.tid(), &code_cache);
+            let mut code_cache = code_cache.borrow_mut();
+            code_cache.kill_range(start, end);
+            code_cache.unprotect_range(start, end);
+            code_cache.forget_map();
         }
         Some(t)
     }
@@ -313,8 +313,8 @@ impl Dispatcher<'_> {
         // What is not followed must not stay confined.
         self.unpin();
         let personality = life::personality(follow);
-        let (space, _) = self.space_and_state(tid)?;
-        let gadget = space.borrow().gadget;
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
+        let gadget = code_cache.borrow().gadget;
         let p = self.process_of(tid)?;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         remote.raw(libc::SYS_personality, [personality, 0, 0, 0, 0, 0]);

@@ -9,13 +9,13 @@ use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
+use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::walk::Repeat;
 use crate::feed::Feed;
 use crate::image::Remote;
 use crate::level1::{self, Touched, Walker, Words};
 use crate::recreate::Boundary;
 use crate::slots::SlotId;
-use crate::space::{Space, SpaceTrace};
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
 use crate::tracee::{Regs, Stopped, register};
 
@@ -34,11 +34,11 @@ impl Dispatcher<'_> {
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
         let slot = th.slot;
         let gs = p.pool.borrow().gs(slot);
-        let gadget = p.space.borrow().gadget;
+        let gadget = p.code_cache.borrow().gadget;
         if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
             return Some(t);
         }
-        let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.space.borrow().trace;
+        let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
@@ -79,7 +79,7 @@ impl Dispatcher<'_> {
         if at >= arena::TRACE_ALL || at % arena::TRACE_STRIDE < arena::TRACE_SIZE {
             return false;
         }
-        let Some(base) = base_of_access(&p.space.borrow(), regs.rip) else { return false };
+        let Some(base) = base_of_access(&p.code_cache.borrow(), regs.rip) else { return false };
         let slot = th.slot;
         let pool = p.pool.clone();
         self.hand_over(tid, slot, true);
@@ -109,16 +109,16 @@ impl Dispatcher<'_> {
         }
         let follows = self.follows(tid);
         if follows && !full {
-            announce(feed, &mut p.space.borrow_mut());
-            return feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
+            announce(feed, &mut p.code_cache.borrow_mut());
+            return feed.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
                 p.pool.borrow_mut().read_trace(slot, to);
             });
         }
         let Some(segment) = p.pool.borrow_mut().take_trace(slot) else { return };
-        announce(feed, &mut p.space.borrow_mut());
-        let space = p.space.borrow();
+        announce(feed, &mut p.code_cache.borrow_mut());
+        let code_cache = p.code_cache.borrow();
         match full {
-            true => feed.full(p.pid, tid, follows.then_some((space.trace.id, &space.trans.follow)), segment),
+            true => feed.full(p.pid, tid, follows.then_some((code_cache.trace.id, &code_cache.trans.follow)), segment),
             false => feed.segment(p.pid, tid, segment),
         }
     }
@@ -137,8 +137,8 @@ impl Dispatcher<'_> {
         if counted_slot(th, p.counting) != Some(slot) || !feed.has_caught_up() {
             return;
         }
-        announce(feed, &mut p.space.borrow_mut());
-        feed.recorded(p.pid, tid, &p.space.borrow().trans.follow, |to| {
+        announce(feed, &mut p.code_cache.borrow_mut());
+        feed.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
             p.pool.borrow_mut().read_trace_ahead(slot, AHEAD, to);
         });
     }
@@ -154,7 +154,7 @@ impl Dispatcher<'_> {
         let before =
             [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
         let mut after = [regs.rcx, regs.rsi, regs.rdi];
-        let kind = p.space.borrow().trans.trace_sites[site as usize].kind;
+        let kind = p.code_cache.borrow().trans.trace_sites[site as usize].kind;
         if let SiteKind::Repeated { source, target, narrow, .. } = kind {
             let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
             let n = before[0].wrapping_sub(after[0]) & mask;
@@ -185,11 +185,11 @@ impl Dispatcher<'_> {
     /// Walks what a repeated instruction accessed between these values of rcx, rsi and rdi.
     fn walk_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
-        let (slot, pool, space) = (th.slot, p.pool.clone(), p.space.clone());
-        let uses = space.borrow().trace.settings.keeps_uses();
-        let kind = space.borrow().trans.trace_sites[site as usize].kind;
+        let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
+        let uses = code_cache.borrow().trace.settings.keeps_uses();
+        let kind = code_cache.borrow().trans.trace_sites[site as usize].kind;
         let (Some(cache), SiteKind::Repeated { size, source, target, target_first, narrow }) =
-            (space.borrow().trace.settings.accesses, kind)
+            (code_cache.borrow().trace.settings.accesses, kind)
         else {
             return;
         };
@@ -224,12 +224,12 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
-        let (pool, space) = (p.pool.clone(), p.space.clone());
-        let uses = space.borrow().trace.settings.keeps_uses();
+        let (pool, code_cache) = (p.pool.clone(), p.code_cache.clone());
+        let uses = code_cache.borrow().trace.settings.keeps_uses();
         let (cache, touches) = {
-            let space = space.borrow();
+            let code_cache = code_cache.borrow();
             let (Some(cache), SiteKind::Special { index, words }) =
-                (space.trace.settings.accesses, space.trans.trace_sites[site as usize].kind)
+                (code_cache.trace.settings.accesses, code_cache.trans.trace_sites[site as usize].kind)
             else {
                 return;
             };
@@ -237,7 +237,7 @@ impl Dispatcher<'_> {
             if record.len() != usize::from(words) {
                 return;
             }
-            (cache, space.trans.specials[index as usize].touches(&record))
+            (cache, code_cache.trans.specials[index as usize].touches(&record))
         };
         let reads = touches.iter().filter(|touch| touch.done == Done::Read).count();
         self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
@@ -268,7 +268,7 @@ impl Dispatcher<'_> {
     pub(super) fn tell_uses(&mut self, tid: i32) {
         let (Some(feed), Some(th)) = (&self.feed, self.threads.get(&tid)) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
-        let settings = p.space.borrow().trace.settings;
+        let settings = p.code_cache.borrow().trace.settings;
         let (Some(cache), Some(slot)) =
             (settings.accesses.filter(|_| settings.keeps_uses()), counted_slot(th, p.counting))
         else {
@@ -299,7 +299,7 @@ impl Dispatcher<'_> {
     pub(super) fn copy_simulated_state(&mut self, tid: i32, child: i32, counting: bool) {
         let (Some(_), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else { return };
         let Some(from) = counted_slot(th, p.counting) else { return };
-        let (pool, parts) = (p.pool.clone(), p.space.borrow().simulated_state());
+        let (pool, parts) = (p.pool.clone(), p.code_cache.borrow().simulated_state());
         let Some(th) = self.threads.get_mut(&child) else { return };
         let to = if counting {
             Some(th.slot)
@@ -313,8 +313,8 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// `own` is a copy of `space`; these processes go on with it. What they recorded before is handed over first.
-    pub(super) fn trace_copied(&mut self, space: &RefCell<Space>, own: &RefCell<Space>, moved: &[i32]) {
+    /// `own` is a copy of `code_cache`; these processes go on with it. What they recorded before is handed over first.
+    pub(super) fn trace_copied(&mut self, code_cache: &RefCell<CodeCache>, own: &RefCell<CodeCache>, moved: &[i32]) {
         if self.feed.is_none() {
             return;
         }
@@ -324,11 +324,11 @@ impl Dispatcher<'_> {
             }
         }
         let Some(feed) = &mut self.feed else { return };
-        let from = space.borrow().trace.id;
-        let to = feed.new_space();
+        let from = code_cache.borrow().trace.id;
+        let to = feed.new_code_cache();
         feed.space_copied(from, to);
         let mut own = own.borrow_mut();
-        own.trace = space.borrow().trace;
+        own.trace = code_cache.borrow().trace;
         own.trace.id = to;
         for &pid in moved {
             feed.moved(pid, to);
@@ -340,7 +340,7 @@ impl Dispatcher<'_> {
         self.drain_thread(tid);
         self.catch_up(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
-        announce(feed, &mut p.space.borrow_mut());
+        announce(feed, &mut p.code_cache.borrow_mut());
         tell(feed, p.pid);
         self.hand_back(tid, None);
     }
@@ -429,42 +429,42 @@ pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
 }
 
 /// The register that the memory access of the translated instruction at `rip` counts from.
-pub(super) fn base_of_access(space: &Space, rip: u64) -> Option<iced_x86::Register> {
+pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x86::Register> {
     let mut code = [0; 16];
-    if !space.is_cache(rip) {
+    if !code_cache.is_cache(rip) {
         return None;
     }
-    space.read_cache(rip, &mut code);
+    code_cache.read_cache(rip, &mut code);
     let base = iced_x86::Decoder::with_ip(64, &code, rip, iced_x86::DecoderOptions::NONE).decode().memory_base();
     base.is_gpr64().then_some(base)
 }
 
-/// Tells the sink of everything in `space` that records may name.
-pub(super) fn announce(feed: &Feed, space: &mut Space) {
-    let known = space.trace;
+/// Tells the sink of everything in `code_cache` that records may name.
+pub(super) fn announce(feed: &Feed, code_cache: &mut CodeCache) {
+    let known = code_cache.trace;
     if known.map_changed && known.settings.calls.is_some() {
-        feed.mapped(known.id, space.mapped_modules());
-        space.trace.map_changed = false;
+        feed.mapped(known.id, code_cache.mapped_modules());
+        code_cache.trace.map_changed = false;
     }
-    let trans = &space.trans;
+    let trans = &code_cache.trans;
     feed.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
     feed.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
     let (sites, specials, blocks) = (trans.trace_sites.len(), trans.specials.len(), trans.trace_blocks.len());
-    space.trace.announced = sites;
-    space.trace.announced_specials = specials;
-    space.trace.announced_blocks = blocks;
+    code_cache.trace.announced = sites;
+    code_cache.trace.announced_specials = specials;
+    code_cache.trace.announced_blocks = blocks;
 }
 
 impl Dispatcher<'_> {
     /// What is mapped is changing by a call of `tid`: tells the sink what has been translated of what was there, and what that
     /// thread has told of it.
-    pub(super) fn tell_code(&mut self, tid: i32, space: &RefCell<Space>) {
+    pub(super) fn tell_code(&mut self, tid: i32, code_cache: &RefCell<CodeCache>) {
         if self.settings.trace.calls.is_none() {
             return;
         }
         self.drain_thread(tid);
         if let Some(feed) = &self.feed {
-            announce(feed, &mut space.borrow_mut());
+            announce(feed, &mut code_cache.borrow_mut());
         }
     }
 }

@@ -41,8 +41,8 @@ impl Dispatcher<'_> {
         if info.si_code != libc::TRAP_TRACE {
             return Some(t);
         }
-        let (space, _) = self.space_and_state(tid)?;
-        let spot = recreate::spot(&space.borrow(), rip);
+        let (code_cache, _) = self.code_cache_and_state(tid)?;
+        let spot = recreate::spot(&code_cache.borrow(), rip);
         match spot {
             Spot::Elsewhere => return Some(t),
             Spot::Stub(_) => {
@@ -58,10 +58,10 @@ impl Dispatcher<'_> {
             }
             Spot::Between | Spot::Boundary(_) => {}
         }
-        let boundary = space.borrow().trans.place(rip).and_then(|p| {
-            let space = space.borrow();
-            let b = space.trans.block(p.block);
-            let pc = space.trans.pc_of(p.block, p.index);
+        let boundary = code_cache.borrow().trans.place(rip).and_then(|p| {
+            let code_cache = code_cache.borrow();
+            let b = code_cache.trans.block(p.block);
+            let pc = code_cache.trans.pc_of(p.block, p.index);
             if rip.wrapping_sub(b.cache) >= u64::from(b.len) {
                 // What leads to a block that other blocks run into.
                 return None;

@@ -15,35 +15,35 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::signal::address_of;
+use crate::code_cache::{CodeCache, Protected};
 use crate::image::Remote;
 use crate::maps;
 use crate::recreate;
-use crate::space::{Protected, Space};
 use crate::tracee::{How, Regs, Stopped};
 use crate::transtab::BlockId;
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.
     pub(super) fn write_to_code(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
-        space.borrow().protection(address_of(info)).is_some()
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return false };
+        code_cache.borrow().protection(address_of(info)).is_some()
     }
 
     /// Whether a fault was caused by a protection that has been taken back meanwhile, for another thread's write: by now the
     /// page is writable.
     pub(super) fn stale_protection(&self, t: &Stopped, info: &libc::siginfo_t) -> bool {
         let address = address_of(info);
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return false };
-        space.borrow().once_protected(address)
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return false };
+        code_cache.borrow().once_protected(address)
             && maps::read(t.tid())
                 .unwrap_or_default()
                 .iter()
                 .any(|r| address >= r.start && address < r.end && r.read && r.write)
     }
 
-    fn mprotect(&self, t: Stopped, space: &Rc<RefCell<Space>>, pages: &[(u64, i32)]) -> Option<Stopped> {
+    fn mprotect(&self, t: Stopped, code_cache: &Rc<RefCell<CodeCache>>, pages: &[(u64, i32)]) -> Option<Stopped> {
         let Some(p) = self.process_of(t.tid()) else { return Some(t) };
-        let gadget = space.borrow().gadget;
+        let gadget = code_cache.borrow().gadget;
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         for &(page, prot) in pages {
             remote.raw(libc::SYS_mprotect, [page, 4096, prot as u64, 0, 0, 0]);
@@ -55,9 +55,9 @@ impl Dispatcher<'_> {
     pub(super) fn allow_write(&mut self, t: Stopped, info: &libc::siginfo_t, regs: Regs) {
         let Some(t) = self.open_page(t, info) else { return };
         let tid = t.tid();
-        let Some((space, _)) = self.space_and_state(tid) else { return };
-        let place = space.borrow().trans.place(regs.rip);
-        if !place.is_some_and(|p| space.borrow().trans.block(p.block).dead) {
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let place = code_cache.borrow().trans.place(regs.rip);
+        if !place.is_some_and(|p| code_cache.borrow().trans.block(p.block).dead) {
             let _ = t.resume(How::Continue, 0);
             return;
         }
@@ -66,9 +66,9 @@ impl Dispatcher<'_> {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool) = (th.slot, p.pool.clone());
         let mut regs = regs;
-        let b = recreate::at_fault(&space.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, u16::from(o)));
+        let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, u16::from(o)));
         let Some(mut b) = b else { return };
-        let pc = space.borrow().trans.pc_of(b.block, b.executed);
+        let pc = code_cache.borrow().trans.pc_of(b.block, b.executed);
         b.executed += 1;
         self.correct(tid, &b, &regs);
         self.in_place(t, regs, pc, b.block, Some(b.executed));
@@ -93,7 +93,7 @@ impl Dispatcher<'_> {
     pub(super) fn open_frame(&mut self, t: Stopped) -> Option<Stopped> {
         /// More than a frame with the largest vector state (AMX) takes.
         const FRAME: u64 = 16 << 10;
-        let protects = self.space_and_state(t.tid()).is_some_and(|(s, _)| s.borrow().protects());
+        let protects = self.code_cache_and_state(t.tid()).is_some_and(|(s, _)| s.borrow().protects());
         if !protects {
             return Some(t);
         }
@@ -114,20 +114,25 @@ impl Dispatcher<'_> {
 
     /// Gives all protected pages in `start..end` back to the guest; their translations are dead.
     pub(super) fn open_range(&mut self, t: Stopped, start: u64, end: u64) -> Option<Stopped> {
-        let t = self.own_space(t)?;
-        let Some((space, _)) = self.space_and_state(t.tid()) else { return Some(t) };
-        let pages = space.borrow().protected_in(start, end);
+        let t = self.own_code_cache(t)?;
+        let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return Some(t) };
+        let pages = code_cache.borrow().protected_in(start, end);
         for (page, how) in &pages {
-            space.borrow_mut().kill_range(how.code, how.code + 4096);
-            space.borrow_mut().unprotect(*page);
+            code_cache.borrow_mut().kill_range(how.code, how.code + 4096);
+            code_cache.borrow_mut().unprotect(*page);
         }
         let pages: Vec<_> = pages.iter().map(|(page, how)| (*page, how.prot)).collect();
-        self.mprotect(t, &space, &pages)
+        self.mprotect(t, &code_cache, &pages)
     }
 
     /// Takes the right to write away from pages whose code has just been translated, in all their mappings.
-    pub(super) fn protect_code(&mut self, t: Stopped, pid: i32, space: &Rc<RefCell<Space>>) -> Option<Stopped> {
-        let fresh = space.borrow_mut().fresh_pages();
+    pub(super) fn protect_code(
+        &mut self,
+        t: Stopped,
+        pid: i32,
+        code_cache: &Rc<RefCell<CodeCache>>,
+    ) -> Option<Stopped> {
+        let fresh = code_cache.borrow_mut().fresh_pages();
         if fresh.is_empty() {
             return Some(t);
         }
@@ -149,10 +154,10 @@ impl Dispatcher<'_> {
                 };
                 let read = if r.read { libc::PROT_READ } else { 0 };
                 let exec = if r.exec { libc::PROT_EXEC } else { 0 };
-                space.borrow_mut().protect(page, Protected { code, prot: read | libc::PROT_WRITE | exec });
+                code_cache.borrow_mut().protect(page, Protected { code, prot: read | libc::PROT_WRITE | exec });
                 calls.push((page, read | exec));
             }
         }
-        self.mprotect(t, space, &calls)
+        self.mprotect(t, code_cache, &calls)
     }
 }

@@ -5,9 +5,9 @@
 use iced_x86::{Decoder, DecoderOptions, Register};
 
 use super::Dispatcher;
+use crate::code_cache::CodeCache;
 use crate::decode;
 use crate::process::Process;
-use crate::space::Space;
 use crate::tracee::register;
 use crate::tracee::{Regs, Stopped};
 use crate::transtab::StubKind;
@@ -19,7 +19,7 @@ impl Dispatcher<'_> {
             StubKind::Walk { site } => self.walk_special(t.tid(), site),
             StubKind::SavedX87 { pc } => {
                 if let (Ok(regs), Some(p)) = (t.regs(), self.process_of(t.tid())) {
-                    show_own_address(p, &p.space.borrow(), pc, &regs);
+                    show_own_address(p, &p.code_cache.borrow(), pc, &regs);
                 }
             }
             _ => {}
@@ -28,7 +28,7 @@ impl Dispatcher<'_> {
 }
 
 /// The instruction at `pc` has just been executed with these registers.
-fn show_own_address(p: &Process, space: &Space, pc: u64, regs: &Regs) -> Option<()> {
+fn show_own_address(p: &Process, code_cache: &CodeCache, pc: u64, regs: &Regs) -> Option<()> {
     let mut code = [0; 15];
     let n = p.memory.read(pc, &mut code);
     let ins = Decoder::with_ip(64, &code[..n], pc, DecoderOptions::NONE).decode();
@@ -45,15 +45,15 @@ fn show_own_address(p: &Process, space: &Space, pc: u64, regs: &Regs) -> Option<
     if p.memory.read(at, &mut word[..size]) != size {
         return None;
     }
-    let cached = in_cache(space, u64::from_le_bytes(word), size)?;
-    let own = space.trans.place(cached).map_or(0, |place| space.trans.pc_of(place.block, place.index));
+    let cached = in_cache(code_cache, u64::from_le_bytes(word), size)?;
+    let own = code_cache.trans.place(cached).map_or(0, |place| code_cache.trans.pc_of(place.block, place.index));
     p.memory.write(at, &own.to_le_bytes()[..size]).ok()
 }
 
 /// The address of the code cache that a word of so many bytes shows, which may be just the lower half.
-fn in_cache(space: &Space, word: u64, size: usize) -> Option<u64> {
-    space.chunks.iter().find_map(|c| {
+fn in_cache(code_cache: &CodeCache, word: u64, size: usize) -> Option<u64> {
+    code_cache.chunks.iter().find_map(|c| {
         let upper = if size == 8 { 0 } else { c.guest & !0xffff_ffff };
-        [upper, upper.wrapping_add(1 << 32)].into_iter().map(|u| u.wrapping_add(word)).find(|a| space.is_cache(*a))
+        [upper, upper.wrapping_add(1 << 32)].into_iter().map(|u| u.wrapping_add(word)).find(|a| code_cache.is_cache(*a))
     })
 }

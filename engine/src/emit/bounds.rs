@@ -4,7 +4,7 @@
 use super::{Emitter, Work};
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
-use crate::code_reader::CodeCache;
+use crate::code_reader::CodeWindows;
 use crate::decode::MAX_INSNS;
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
@@ -46,7 +46,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
             let repeats = (MAX_INSNS - 2) / n;
             let mut code: Vec<u8> = bytes.repeat(repeats);
             code.extend([0x9f, 0x31, 0xc0, 0xc3]);
-            let mut window = CodeCache::holding(GUEST, &code);
+            let mut window = CodeWindows::holding(GUEST, &code);
             let mut batch = Batch::default();
             batch.discover(
                 GUEST,

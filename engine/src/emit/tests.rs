@@ -9,7 +9,7 @@ use super::{Emitter, Work, bridge};
 use crate::asm::Takes;
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
-use crate::code_reader::CodeCache;
+use crate::code_reader::CodeWindows;
 use crate::follow::{Always, RouteKind};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
@@ -62,7 +62,7 @@ fn listing_of(
     with: impl Fn(Emitter<'_>) -> Emitter<'_>,
 ) -> String {
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
-    let mut cache_of_code = CodeCache::holding(pc & !0x3fff, &{
+    let mut cache_of_code = CodeWindows::holding(pc & !0x3fff, &{
         let mut window = vec![0; (pc & 0x3fff) as usize];
         window.extend_from_slice(code);
         window
@@ -253,7 +253,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     // nop; call 1f; ret; 1: ret
     let code = [0x90, 0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
-    let mut cache_of_code = CodeCache::holding(GUEST, &code);
+    let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = TransTab::default();
     // What is found later begins within what is there.
     let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
@@ -274,7 +274,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     // call 1f; ret; 1: ret
     let code = [0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
-    let mut cache_of_code = CodeCache::holding(GUEST, &code);
+    let mut cache_of_code = CodeWindows::holding(GUEST, &code);
     let mut trans = TransTab::default();
     let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
@@ -295,7 +295,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
 fn behind_a_system_call_the_line_is_checked_again() {
     let checked = |code: &[u8]| {
         let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
-        let mut cache_of_code = CodeCache::holding(GUEST, code);
+        let mut cache_of_code = CodeWindows::holding(GUEST, code);
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
         batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::Clock));

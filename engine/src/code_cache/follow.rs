@@ -4,7 +4,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 
-use super::Space;
+use super::CodeCache;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
@@ -27,7 +27,7 @@ fn entry_of(target: u64) -> u64 {
     target >> 3 & 255
 }
 
-impl Space {
+impl CodeCache {
     /// Where the stop for odd returns is.
     pub(crate) fn odd_return(&self) -> u64 {
         self.chunks.first().map_or(0, |c| c.guest + ODD_RETURN)

@@ -5,7 +5,7 @@
 //! What stays: chunks and tables themselves (empty), the gadget, the stubs behind empty entries, what is known of the
 //! guest's mappings and of pages that are protected, and the numbers of places that write records.
 
-use super::Space;
+use super::CodeCache;
 use super::dead::DeadStops;
 use crate::arena;
 use crate::asm::Asm;
@@ -24,7 +24,7 @@ pub(super) const EMPTY_ENTRIES: [(Way, u64); 4] =
 /// A block that has been executed so often is one of hot code.
 pub(crate) const HOT: u64 = 16;
 
-impl Space {
+impl CodeCache {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away; or calls are to
     /// be made otherwise from now on.
     pub(crate) fn is_full(&self) -> bool {

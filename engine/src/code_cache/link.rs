@@ -4,14 +4,14 @@
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
-use super::{Chunk, Space, Tail};
+use super::{Chunk, CodeCache, Tail};
 use crate::arena;
 use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
 use crate::follow::StandingId;
 use crate::transtab::{BlockId, StubKind, Way};
 
-impl Space {
+impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
     pub(crate) fn add_landing(&mut self, id: BlockId, way: Way) {
         let b = *self.trans.block(id);

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{ExecRange, Protected, Space};
+use super::{CodeCache, ExecRange, Protected};
 use crate::addr::GuestAddr;
 use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
@@ -31,7 +31,7 @@ pub(super) fn executable_until(ranges: &[ExecRange], pc: u64) -> u64 {
     end
 }
 
-impl Space {
+impl CodeCache {
     /// Whether `pc` is in executable memory, as far as is known.
     pub(crate) fn executable(&self, pc: u64) -> bool {
         pc & !0xfff == VSYSCALL_PAGE || self.range_of(pc).is_some()

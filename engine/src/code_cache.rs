@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Takes};
 use crate::batch::{Batch, Known};
-use crate::code_reader::{CodeCache, VSYSCALL_PAGE};
+use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, stack, walk};
@@ -254,7 +254,7 @@ pub(crate) struct SpaceTrace {
 
 /// See the module's description.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct CodeCache {
     pub(crate) trans: TransTab,
     pub(crate) modules: Vec<Module>,
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
@@ -298,7 +298,7 @@ pub(crate) struct Space {
     /// Pages that blocks of the last translation lie on.
     fresh: Vec<u64>,
     batch: Batch,
-    code: CodeCache,
+    code: CodeWindows,
     work: Work,
 }
 
@@ -334,7 +334,7 @@ const STOPPING_CALLS: [i64; 24] = {
     ]
 };
 
-impl Space {
+impl CodeCache {
     /// A space around freshly mapped tables, without chunks.
     pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
         for nr in STOPPING_CALLS {
@@ -370,7 +370,7 @@ impl Space {
             fixed: RefCell::default(),
             fresh: Vec::new(),
             batch: Batch::default(),
-            code: CodeCache::default(),
+            code: CodeWindows::default(),
             work: Work::default(),
         }
     }
@@ -456,7 +456,7 @@ impl Space {
             fixed: self.fixed.clone(),
             fresh: Vec::new(),
             batch: Batch::default(),
-            code: CodeCache::default(),
+            code: CodeWindows::default(),
             work: Work::default(),
         }
     }

@@ -4,7 +4,7 @@
 //! again and again, what was emitted together dies together, and is translated anew as it is now; and if even that has not helped
 //! for long, all is thrown away. Invariant: nothing here changes what is executed, or counted.
 
-use super::Space;
+use super::CodeCache;
 use crate::hash::Map;
 use crate::transtab::BlockId;
 
@@ -22,7 +22,7 @@ pub(crate) struct DeadStops {
     idle: u64,
 }
 
-impl Space {
+impl CodeCache {
     /// A thread has stopped at this dead block, and others may do so. Whether everything should be thrown away.
     pub(crate) fn got_to_dead(&mut self, dead: BlockId) -> bool {
         let stops = self.dead_stops.blocks.entry(dead).or_default();
