@@ -301,7 +301,7 @@ pub(crate) const fn cell_offset(cell: u32) -> u32 {
 pub(crate) const SYSCALL_TABLE: u64 = 0;
 /// Bytes of the system-call table.
 pub(crate) const SYSCALL_TABLE_SIZE: u64 = 1 << 16;
-/// Offset of the table for indirect jumps and calls in the tables' mapping: a landing's address for each value of some low
+/// Offset of the table for indirect jumps and calls in the tables' mapping: an IBL target's address for each value of some low
 /// bits of a target (`emit::entry_of`).
 pub(crate) const JUMP_TABLE: u64 = SYSCALL_TABLE_SIZE;
 /// Offset of the same for returns.
@@ -314,12 +314,12 @@ pub(crate) const TARGET_TABLES: u64 = RETURN_TABLE + IBL_ENTRIES * 8;
 pub(crate) const TARGET_TABLE: u64 = 256 * 8;
 /// The most of them.
 pub(crate) const MOST_TARGET_TABLES: u32 = 2048;
-/// Offset of a word: the bits of a return's target that choose its entry among the landings behind calls.
+/// Offset of a word: the bits of a return's target that choose its entry among the IBL targets behind calls.
 pub(crate) const PAIR_BITS: u64 = TARGET_TABLES + TARGET_TABLE * MOST_TARGET_TABLES as u64;
 /// Offset of the table for indirect calls that push what is taken back. It, and the next one, are there for programs only whose
 /// calls and returns are pairs.
 pub(crate) const CALL_TABLE: u64 = PAIR_BITS + 4096;
-/// Offset of the table of landings behind calls.
+/// Offset of the table of IBL targets behind calls.
 pub(crate) const PAIR_TABLE: u64 = CALL_TABLE + IBL_ENTRIES * 8;
 /// Its entries.
 pub(crate) const PAIR_ENTRIES: u64 = 1 << 20;

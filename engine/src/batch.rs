@@ -40,7 +40,7 @@ pub(crate) struct Found {
     pub(crate) first: usize,
     /// Instructions.
     pub(crate) n: usize,
-    /// A call returns to it: it gets a landing.
+    /// A call returns to it: it gets an IBL target.
     pub(crate) return_site: bool,
 }
 
@@ -303,7 +303,7 @@ impl Batch {
             let scaled = |share: u32| scale(likely, share);
             let calls = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
             if class.goes_on() && (calls || known.stays(last.pc(), last.next())) {
-                // Where calls are followed, whoever returns has not looked for a landing.
+                // Where calls are followed, whoever returns has not looked for an IBL target.
                 self.queue.push(candidate(last.next(), scaled(on), calls && known.calls_stay()));
             }
             let stays = match class {

@@ -6,14 +6,14 @@
 pub(crate) mod dead;
 mod fixed;
 mod follow;
-mod landings;
+mod ibl_targets;
 mod link;
 mod map;
 pub(crate) mod renew;
 
 use dead::DeadStops;
 use fixed::Fixed;
-use landings::Landings;
+use ibl_targets::IblTargets;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ impl Chunk {
     }
 }
 
-/// The last landing of a chain.
+/// The last IBL target of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     /// Cache address of the field that leads on.
@@ -269,7 +269,7 @@ pub(crate) struct CodeCache {
     pub(crate) pairs: bool,
     pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
-    landings: Landings,
+    ibl_targets: IblTargets,
     /// Branch fields that lead to the translation of this guest address, which is volatile code.
     incoming: Map<(u64, StandingId), Vec<u64>>,
     pub(crate) gadget: Gadget,
@@ -353,7 +353,7 @@ impl CodeCache {
             pairs: false,
             pairs_due: false,
             chains: Map::default(),
-            landings: Landings::default(),
+            ibl_targets: IblTargets::default(),
             incoming: Map::default(),
             gadget: Gadget(0),
             far: false,
@@ -439,7 +439,7 @@ impl CodeCache {
             pairs: self.pairs,
             pairs_due: self.pairs_due,
             chains: self.chains.clone(),
-            landings: self.landings.clone(),
+            ibl_targets: self.ibl_targets.clone(),
             incoming: self.incoming.clone(),
             gadget: self.gadget,
             far: self.far,

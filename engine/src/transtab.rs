@@ -52,7 +52,7 @@ pub(crate) struct Block {
     pub(crate) pc: u64,
     /// Whom its executions count for.
     pub(crate) standing: StandingId,
-    /// The address of its translation (behind a landing).
+    /// The address of its translation (behind an IBL target).
     pub(crate) cache: u64,
     /// Where it is entered from elsewhere, to be counted in `cell`: `cache`, or a few instructions that lead there.
     pub(crate) entry: u64,
@@ -147,7 +147,7 @@ pub(crate) enum StubKind {
     /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
     Return { in_rcx: bool },
-    /// An indirect branch that this landing, the last one of its chain, is not for.
+    /// An indirect branch that this IBL target, the last one of its chain, is not for.
     IblMiss { way: Way },
     /// What the stub wants whose number is in [`arena::Scratch::Request`]: nobody has looked.
     Asked,
@@ -567,7 +567,7 @@ impl TransTab {
         self.dead.get(&cache).copied()
     }
 
-    /// What the translated code at `cache` belongs to. `None` for stubs, landings and what is no code of ours.
+    /// What the translated code at `cache` belongs to. `None` for stubs, IBL targets and what is no code of ours.
     pub(crate) fn place(&self, cache: u64) -> Option<Place> {
         let run = self.run_of(cache)?;
         let blocks = &run.blocks;

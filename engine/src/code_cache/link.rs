@@ -13,7 +13,7 @@ use crate::transtab::{BlockId, StubKind, Way};
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
-    pub(crate) fn add_landing(&mut self, id: BlockId, way: Way) {
+    pub(crate) fn add_ibl_target(&mut self, id: BlockId, way: Way) {
         let b = *self.trans.block(id);
         let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
         if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
@@ -21,11 +21,11 @@ impl CodeCache {
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
         let requests = self.chunks[chunk].requests;
-        let emitted = emit::emit_landing(base, b.pc, way, b.entry, &mut self.trans, requests.as_ref());
+        let emitted = emit::emit_ibl_target(base, b.pc, way, b.entry, &mut self.trans, requests.as_ref());
         self.commit(chunk, &emitted);
     }
 
-    /// Puts code in its place and makes its landings reachable.
+    /// Puts code in its place and makes its IBL targets reachable.
     pub(super) fn commit(&mut self, chunk: usize, e: &Emitted) {
         let base = e.code.base;
         let c = &mut self.chunks[chunk];
@@ -34,23 +34,23 @@ impl CodeCache {
         if self.trace.settings.any() {
             c.enlarge();
         }
-        for l in &e.landings {
+        for l in &e.ibl_targets {
             let slot = emit::entry_of(l.way, l.pc);
             let entry = (l.way.table() + u64::from(slot) * 8) as usize;
-            let (landing, next) = (base + l.pos as u64, base + l.next as u64);
-            self.landings.add(l.way, l.pc, base + l.matches as u64);
+            let (ibl_target, next) = (base + l.pos as u64, base + l.next as u64);
+            self.ibl_targets.add(l.way, l.pc, base + l.matches as u64);
             if l.way == Way::Paired {
                 // The newest one first: it is where a call has been translated last.
                 let first = self.tables.u64(entry);
                 if first != self.empty_entry(l.way) {
                     self.lead(next, first);
                 }
-                self.tables.store_u64(entry, landing);
+                self.tables.store_u64(entry, ibl_target);
                 continue;
             }
             match self.chains.insert((l.way, slot), Tail { next }) {
-                Some(tail) => self.lead(tail.next, landing),
-                None => self.tables.store_u64(entry, landing),
+                Some(tail) => self.lead(tail.next, ibl_target),
+                None => self.tables.store_u64(entry, ibl_target),
             }
         }
     }
@@ -142,10 +142,10 @@ impl CodeCache {
         }
     }
 
-    /// Lets the branches that lead to a dead block's address stop instead, and its landing match nothing.
+    /// Lets the branches that lead to a dead block's address stop instead, and its IBL target match nothing.
     pub(super) fn unlink(&mut self, pc: u64, standing: StandingId) {
         for way in Way::ALL {
-            if let Some(at) = self.landings.remove(way, pc)
+            if let Some(at) = self.ibl_targets.remove(way, pc)
                 && let Some((c, offset)) = self.host(at)
             {
                 c.host.store_u8(offset, 0);

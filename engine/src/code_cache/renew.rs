@@ -53,7 +53,7 @@ impl CodeCache {
         // Those, and that of odd returns.
         self.trans.renew(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
-        self.landings.clear();
+        self.ibl_targets.clear();
         self.incoming.clear();
         self.dead_stops = DeadStops::default();
         self.fresh.clear();
@@ -130,7 +130,7 @@ impl CodeCache {
         }
     }
 
-    /// Where an entry leads that has no landing.
+    /// Where an entry leads that has no IBL target.
     pub(super) fn empty_entry(&self, way: Way) -> u64 {
         let first = &self.chunks[0];
         let stub = || EMPTY_ENTRIES.iter().find(|(w, _)| *w == way).map_or(0, |(_, at)| first.guest + at);

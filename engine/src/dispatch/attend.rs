@@ -230,7 +230,7 @@ impl Dispatcher<'_> {
         };
         match kind {
             StubKind::Exit { site, .. } => code_cache.borrow_mut().link(site, id),
-            StubKind::IblMiss { way } => code_cache.borrow_mut().add_landing(id, way),
+            StubKind::IblMiss { way } => code_cache.borrow_mut().add_ibl_target(id, way),
             _ => {}
         }
         let entry = code_cache.borrow().trans.block(id).entry;

@@ -381,7 +381,7 @@ impl Dispatcher<'_> {
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
-                    code_cache.borrow_mut().add_landing(id, way);
+                    code_cache.borrow_mut().add_ibl_target(id, way);
                     regs.rip = code_cache.borrow().trans.block(id).entry;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);
@@ -405,7 +405,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Where an indirect branch leads that has not found a landing; makes the registers the guest's.
+    /// Where an indirect branch leads that has not found an IBL target; makes the registers the guest's.
     fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
         regs.rcx = self.scratch(tid, Scratch::Rcx);
         match way {

@@ -172,7 +172,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
 impl Asm {
     /// Makes rcx zero if it is `pc`, and something else if not.
     fn zero_if(&mut self, pc: u64) {
-        if super::landing::has_rorx() {
+        if super::ibl_target::has_rorx() {
             // Less the lower half, turned, and less what the upper half then is.
             let lower = (pc as u32 as i32).wrapping_neg();
             dynasm!(self; lea rcx, [rcx + lower]);

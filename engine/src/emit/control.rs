@@ -1,5 +1,5 @@
 //! Transfers of control, system calls, and stops. A direct transfer becomes a jump that is linked sooner or later; an
-//! indirect one goes through a table of landings. No flag is changed anywhere here.
+//! indirect one goes through a table of IBL targets. No flag is changed anywhere here.
 
 use dynasmrt::{DynasmApi, dynasm};
 use iced_x86::{Code, OpKind, Register};
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         }
         dynasm!(self.out.code; pop rcx);
         if insn.ins.op_count() == 1 {
-            // The return address is not where a landing for returns looks for it.
+            // The return address is not where an IBL target for returns looks for it.
             self.out.code.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
             self.tell_transfer(insn);
             self.look_up(Way::Jump);
@@ -144,7 +144,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes where rcx says, through the table. rcx has been saved. The landing finds the target again where [`Way`] says.
+    /// Goes where rcx says, through the table. rcx has been saved. The IBL target finds the target again where [`Way`] says.
     pub(super) fn look_up(&mut self, way: Way) {
         self.find_entry(way);
         let table = (self.tables + way.table()) as i32;

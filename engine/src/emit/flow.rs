@@ -2,7 +2,7 @@
 //! conditional branch leads forward and its fall-through is counted by itself, the branch taken is what remains; where a
 //! block can only go on in one way, that way is taken as often as the block is executed. Invariants: an uncounted way leads
 //! to a block of the same batch that is emitted later, past all that is counted there, so counts follow in one pass over
-//! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, landings, signals) is counted.
+//! the blocks, and every loop has a counter; whoever enters a block from elsewhere (links, IBL targets, signals) is counted.
 
 use iced_x86::OpKind;
 
@@ -212,7 +212,7 @@ impl Emitter<'_> {
         let first = self.trans.next_block().0;
         let id = |k: usize| BlockId(first + k as u32);
         let blocks = &self.batch.blocks;
-        // Whoever runs into it would run into its landing. One behind a call is not in the way.
+        // Whoever runs into it would run into its IBL target. One behind a call is not in the way.
         let lands = |i: usize| blocks[i].return_site && !self.pairs;
         // Where branches lead back to. Those are counted, and the shortest way in is for them.
         let mut heads = std::mem::take(&mut self.work.heads);

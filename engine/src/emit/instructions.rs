@@ -320,7 +320,7 @@ impl Asm {
         if line_bits + arena::DATA_ENTRIES.trailing_zeros() > 32 {
             self.mov_reg(to, from);
             self.shift(SHR, to, shift);
-        } else if super::landing::has_rorx() {
+        } else if super::ibl_target::has_rorx() {
             // rorx to32, from32, shift: what is turned to the top is not an entry's.
             let (high_to, high_from) = (!to.0 >> 3 & 1, !from.0 >> 3 & 1);
             self.bytes(&[0xc4, 0x43 | high_to << 7 | high_from << 5, 0x7b, 0xf0]);

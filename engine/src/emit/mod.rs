@@ -18,8 +18,8 @@ mod fetches;
 mod flags;
 mod flow;
 mod follow;
+mod ibl_target;
 mod instructions;
-mod landing;
 mod lines;
 mod operand;
 mod pairs;
@@ -50,8 +50,8 @@ use request::Requests;
 
 use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NOT_SPILLED, Point, StubKind, TransTab, Way};
 
-pub(crate) use landing::PAIR_BITS;
-pub(crate) use landing::{Landing, emit_landing, entry_of};
+pub(crate) use ibl_target::PAIR_BITS;
+pub(crate) use ibl_target::{IblTarget, emit_ibl_target, entry_of};
 pub(crate) use pairs::{emit_called, extracts_fast};
 
 /// Where one emitted branch leads, when it is not known yet.
@@ -74,7 +74,7 @@ pub(crate) struct Emitted {
     literal_uses: Vec<(usize, usize)>,
     /// Offset of the first literal.
     literal_pos: usize,
-    pub(crate) landings: Vec<Landing>,
+    pub(crate) ibl_targets: Vec<IblTarget>,
     fixups: Vec<Fixup>,
     /// Branches that lead to a translation from the start: offset of the 32-bit field, and the guest address.
     pub(crate) links: Vec<(usize, u64)>,
@@ -89,13 +89,13 @@ impl Emitted {
 
     /// Nothing yet, in the same buffers.
     fn clear(&mut self, base: u64) {
-        let Self { code, literals, literal_uses, literal_pos, landings, fixups, links, stubs } = self;
+        let Self { code, literals, literal_uses, literal_pos, ibl_targets, fixups, links, stubs } = self;
         code.buf.clear();
         code.base = base;
         literals.clear();
         literal_uses.clear();
         *literal_pos = 0;
-        landings.clear();
+        ibl_targets.clear();
         fixups.clear();
         links.clear();
         stubs.clear();
@@ -133,10 +133,10 @@ impl Emitted {
         }
     }
 
-    /// Until another landing follows in its chain, a landing leads to a stop.
+    /// Until another IBL target follows in its chain, an IBL target leads to a stop.
     fn place_misses(&mut self, trans: &mut TransTab, requests: Option<&Requests>) {
-        for i in 0..self.landings.len() {
-            let l = self.landings[i];
+        for i in 0..self.ibl_targets.len() {
+            let l = self.ibl_targets[i];
             if let Some(requests) = requests {
                 self.code.patch_rel32(l.next, requests.miss(l.way));
                 continue;
@@ -374,7 +374,7 @@ impl<'a> Emitter<'a> {
             let b = self.batch.blocks[i];
             self.here = self.work.plan[k];
             self.carries.here = k;
-            // Only a block without a landing can be run into.
+            // Only a block without an IBL target can be run into.
             let next = order.get(k + 1).filter(|_| self.work.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             // Nothing in front of it gets there in a straight line.
             let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
@@ -440,7 +440,7 @@ impl<'a> Emitter<'a> {
     fn block(&mut self, b: &Found, next_in_order: Option<u64>, unchecked: bool) {
         let insns = self.batch.insns_of(b);
         if b.return_site && !self.pairs {
-            self.out.landing(b.pc, Way::Return);
+            self.out.ibl_target(b.pc, Way::Return);
         }
         let called = if self.callable { self.out.code.here() } else { 0 };
         if self.callable {

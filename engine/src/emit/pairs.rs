@@ -1,12 +1,12 @@
 //! Calls and returns as calls and returns of the processor's own, so that it predicts by its stack of return addresses where a
 //! return leads. A call pushes the guest's return address, as ever, and then calls the callee's translation, which first
-//! takes back what that has pushed. Right behind it stands the landing for its return. A return looks its landing up by the
+//! takes back what that has pushed. Right behind it stands the IBL target for its return. A return looks its IBL target up by the
 //! guest's return address, which it leaves where it is, pushes that and returns to it, past both.
 //!
-//! Invariants: whoever gets to a landing has been led there by the table, never by what a call has pushed, so nothing depends
+//! Invariants: whoever gets to an IBL target has been led there by the table, never by what a call has pushed, so nothing depends
 //! on calls and returns being in pairs; what is written to the guest's stack beside what the guest writes are the 8
 //! bytes below its own return address, at the call and at the return, which belong to nobody then. If they cannot be written
-//! it goes on as if they had been (`recreate::own_push`). A guest address has one landing for returns that follows a call:
+//! it goes on as if they had been (`recreate::own_push`). A guest address has one IBL target for returns that follows a call:
 //! another translation of the same call goes on with the first one's.
 
 use dynasmrt::{DynasmApi, dynasm};
@@ -113,7 +113,7 @@ impl Emitter<'_> {
     /// Behind a block that ends with a call: where that returns to.
     pub(super) fn land_behind_call(&mut self, next_in_order: Option<u64>) {
         let Some(pc) = self.returns_to.take() else { return };
-        self.out.landing(pc, Way::Paired);
+        self.out.ibl_target(pc, Way::Paired);
         self.go(pc, next_in_order, None);
     }
 

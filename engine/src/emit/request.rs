@@ -25,7 +25,7 @@ pub(crate) struct Requests {
     exit: u64,
     /// The same; rcx has been saved.
     saved: u64,
-    /// Indirect branches that have found no landing, in the state in which they look for one.
+    /// Indirect branches that have found no IBL target, in the state in which they look for one.
     jump: u64,
     call: u64,
     ret: u64,
@@ -40,7 +40,7 @@ impl Requests {
         self.stop
     }
 
-    /// Where the chain of landings ends.
+    /// Where the chain of IBL targets ends.
     pub(crate) fn miss(&self, way: Way) -> u64 {
         match way {
             Way::Jump => self.jump,

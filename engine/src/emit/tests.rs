@@ -230,7 +230,7 @@ fn live_flags_are_kept_by_lea() {
 }
 
 #[test]
-fn a_call_pushes_the_original_address_and_returns_to_a_landing() {
+fn a_call_pushes_the_original_address_and_returns_to_a_ibl_target() {
     // call 1f; xor eax,eax; ret; 1: ret
     check("call", &[0xe8, 0x03, 0x00, 0x00, 0x00, 0x31, 0xc0, 0xc3, 0xc3]);
 }

@@ -1,9 +1,9 @@
 //! The ways in which indirect branches look up where they lead: each has a table of its own. Facts alone; what emitted code does
-//! about them is in `emit::landing` and `emit::pairs`.
+//! about them is in `emit::ibl_target` and `emit::pairs`.
 
 use crate::arena;
 
-/// How an indirect branch is made: where its landing finds the target. rcx is in its scratch word in both cases.
+/// How an indirect branch is made: where its IBL target finds the target. rcx is in its scratch word in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
     /// A jump, or a call that is made like one: in the scratch word [`arena::TARGET`].

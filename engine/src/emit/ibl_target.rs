@@ -1,6 +1,6 @@
-//! Landings: where the table of indirect branches leads. A landing checks that the target is the one that it is for, and
-//! leads on to the next of its chain if not. Invariants: whatever leads to a landing has saved rcx in its scratch word and
-//! left the target where [`Way`] says, so that every landing of a chain finds the same state; no other register and no flag
+//! IBL targets: where the table of indirect branches leads. An IBL target checks that the target is the one that it is for, and
+//! leads on to the next of its chain if not. Invariants: whatever leads to an IBL target has saved rcx in its scratch word and
+//! left the target where [`Way`] says, so that every IBL target of a chain finds the same state; no other register and no flag
 //! is changed on the way.
 
 use dynasmrt::{DynasmApi, dynasm};
@@ -11,9 +11,9 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::transtab::{TransTab, Way};
 
-/// A landing that was emitted: it becomes reachable through the table when the code is in place.
+/// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Landing {
+pub(crate) struct IblTarget {
     /// The guest address it is for.
     pub(crate) pc: u64,
     /// What leads to it.
@@ -22,15 +22,15 @@ pub(crate) struct Landing {
     pub(crate) pos: usize,
     /// Offset of the byte that says how far to go on if it is the right one: with 0 it leads on to the next of its chain, too.
     pub(crate) matches: usize,
-    /// Offset of the 32-bit field that leads to the next landing of the chain.
+    /// Offset of the 32-bit field that leads to the next IBL target of the chain.
     pub(crate) next: usize,
 }
 
 impl Emitted {
-    /// A landing for `pc`, in front of its body. It compares the remainder of all 64 bits: no two addresses of a program have the
+    /// An IBL target for `pc`, in front of its body. It compares the remainder of all 64 bits: no two addresses of a program have the
     /// same remainder and the same entry (a test shows that), so nothing else gets past it. It leaves flags alone even where
     /// they are dead at `pc`: a target that it is not for, and that nobody may have seen yet, may need them.
-    pub(super) fn landing(&mut self, pc: u64, way: Way) {
+    pub(super) fn ibl_target(&mut self, pc: u64, way: Way) {
         let c = &mut self.code;
         let pos = c.pos();
         if std::is_x86_feature_detected!("sse4.2") {
@@ -53,7 +53,7 @@ impl Emitted {
         let next = c.jmp();
         c.patch_short(ok);
         self.code.reload(Gpr::RCX, Scratch::Rcx);
-        self.landings.push(Landing { pc, way, pos, matches: ok, next });
+        self.ibl_targets.push(IblTarget { pc, way, pos, matches: ok, next });
     }
 }
 
@@ -63,11 +63,11 @@ pub(super) fn has_rorx() -> bool {
 }
 
 /// Lowest bits of a return's target that do not choose its entry, where they can be got rid of. Neighbouring targets share a
-/// line of the processor's cache then, or even an entry: their landings are a chain of conditional jumps, which are
+/// line of the processor's cache then, or even an entry: their IBL targets are a chain of conditional jumps, which are
 /// better predicted than one indirect jump with many targets. The cases of a switch shall not share entries.
 const RETURN_SHIFT: u8 = 6;
 
-/// Which bits choose the entry of a landing behind a call: nearly each shall have one of its own, since whoever comes second in
+/// Which bits choose the entry of an IBL target behind a call: nearly each shall have one of its own, since whoever comes second in
 /// a chain has been predicted to be first. From one call's end to the next one's there are 8 bytes and more, mostly.
 pub(crate) const PAIR_BITS: u32 = (arena::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
 const PAIR_SHIFT: u32 = 3;
@@ -125,8 +125,8 @@ impl Asm {
     }
 }
 
-/// A landing by itself, for a block that has been emitted without one.
-pub(crate) fn emit_landing(
+/// An IBL target by itself, for a block that has been emitted without one.
+pub(crate) fn emit_ibl_target(
     base: u64,
     pc: u64,
     way: Way,
@@ -135,7 +135,7 @@ pub(crate) fn emit_landing(
     requests: Option<&Requests>,
 ) -> Emitted {
     let mut e = Emitted::new(base);
-    e.landing(pc, way);
+    e.ibl_target(pc, way);
     if way == Way::Call {
         e.code.called();
     }
@@ -175,7 +175,7 @@ mod tests {
         (0..64).filter(|bit| entry_of(way, 1 << bit) != 0).map(|bit| 1 << bit).sum()
     }
 
-    /// All that there is to know of an address that has got to a landing is its entry and its remainder. Both are linear (over
+    /// All that there is to know of an address that has got to an IBL target is its entry and its remainder. Both are linear (over
     /// bits), so two addresses agree in them if their difference has neither: there must be none but 0.
     #[test]
     fn no_other_address_has_the_same_entry_and_the_same_remainder() {

@@ -1,0 +1,51 @@
+//! Where the IBL targets of guest addresses are, for the day that their code is gone. Most programs never ask, so what is added
+//! is only written down, one behind the other; it is put in order when somebody asks. Invariant: of several IBL targets for the
+//! same address and way the one that was added last is the one that is found.
+
+use crate::hash::Map;
+use crate::transtab::Way;
+
+/// The byte of each IBL target that says how far to go on if it is the right one (a cache address).
+#[derive(Clone, Debug, Default)]
+pub(super) struct IblTargets {
+    known: Map<(Way, u64), u64>,
+    /// Added since somebody has asked, the latest last.
+    fresh: Vec<(Way, u64, u64)>,
+}
+
+impl IblTargets {
+    pub(super) fn add(&mut self, way: Way, pc: u64, at: u64) {
+        self.fresh.push((way, pc, at));
+    }
+
+    /// Takes out the IBL target for `pc`, if there is one.
+    pub(super) fn remove(&mut self, way: Way, pc: u64) -> Option<u64> {
+        self.known.extend(self.fresh.drain(..).map(|(way, pc, at)| ((way, pc), at)));
+        self.known.remove(&(way, pc))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.fresh.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_is_found_once() {
+        let mut ibl_targets = IblTargets::default();
+        ibl_targets.add(Way::Jump, 1, 10);
+        ibl_targets.add(Way::Return, 1, 20);
+        ibl_targets.add(Way::Jump, 1, 30);
+        assert_eq!(ibl_targets.remove(Way::Jump, 1), Some(30));
+        assert_eq!(ibl_targets.remove(Way::Jump, 1), None);
+        ibl_targets.add(Way::Return, 1, 40);
+        assert_eq!(ibl_targets.remove(Way::Return, 1), Some(40));
+        ibl_targets.add(Way::Return, 1, 50);
+        ibl_targets.clear();
+        assert_eq!(ibl_targets.remove(Way::Return, 1), None);
+    }
+}
