@@ -5,11 +5,11 @@
 
 pub(crate) mod dead;
 mod fixed;
+pub(crate) mod flush;
 mod follow;
 mod ibl_targets;
 mod link;
 mod map;
-pub(crate) mod renew;
 
 use dead::DeadStops;
 use fixed::Fixed;
@@ -388,7 +388,7 @@ impl CodeCache {
             chunk.host.write(0, &Gadget::BYTES);
             chunk.host.write(Gadget::INT80_OFFSET as usize, &Gadget::INT80_BYTES);
             self.gadget = Gadget(guest);
-            for (way, at) in renew::EMPTY_ENTRIES {
+            for (way, at) in flush::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
                 let mut code = Asm { buf: Vec::new(), base: guest + at };
                 if way == Way::Call {
@@ -404,7 +404,7 @@ impl CodeCache {
             stop.extend_from_slice(&id.to_le_bytes());
             chunk.host.write(follow::ODD_RETURN as usize, &stop);
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
-            chunk.used = renew::FIRST_USED;
+            chunk.used = flush::FIRST_USED;
         }
         self.place_requests(self.chunks.len() - 1);
         if self.chunks.len() == 1 {

@@ -371,7 +371,7 @@ impl Book {
     }
 
     /// All translations, and their counters, are gone.
-    pub(crate) fn renew(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.returns.fill(0);
         self.by_return.clear();
         self.cells.clear();

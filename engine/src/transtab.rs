@@ -1,7 +1,7 @@
 //! The table of translations: which guest address has a fragment and where, which fragment a cache address belongs to, what
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
 //! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
-//! ([`TransTab::renew`]).
+//! ([`TransTab::flush`]).
 
 mod page;
 mod way;
@@ -376,7 +376,7 @@ impl TransTab {
 
     /// Forgets all blocks, counters and stubs but the first `stubs`; code is put into the same chunks from the start. Places
     /// that write records keep their numbers, and so do code lines.
-    pub(crate) fn renew(&mut self, stubs: usize) {
+    pub(crate) fn flush(&mut self, stubs: usize) {
         let old = std::mem::take(self);
         self.stubs = old.stubs[..stubs].to_vec();
         for run in &old.runs {
@@ -393,7 +393,7 @@ impl TransTab {
         self.lines = old.lines;
         self.trace_blocks = old.trace_blocks;
         self.follow = old.follow;
-        self.follow.renew();
+        self.follow.flush();
     }
 
     /// Asks for a little of the memory that the next entries will need.

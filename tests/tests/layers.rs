@@ -25,7 +25,7 @@ const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),
-    ("engine", "dispatch", &["dispatch/again", "dispatch/in_place", "dispatch/renew", "dispatch/signal"]),
+    ("engine", "dispatch", &["dispatch/again", "dispatch/in_place", "dispatch/flush", "dispatch/signal"]),
     (
         "engine",
         "dispatch",

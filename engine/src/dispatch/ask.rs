@@ -8,8 +8,8 @@
 
 use nix::libc;
 
+use super::flush::middle;
 use super::life::stops_processes;
-use super::renew::middle;
 use super::{Dispatcher, signal};
 use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
 use crate::code_cache::CodeCache;
@@ -230,7 +230,7 @@ impl Dispatcher<'_> {
                 Held::As(t, stop) => self.stopped(t, stop),
                 Held::At(t, rip) => {
                     self.set_state(t.tid(), State::Guest);
-                    if self.is_renewing(t.tid()) {
+                    if self.is_flushing(t.tid()) {
                         // This stop was an answer to that, too.
                         self.park(t, State::Guest);
                     } else if let Some(t) = self.change_over(t) {

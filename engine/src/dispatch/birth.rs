@@ -69,7 +69,7 @@ impl Dispatcher<'_> {
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
         if has(libc::CLONE_VFORK) {
-            self.cancel_renewal(pid);
+            self.cancel_flush(pid);
         }
         if child_pid == child {
             self.drain_thread(tid);
@@ -217,7 +217,7 @@ impl Dispatcher<'_> {
                 }
                 None => State::Cache,
             };
-            if self.is_renewing(tid) {
+            if self.is_flushing(tid) {
                 return self.park(t, state);
             }
             if self.threads.get(&tid).is_some_and(|th| th.switch) {

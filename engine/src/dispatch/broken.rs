@@ -31,7 +31,7 @@ impl Dispatcher<'_> {
                 if let Some(p) = self.processes.get(&pid) {
                     p.code_cache.borrow_mut().trans.follow.given_up = true;
                 }
-                self.begin_renewal(pid, false);
+                self.begin_flush(pid, false);
             }
         }
     }

@@ -227,7 +227,7 @@ impl Dispatcher<'_> {
         }
         let followers = if context == before { Vec::new() } else { self.lead(tid, context) };
         // Where all threads stop to have their translations thrown away, they change before any of them goes on.
-        if followers.is_empty() || self.is_renewing(tid) {
+        if followers.is_empty() || self.is_flushing(tid) {
             let _ = t.resume(How::Continue, 0);
         } else {
             self.held.insert(tid, Held { thread: t, followers });

@@ -1,5 +1,5 @@
 //! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
-//! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`dispatch::renew`), and those
+//! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`dispatch::flush`), and those
 //! of hot code are laid out, and counted, by what was learnt. Only where calls are not recorded, and the code is one address
 //! space's alone. Counts are the same either way, and so are the states of caches and predictors, which stay.
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Dispatcher;
 use crate::api::Settings;
-use crate::code_cache::renew::HOT;
+use crate::code_cache::flush::HOT;
 use crate::tick::Ticks;
 
 /// Time until the first look.
@@ -115,7 +115,7 @@ impl Dispatcher<'_> {
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
             let pays = hot * if code_cache.borrow().any_volatile() { PAYS_LATER } else { PAYS };
             let due = if at_once { after } else { code_cache.borrow().heat_due.max(after).max(pays) };
-            if sum >= due && self.begin_renewal(pid, true) {
+            if sum >= due && self.begin_flush(pid, true) {
                 code_cache.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
             } else {
                 nearest = f64::max(nearest, sum as f64 / due as f64);

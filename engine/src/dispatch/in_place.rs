@@ -7,7 +7,7 @@
 
 use nix::libc;
 
-use super::renew::fault_pending;
+use super::flush::fault_pending;
 use super::{Dispatcher, signal};
 use crate::arena::Scratch;
 use crate::process::State;

@@ -10,7 +10,7 @@
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use nix::libc;
 
-use super::renew::{Restart, restarts};
+use super::flush::{Restart, restarts};
 use super::signal::{called_from, caught};
 use super::{Dispatcher, again};
 use crate::process::State;

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::flush::middle;
 use super::limits::Limits;
-use super::renew::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
@@ -43,7 +43,7 @@ impl Dispatcher<'_> {
                 } else {
                     self.main_continued(tid);
                 }
-                if self.is_renewing(tid) {
+                if self.is_flushing(tid) {
                     if stopping {
                         // Once it goes on. Being told now, it would never get to the end of a step.
                         tracee::stops_later(tid);

@@ -18,6 +18,7 @@ mod contexts;
 mod dead;
 mod deadly;
 mod first;
+mod flush;
 mod follow;
 mod heat;
 mod in_place;
@@ -26,7 +27,6 @@ mod life;
 mod limits;
 mod native;
 mod progress;
-mod renew;
 mod signal;
 mod sigtrap;
 mod status;
@@ -83,7 +83,7 @@ pub(crate) struct Dispatcher<'s> {
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
     /// Address spaces whose translations are about to be thrown away.
-    renewals: Vec<renew::Renewal>,
+    flushes: Vec<flush::Flush>,
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
     looks: heat::Looks,
@@ -145,7 +145,7 @@ pub(crate) fn run(
         spells: progress::Spells::default(),
         feed,
         traps: Map::default(),
-        renewals: Vec::new(),
+        flushes: Vec::new(),
         full: None,
         looks: heat::Looks::begin(settings),
         decided: Map::default(),
@@ -184,7 +184,7 @@ pub(crate) fn run(
 impl Dispatcher<'_> {
     fn until_everything_ended(&mut self) -> Result<(), EngineError> {
         loop {
-            let wait = if self.renewals.is_empty() {
+            let wait = if self.flushes.is_empty() {
                 match self.attend() {
                     Some(wait) => wait,
                     None => self.wait_in_turn().map_err(|source| EngineError::Os { what: "waitpid", source })?,
@@ -205,12 +205,12 @@ impl Dispatcher<'_> {
             fault::point("engine");
             self.notice_broken_sink();
             if let Some(pid) = self.full.take() {
-                self.begin_renewal(pid, false);
+                self.begin_flush(pid, false);
             }
             self.end_spells();
             self.look_for_heat();
-            if !self.renewals.is_empty() {
-                self.settle_renewals();
+            if !self.flushes.is_empty() {
+                self.settle_flushes();
             }
         }
     }

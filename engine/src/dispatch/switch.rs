@@ -3,7 +3,7 @@
 //! leaves at the boundary of an instruction before it changes, so that counts which follow from others are never half on one
 //! slot and half on the other.
 
-use super::renew::makes_again;
+use super::flush::makes_again;
 use super::signal::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
 use crate::arena::Scratch;

@@ -1,4 +1,4 @@
-//! The tables by page and by cache address beside a search of everything, and what outlives a renewal.
+//! The tables by page and by cache address beside a search of everything, and what outlives a flush.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn code_that_is_translated_anew_has_its_old_sites() {
     // Copies of code that is there have sites of their own.
     assert_eq!(t.new_trace_site(site(0x2000, SiteKind::Fetch)), 6);
     for round in 1..4 {
-        t.renew(0);
+        t.flush(0);
         // Only what belongs together is numbered on.
         let first = 4 + 3 * round;
         assert_eq!(code(&mut t), [0, 1, first, first + 1, first + 2, 6]);

@@ -1,5 +1,5 @@
 //! Throwing translations away when they have become too many: all threads of the address space are brought to guest
-//! addresses and wait there, their counts are taken, everything is forgotten (`code_cache::renew`), and they go on, to be
+//! addresses and wait there, their counts are taken, everything is forgotten (`code_cache::flush`), and they go on, to be
 //! translated anew. Invariants: no thread runs, or will return to, translated code when it is thrown away; nothing is
 //! counted twice or lost; a thread that waits in a system call makes that call once more, as the kernel does after a stop.
 //!
@@ -23,7 +23,7 @@ const STEPS: usize = 200;
 
 /// An address space whose translations are to be thrown away.
 #[derive(Debug)]
-pub(super) struct Renewal {
+pub(super) struct Flush {
     mm: Rc<()>,
     /// The threads that wait for it.
     waiting: HashMap<i32, Stopped>,
@@ -68,10 +68,10 @@ pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
 
 impl Dispatcher<'_> {
     /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
-    pub(super) fn begin_renewal(&mut self, pid: i32, for_speed: bool) -> bool {
+    pub(super) fn begin_flush(&mut self, pid: i32, for_speed: bool) -> bool {
         let Some(p) = self.processes.get(&pid) else { return false };
         let mm = p.mm.clone();
-        if self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
+        if self.flushes.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
             return false;
         }
         let threads = self.threads_of(&mm);
@@ -82,14 +82,14 @@ impl Dispatcher<'_> {
         for tid in threads {
             tracee::interrupt(tid);
         }
-        self.renewals.push(Renewal { mm, waiting: HashMap::new(), for_speed });
+        self.flushes.push(Flush { mm, waiting: HashMap::new(), for_speed });
         true
     }
 
     /// Nobody has stopped for a while: those who are still waited for are told once more. (They are in places where the kernel
     /// does not let them stop; or there is one where being told gets lost.)
     pub(super) fn remind(&self) {
-        for r in &self.renewals {
+        for r in &self.flushes {
             for tid in self.threads_of(&r.mm).into_iter().filter(|tid| !r.waiting.contains_key(tid)) {
                 tracee::interrupt(tid);
             }
@@ -109,16 +109,16 @@ impl Dispatcher<'_> {
     }
 
     /// Whether `tid`'s translations are to be thrown away.
-    pub(super) fn is_renewing(&self, tid: i32) -> bool {
-        !self.renewals.is_empty()
-            && self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| Rc::ptr_eq(&r.mm, &p.mm)))
+    pub(super) fn is_flushing(&self, tid: i32) -> bool {
+        !self.flushes.is_empty()
+            && self.process_of(tid).is_some_and(|p| self.flushes.iter().any(|r| Rc::ptr_eq(&r.mm, &p.mm)))
     }
 
     /// `pid` is about to wait for a child of its own: what was begun is given up.
-    pub(super) fn cancel_renewal(&mut self, pid: i32) {
+    pub(super) fn cancel_flush(&mut self, pid: i32) {
         let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { return };
-        if let Some(i) = self.renewals.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
-            let r = self.renewals.swap_remove(i);
+        if let Some(i) = self.flushes.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
+            let r = self.flushes.swap_remove(i);
             self.release(r);
         }
     }
@@ -141,7 +141,7 @@ impl Dispatcher<'_> {
             return;
         }
         let for_speed =
-            self.process_of(tid).is_some_and(|p| self.renewals.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
+            self.process_of(tid).is_some_and(|p| self.flushes.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
         let (t, regs) = match state {
             State::Cache if for_speed => match self.run_to_block(t, regs) {
                 Some(at_block) => at_block,
@@ -161,7 +161,7 @@ impl Dispatcher<'_> {
         // Its leader may be waiting for it.
         let Some(thread) = t.and_then(|t| self.follow_leader(t)) else { return };
         let Some(mm) = self.process_of(tid).map(|p| p.mm.clone()) else { return };
-        if let Some(r) = self.renewals.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
+        if let Some(r) = self.flushes.iter_mut().find(|r| Rc::ptr_eq(&r.mm, &mm)) {
             r.waiting.insert(tid, thread);
         }
     }
@@ -251,24 +251,24 @@ impl Dispatcher<'_> {
     }
 
     /// Throws away what can be thrown away by now.
-    pub(super) fn settle_renewals(&mut self) {
+    pub(super) fn settle_flushes(&mut self) {
         let mut i = 0;
-        while let Some(r) = self.renewals.get(i) {
+        while let Some(r) = self.flushes.get(i) {
             let threads = self.threads_of(&r.mm);
             if threads.iter().any(|t| !r.waiting.contains_key(t)) {
                 i += 1;
                 continue;
             }
-            let mut r = self.renewals.swap_remove(i);
+            let mut r = self.flushes.swap_remove(i);
             r.waiting.retain(|t, _| threads.contains(t));
             if !r.waiting.is_empty() {
-                self.renew(&mut r);
+                self.flush(&mut r);
             }
             self.release(r);
         }
     }
 
-    fn renew(&mut self, r: &mut Renewal) {
+    fn flush(&mut self, r: &mut Flush) {
         let Some(tid) = r.waiting.keys().next().copied() else { return };
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if code_cache.borrow().users > 1 {
@@ -303,7 +303,7 @@ impl Dispatcher<'_> {
                 p.pool.borrow().clear_cells(slot, cells);
             }
         }
-        code_cache.borrow_mut().renew();
+        code_cache.borrow_mut().flush();
         if r.for_speed
             && let Some(p) = self.process_of(tid)
         {
@@ -318,7 +318,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets the threads go on.
-    fn release(&mut self, r: Renewal) {
+    fn release(&mut self, r: Flush) {
         for (tid, thread) in r.waiting {
             let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
             // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.

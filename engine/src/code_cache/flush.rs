@@ -47,11 +47,11 @@ impl CodeCache {
     }
 
     /// See the module's description.
-    pub(crate) fn renew(&mut self) {
+    pub(crate) fn flush(&mut self) {
         debug_assert!(self.users == 1);
         self.pairs |= std::mem::take(&mut self.pairs_due);
         // Those, and that of odd returns.
-        self.trans.renew(EMPTY_ENTRIES.len() + 1);
+        self.trans.flush(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
         self.ibl_targets.clear();
         self.incoming.clear();
