@@ -117,7 +117,7 @@ struct ExecRange {
     end: u64,
     module: u32,
     /// Its contents may change without a system call: writable, or a shared mapping of a file that may be mapped elsewhere.
-    volatile: bool,
+    self_modifying: bool,
     /// Of a shared mapping: the file, and the offset of `start` in it.
     shared: Option<(u64, u64)>,
 }
@@ -270,7 +270,7 @@ pub(crate) struct CodeCache {
     pairs_due: bool,
     chains: Map<(Way, u32), Tail>,
     ibl_targets: IblTargets,
-    /// Branch fields that lead to the translation of this guest address, which is volatile code.
+    /// Branch fields that lead to the translation of this guest address, which is self-modifying code.
     incoming: Map<(u64, StandingId), Vec<u64>>,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
@@ -584,14 +584,14 @@ impl CodeCache {
             let to_place = place(to);
             to_place != place(from) || to_place > 0 && list[to_place - 1] == to
         };
-        let any_volatile = self.any_volatile();
+        let any_self_modifying = self.any_self_modifying();
         // What reads its target is told of, or that it is indirect.
         let told = settings.any() && (!settings.followed() || settings.checks());
         let outside = Outside {
             standing,
             followed: settings.followed(),
             bounded: settings.calls.is_some(),
-            steady: !any_volatile,
+            steady: !any_self_modifying,
             registers: settings.any(),
             takes: settings.takes(),
             crosses: &crosses,
@@ -603,16 +603,16 @@ impl CodeCache {
             fixed: (!told && self.users == 1).then_some((&self.fixed, memory)),
             last: Cell::default(),
         };
-        let volatile = |start: u64, end: u64| {
-            any_volatile
-                && (outside.ranges.iter().any(|r| r.volatile && start < r.end && r.start < end)
+        let self_modifying = |start: u64, end: u64| {
+            any_self_modifying
+                && (outside.ranges.iter().any(|r| r.self_modifying && start < r.end && r.start < end)
                     || self.once_writable.range(start & !0xfff..end).next().is_some())
         };
         let until = |pc| map::executable_until(ranges, pc);
-        self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &volatile, &until), &outside);
+        self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
         if !self.batch.blocks.is_empty() {
             self.fresh.clear();
-            for b in self.batch.blocks.iter().filter(|_| any_volatile) {
+            for b in self.batch.blocks.iter().filter(|_| any_self_modifying) {
                 for page in [b.pc & !0xfff, (b.end - 1) & !0xfff] {
                     if !self.fresh.contains(&page) {
                         self.fresh.push(page);
@@ -631,7 +631,7 @@ impl CodeCache {
             };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
-            let flows = !self.volatile(pc) && !self.trace.settings.any();
+            let flows = !self.self_modifying(pc) && !self.trace.settings.any();
             self.trans.begin_batch();
             let emitted = Emitter::new(&self.batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
                 .with_flows(flows)
@@ -640,9 +640,9 @@ impl CodeCache {
                 .standing(standing)
                 .in_pairs(self.pairs)
                 .asking(self.chunks[chunk].requests)
-                .bounded(&crosses, !any_volatile)
+                .bounded(&crosses, !any_self_modifying)
                 .emit();
-            for &(pos, target) in emitted.links.iter().filter(|_| any_volatile) {
+            for &(pos, target) in emitted.links.iter().filter(|_| any_self_modifying) {
                 self.note_link(base + pos as u64, target, standing);
             }
             self.commit(chunk, &emitted);

@@ -52,14 +52,14 @@ pub(crate) struct CodeWindows {
     /// one run in a window, and there are never more than it has pages.
     windows: Map<u64, Vec<Run>>,
     /// Those of `windows` that hold code that may change at any time.
-    volatile: Vec<u64>,
+    self_modifying: Vec<u64>,
 }
 
 impl CodeWindows {
     /// Forgets everything: code may have changed.
     pub(crate) fn clear(&mut self) {
         self.windows.clear();
-        self.volatile.clear();
+        self.self_modifying.clear();
     }
 
     /// A cache that holds `code` at `base` (the start of a window), instead of a process's memory.
@@ -70,21 +70,21 @@ impl CodeWindows {
         cache
     }
 
-    /// A reader of the code of one process. `volatile` tells whether any byte of a range may change at any time; `until` up to
+    /// A reader of the code of one process. `self_modifying` tells whether any byte of a range may change at any time; `until` up to
     /// where memory can be executed without a gap from an address on (that address, if it cannot).
     pub(crate) fn reader<'a>(
         &'a mut self,
         memory: &'a Memory,
-        volatile: &'a dyn Fn(u64, u64) -> bool,
+        self_modifying: &'a dyn Fn(u64, u64) -> bool,
         until: &'a dyn Fn(u64) -> u64,
     ) -> CodeReader<'a> {
         if self.windows.len() > KEPT {
             self.clear();
         }
-        for base in self.volatile.drain(..) {
+        for base in self.self_modifying.drain(..) {
             self.windows.remove(&base);
         }
-        CodeReader { cache: self, memory, volatile, until }
+        CodeReader { cache: self, memory, self_modifying, until }
     }
 }
 
@@ -92,7 +92,7 @@ impl CodeWindows {
 pub(crate) struct CodeReader<'a> {
     cache: &'a mut CodeWindows,
     memory: &'a Memory,
-    volatile: &'a dyn Fn(u64, u64) -> bool,
+    self_modifying: &'a dyn Fn(u64, u64) -> bool,
     until: &'a dyn Fn(u64) -> u64,
 }
 
@@ -103,9 +103,9 @@ impl CodeReader<'_> {
         let most = (self.until)(pc).saturating_sub(pc);
         let base = pc & !(WINDOW - 1);
         let end = base.saturating_add(WINDOW + OVERLAP);
-        let (memory, volatile, kept) = (self.memory, self.volatile, &mut self.cache.volatile);
+        let (memory, self_modifying, kept) = (self.memory, self.self_modifying, &mut self.cache.self_modifying);
         let window = self.cache.windows.entry(base).or_insert_with(|| {
-            if volatile(base, end) {
+            if self_modifying(base, end) {
                 kept.push(base);
             }
             if base == VSYSCALL_PAGE { vec![vsyscalls()] } else { vec![Run::read(memory, base, end)] }
@@ -180,12 +180,12 @@ mod tests {
         let mut data = vec![1u8; 3 * WINDOW as usize];
         let at = (data.as_ptr() as u64).next_multiple_of(WINDOW);
         let i = (at - data.as_ptr() as u64) as usize;
-        for (first, second, volatile) in [(1, 1, false), (2, 3, true)] {
+        for (first, second, self_modifying) in [(1, 1, false), (2, 3, true)] {
             cache.clear();
             data.fill(first);
-            assert_eq!(cache.reader(&memory, &|_, _| volatile, &|_| u64::MAX).at(at)[0], first);
-            data[i] = if volatile { second } else { 9 };
-            assert_eq!(cache.reader(&memory, &|_, _| volatile, &|_| u64::MAX).at(at)[0], second);
+            assert_eq!(cache.reader(&memory, &|_, _| self_modifying, &|_| u64::MAX).at(at)[0], first);
+            data[i] = if self_modifying { second } else { 9 };
+            assert_eq!(cache.reader(&memory, &|_, _| self_modifying, &|_| u64::MAX).at(at)[0], second);
         }
     }
 }

@@ -64,14 +64,14 @@ impl CodeCache {
         let mut b = Bridge {
             indirect: indirect.then_some(target),
             always,
-            live: if self.volatile(target) { u8::MAX } else { to_block.live_in },
+            live: if self.self_modifying(target) { u8::MAX } else { to_block.live_in },
             function: outcome.to.function,
             level: outcome.to.level,
             recursive: outcome.from.function == outcome.to.function,
             cells: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
             route: 0,
-            dead: if self.volatile(target) { 0 } else { to_block.dead_in },
+            dead: if self.self_modifying(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
             dead_after: 0,
             through: false,
@@ -91,7 +91,7 @@ impl CodeCache {
             if returns_to != 0 {
                 let id = self.trans.follow.caller(from);
                 let known = self.trans.lookup(returns_to, id);
-                if let Some(known) = known.filter(|_| !self.volatile(returns_to)) {
+                if let Some(known) = known.filter(|_| !self.self_modifying(returns_to)) {
                     b.live_after = self.trans.block(known).live_in;
                     b.dead_after = self.trans.block(known).dead_in;
                 }

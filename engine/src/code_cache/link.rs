@@ -137,7 +137,7 @@ impl CodeCache {
 
     /// Remembers a branch to code that may have to be taken back.
     pub(super) fn note_link(&mut self, site: u64, target: u64, standing: StandingId) {
-        if self.volatile(target) {
+        if self.self_modifying(target) {
             self.incoming.entry((target, standing)).or_default().push(site);
         }
     }

@@ -39,7 +39,7 @@ impl CodeCache {
 
     /// Whether code at `pc` can be translated without asking anything of the guest.
     pub(crate) fn is_ordinary(&self, pc: u64) -> bool {
-        self.executable(pc) && !self.volatile(pc) && self.has_chunk_for(pc)
+        self.executable(pc) && !self.self_modifying(pc) && self.has_chunk_for(pc)
     }
 
     /// Addresses of executable memory that no chunk is near.
@@ -53,22 +53,22 @@ impl CodeCache {
     }
 
     /// Whether there is any code that may change without a system call.
-    pub(crate) fn any_volatile(&self) -> bool {
-        self.ranges.iter().any(|r| r.volatile) || !self.once_writable.is_empty()
+    pub(crate) fn any_self_modifying(&self) -> bool {
+        self.ranges.iter().any(|r| r.self_modifying) || !self.once_writable.is_empty()
     }
 
     /// Whether code at `pc` may change without a system call.
-    pub(crate) fn volatile(&self, pc: u64) -> bool {
-        self.range_of(pc).is_some_and(|r| r.volatile) || self.once_writable.contains(&(pc & !0xfff))
+    pub(crate) fn self_modifying(&self, pc: u64) -> bool {
+        self.range_of(pc).is_some_and(|r| r.self_modifying) || self.once_writable.contains(&(pc & !0xfff))
     }
 
-    /// Pages that the last translation took volatile code from and that are not protected yet, with the file and offset
+    /// Pages that the last translation took self-modifying code from and that are not protected yet, with the file and offset
     /// that they show if they are shared.
     pub(crate) fn fresh_pages(&mut self) -> Vec<(u64, Option<(u64, u64)>)> {
         let pages = std::mem::take(&mut self.fresh);
         pages
             .into_iter()
-            .filter(|p| self.volatile(*p) && !self.protected.contains_key(p))
+            .filter(|p| self.self_modifying(*p) && !self.protected.contains_key(p))
             .map(|p| (p, self.range_of(p).and_then(|r| r.shared.map(|(file, offset)| (file, offset + p - r.start)))))
             .collect()
     }
@@ -173,7 +173,7 @@ impl CodeCache {
                 start: r.start,
                 end: r.end,
                 module: module as u32,
-                volatile: r.write || r.shared,
+                self_modifying: r.write || r.shared,
                 shared: r.shared.then_some((r.inode, r.offset)),
             });
         }
@@ -208,7 +208,7 @@ impl CodeCache {
                 start: VSYSCALL_PAGE,
                 end: VSYSCALL_PAGE + 4096,
                 module,
-                volatile: false,
+                self_modifying: false,
                 shared: None,
             });
         }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn executable_memory_ends_at_the_first_gap() {
-        let range = |start, end| ExecRange { start, end, module: 0, volatile: false, shared: None };
+        let range = |start, end| ExecRange { start, end, module: 0, self_modifying: false, shared: None };
         let ranges = [range(0x1000, 0x3000), range(0x3000, 0x4000), range(0x6000, 0x7000)];
         let until = |pc| executable_until(&ranges, pc);
         assert_eq!([0x1000, 0x2fff, 0x3000, 0x6abc].map(until), [0x4000, 0x4000, 0x4000, 0x7000]);

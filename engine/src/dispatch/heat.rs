@@ -113,7 +113,7 @@ impl Dispatcher<'_> {
             }
             let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
-            let pays = hot * if code_cache.borrow().any_volatile() { PAYS_LATER } else { PAYS };
+            let pays = hot * if code_cache.borrow().any_self_modifying() { PAYS_LATER } else { PAYS };
             let due = if at_once { after } else { code_cache.borrow().heat_due.max(after).max(pays) };
             if sum >= due && self.begin_flush(pid, true) {
                 code_cache.borrow_mut().heat_due = sum.saturating_mul(AGAIN);

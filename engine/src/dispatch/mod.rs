@@ -27,6 +27,7 @@ mod life;
 mod limits;
 mod native;
 mod progress;
+mod self_modifying;
 mod signal;
 mod sigtrap;
 mod status;
@@ -35,7 +36,6 @@ mod syscall;
 mod trace;
 mod trapflag;
 mod turns;
-mod volatile;
 mod x87;
 
 use std::cell::RefCell;
@@ -471,9 +471,9 @@ impl Dispatcher<'_> {
             }
         }
         let mut t = t;
-        let volatile = code_cache.borrow().volatile(pc);
+        let self_modifying = code_cache.borrow().self_modifying(pc);
         let mut code_cache = code_cache;
-        if !code_cache.borrow().has_chunk_for(pc) || volatile && code_cache.borrow().users > 1 {
+        if !code_cache.borrow().has_chunk_for(pc) || self_modifying && code_cache.borrow().users > 1 {
             // Neither can be done for another process that shares the translations.
             match self.own_code_cache(t) {
                 Some(thread) => t = thread,
@@ -496,7 +496,7 @@ impl Dispatcher<'_> {
             let source = std::io::Error::other("the code cache, or its counters, are used up");
             return (self.give_up(Some(t), EngineError::NoMemory { what: "code cache", source }), None);
         }
-        if id.is_some() && code_cache.borrow().volatile(pc) {
+        if id.is_some() && code_cache.borrow().self_modifying(pc) {
             let Some(t) = self.protect_code(t, pid, &code_cache) else { return (None, None) };
             // Another thread may have written between the reading and the protecting; from now on it cannot.
             let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
