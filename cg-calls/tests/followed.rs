@@ -148,7 +148,7 @@ impl Follower {
         self.told = (self.frames.len(), self.frames.last().map_or(0, |f| f.entered[0]).max(1));
     }
 
-    fn catch_up(&mut self, calls: &mut Calls, program: &mut Program) {
+    fn pull_stack(&mut self, calls: &mut Calls, program: &mut Program) {
         for record in std::mem::take(&mut self.records) {
             // Totals that are kept here must not matter.
             let now = [0, 0, self.missed];
@@ -169,7 +169,7 @@ impl Follower {
         let same = |(a, b): &(&Shown, &Shown)| (a.sp, a.entered) == (b.sp, b.entered);
         let kept = self.shown.iter().zip(&self.frames).take_while(same).count();
         let routes = &self.routes;
-        calls.catch_up(program, (kept, &self.frames[kept..]), &self.now(), |_, route| {
+        calls.pull_stack(program, (kept, &self.frames[kept..]), &self.now(), |_, route| {
             routes.get(route as usize).map(|(again, _)| *again)
         });
         self.shown.clone_from(&self.frames);
@@ -212,7 +212,7 @@ impl Follower {
             }
         }
         self.alone -= 1;
-        self.catch_up(calls, program);
+        self.pull_stack(calls, program);
         let from = calls.here();
         let _ = calls.take_settled();
         transfer_at(calls, program, walk, index, &self.now());
@@ -232,7 +232,7 @@ impl Follower {
 
     /// Hands over what has been counted.
     fn hand_over(&mut self, calls: &mut Calls, program: &mut Program, costs: &HashMap<u32, [u64; 3]>) {
-        self.catch_up(calls, program);
+        self.pull_stack(calls, program);
         for ((cell, here), n) in self.executed.drain() {
             calls.executed(program, here, cell, n, &costs[&cell]);
         }

@@ -207,7 +207,7 @@ impl Calls {
 
     /// Takes over the stack that emitted code has: of what was shown, the first `kept` frames are as they were, and above them
     /// are `frames`; `again` says what a route is.
-    pub fn catch_up<C: Code>(
+    pub fn pull_stack<C: Code>(
         &mut self,
         code: &mut C,
         (kept, frames): (usize, &[Shown]),

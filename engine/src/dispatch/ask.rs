@@ -123,11 +123,11 @@ impl Dispatcher<'_> {
         for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.drain_thread(thread);
         }
-        self.harvest_all(pid);
+        self.collect_counters_all(pid);
         if let Some(feed) = self.feed.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             feed.asked(pid, tid, ask);
         }
-        self.hand_back_all(pid);
+        self.push_stack_all(pid);
         if let Some(p) = self.processes.get(&pid) {
             let sum = self.sum(p);
             let code_cache = p.code_cache.borrow();
@@ -252,7 +252,7 @@ impl Dispatcher<'_> {
     /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again.
     pub(super) fn toggle_collect(&mut self, tid: i32) {
         self.drain_thread(tid);
-        self.harvest(tid);
+        self.collect_counters(tid);
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         if let Some(feed) = &self.feed {
@@ -262,7 +262,7 @@ impl Dispatcher<'_> {
             if let Some(th) = self.threads.get_mut(&tid) {
                 th.toggles = true;
             }
-            return self.hand_back(tid, None);
+            return self.push_stack(tid, None);
         }
         let mut now = Vec::new();
         let cells = p.code_cache.borrow().trans.cells();

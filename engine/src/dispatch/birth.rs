@@ -85,9 +85,9 @@ impl Dispatcher<'_> {
                         self.tell_uses(other);
                     }
                 }
-                self.harvest_all(pid);
+                self.collect_counters_all(pid);
             } else {
-                self.harvest(tid);
+                self.collect_counters(tid);
             }
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
             if let Some(feed) = &self.feed {
@@ -133,8 +133,8 @@ impl Dispatcher<'_> {
         self.born_of_int80(tid, child);
         self.begin_contexts(tid, child);
         if child_pid == child && self.follows(tid) {
-            self.hand_back_all(pid);
-            self.hand_back_whole(child);
+            self.push_stack_all(pid);
+            self.push_stack_whole(child);
         }
         if child_pid == child {
             self.copy_simulated_state(tid, child, counting);

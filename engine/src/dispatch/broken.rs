@@ -21,7 +21,7 @@ impl Dispatcher<'_> {
         self.session.broke(&what, true);
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         for pid in &pids {
-            self.harvest_all(*pid);
+            self.collect_counters_all(*pid);
         }
         if let Some(feed) = &self.feed {
             feed.health().close();

@@ -282,7 +282,7 @@ impl Dispatcher<'_> {
         let threads = self.threads_of(&r.mm);
         for &tid in &threads {
             self.drain_thread(tid);
-            self.harvest(tid);
+            self.collect_counters(tid);
         }
         for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
@@ -313,7 +313,7 @@ impl Dispatcher<'_> {
             code_cache.borrow_mut().tell_calls();
         }
         for pid in pids {
-            self.hand_back_all_whole(pid);
+            self.push_stack_all_whole(pid);
         }
     }
 

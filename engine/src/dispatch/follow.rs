@@ -3,7 +3,7 @@
 //! is built. Nothing here happens unless calls are followed.
 //!
 //! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
-//! on with what the sink says afterwards; cells are counted once, by [`Dispatcher::harvest`].
+//! on with what the sink says afterwards; cells are counted once, by [`Dispatcher::collect_counters`].
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -53,7 +53,7 @@ impl Dispatcher<'_> {
     }
 
     /// Tells the sink what emitted code has done about the calls of `tid`.
-    pub(super) fn catch_up(&self, tid: i32) {
+    pub(super) fn pull_stack(&self, tid: i32) {
         let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
         if !self.follows(tid) {
             return;
@@ -77,12 +77,12 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
-    pub(super) fn hand_back(&self, tid: i32, made: Option<u32>) {
+    pub(super) fn push_stack(&self, tid: i32, made: Option<u32>) {
         self.show(tid, made, false);
     }
 
     /// The same where whatever it knew is void.
-    pub(super) fn hand_back_whole(&self, tid: i32) {
+    pub(super) fn push_stack_whole(&self, tid: i32) {
         self.show(tid, None, true);
     }
 
@@ -118,20 +118,20 @@ impl Dispatcher<'_> {
             return StandingId::NONE;
         }
         self.know_map(tid, pc);
-        self.catch_up(tid);
+        self.pull_stack(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return StandingId::NONE };
         let standing = {
             let code_cache = p.code_cache.borrow();
             feed.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
         };
-        self.hand_back(tid, None);
+        self.push_stack(tid, None);
         standing.map_or(StandingId::NONE, |s| p.code_cache.borrow_mut().trans.follow.standing(s))
     }
 
     /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
     pub(super) fn has_counted(&mut self, tid: i32, pc: u64) {
         self.know_map(tid, pc);
-        self.catch_up(tid);
+        self.pull_stack(tid);
         if let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) {
             let _ = feed.ask(|sink| {
                 sink.has_counted(p.pid, tid, pc);
@@ -313,7 +313,7 @@ impl Dispatcher<'_> {
         let how = code_cache.borrow().told_transfer(site.0);
         code_cache.borrow_mut().trans.follow.meet(how, target, &outcome);
         if made.is_some() {
-            self.hand_back(tid, made);
+            self.push_stack(tid, made);
         }
     }
 
@@ -362,14 +362,14 @@ impl Dispatcher<'_> {
     fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
         let none = Followed { target, standing: StandingId::NONE, outcome: None };
         self.know_map(tid, target);
-        self.harvest_before_change(tid, false);
-        self.catch_up(tid);
+        self.collect_counters_before_change(tid, false);
+        self.pull_stack(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
         let outcome = {
             let code_cache = p.code_cache.borrow();
             feed.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target, sp))
         };
-        self.hand_back(tid, None);
+        self.push_stack(tid, None);
         let Some(outcome) = outcome else { return none };
         let book = &mut p.code_cache.borrow_mut().trans.follow;
         let standing = book.standing(outcome.to);
@@ -379,9 +379,9 @@ impl Dispatcher<'_> {
     }
 
     /// Hands over what `tid`'s cells have counted, which are zero afterwards.
-    pub(super) fn harvest(&mut self, tid: i32) {
+    pub(super) fn collect_counters(&mut self, tid: i32) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
-        self.catch_up(tid);
+        self.pull_stack(tid);
         let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
             return;
         };
@@ -430,25 +430,25 @@ impl Dispatcher<'_> {
 
     /// The same if what comes next may change whether costs are collected: what has been counted belongs to the state before.
     /// A handler `begins`, or else may end.
-    pub(super) fn harvest_before_change(&mut self, tid: i32, begins: bool) {
+    pub(super) fn collect_counters_before_change(&mut self, tid: i32, begins: bool) {
         let Some(th) = self.threads.get(&tid).filter(|th| th.toggles) else { return };
         let (pid, Some(feed)) = (th.pid, &self.feed) else { return };
         if feed.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
-            self.harvest(tid);
+            self.collect_counters(tid);
         }
     }
 
     /// The same for all threads of a process.
-    pub(super) fn harvest_all(&mut self, pid: i32) {
+    pub(super) fn collect_counters_all(&mut self, pid: i32) {
         for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
-            self.harvest(tid);
+            self.collect_counters(tid);
         }
     }
 
     /// Emitted code goes on with what the sink says, for all threads of a process.
-    pub(super) fn hand_back_all(&self, pid: i32) {
+    pub(super) fn push_stack_all(&self, pid: i32) {
         for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
-            self.hand_back_whole(tid);
+            self.push_stack_whole(tid);
         }
     }
 
@@ -467,9 +467,9 @@ impl Dispatcher<'_> {
     }
 
     /// The same where whatever they knew is void.
-    pub(super) fn hand_back_all_whole(&self, pid: i32) {
+    pub(super) fn push_stack_all_whole(&self, pid: i32) {
         for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
-            self.hand_back_whole(tid);
+            self.push_stack_whole(tid);
         }
     }
 
@@ -484,8 +484,8 @@ impl Dispatcher<'_> {
         if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
             return false;
         }
-        self.catch_up(tid);
-        self.hand_back(tid, None);
+        self.pull_stack(tid);
+        self.push_stack(tid, None);
         *register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
         true
     }

@@ -270,7 +270,7 @@ impl Dispatcher<'_> {
         }
         self.drain_thread(tid);
         self.tell_uses(tid);
-        self.harvest(tid);
+        self.collect_counters(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;
         let pid = th.pid;

@@ -104,7 +104,7 @@ impl Dispatcher<'_> {
         if self.threads.get(&tid).and_then(|th| self.processes.get(&th.pid)).is_some_and(|p| !p.counting) {
             self.tell_uses(tid);
         }
-        self.harvest(tid);
+        self.collect_counters(tid);
         let Some(th) = self.threads.get_mut(&tid) else { return Some(t) };
         th.switch = false;
         let Some(p) = self.processes.get(&th.pid) else { return Some(t) };
@@ -152,7 +152,7 @@ impl Dispatcher<'_> {
         if self.process_of(tid).is_some_and(|p| p.counting) {
             self.tell_stack(&t);
         }
-        self.hand_back_whole(tid);
+        self.push_stack_whole(tid);
         Some(t)
     }
 }

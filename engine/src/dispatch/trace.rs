@@ -148,7 +148,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
         let slot = th.slot;
         // Whatever it records from here on has the frames of this moment in front.
-        self.catch_up(tid);
+        self.pull_stack(tid);
         let Some(p) = self.process_of(tid) else { return };
         let pool = p.pool.clone();
         let before =
@@ -175,7 +175,7 @@ impl Dispatcher<'_> {
         if self.feed.is_none() {
             return;
         }
-        self.catch_up(tid);
+        self.pull_stack(tid);
         let all = regs.rcx.wrapping_mul(regs.rax);
         let after = [0, regs.rbx.wrapping_add(all), regs.rdx.wrapping_add(all)];
         self.walk_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
@@ -338,11 +338,11 @@ impl Dispatcher<'_> {
     /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
     pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
         self.drain_thread(tid);
-        self.catch_up(tid);
+        self.pull_stack(tid);
         let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
         announce(feed, &mut p.code_cache.borrow_mut());
         tell(feed, p.pid);
-        self.hand_back(tid, None);
+        self.push_stack(tid, None);
     }
 
     /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
@@ -393,14 +393,14 @@ impl Dispatcher<'_> {
             sp,
             stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
         };
-        self.harvest_before_change(t.tid(), true);
+        self.collect_counters_before_change(t.tid(), true);
         self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
     }
 
     /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
-            self.harvest_before_change(tid, false);
+            self.collect_counters_before_change(tid, false);
             self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));
         }
     }

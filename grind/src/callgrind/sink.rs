@@ -198,7 +198,7 @@ impl Sink for Recorder {
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.catch_up(space, &mut catalogue, self.config.costs);
+        p.pull_stack(space, &mut catalogue, self.config.costs);
         p.thread(tid, &self.config);
         let mut rest = words;
         loop {
@@ -225,7 +225,7 @@ impl Sink for Recorder {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.catch_up(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
+        p.pull_stack(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
         // A call counts if it begins while the thread is instrumented, up to where it is not any more.
         let t = p.thread(tid, &self.config);
         if !t.recording || !(call.begins || t.in_counted_call) {
@@ -262,7 +262,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         let width = self.config.costs;
-        p.catch_up(space, &mut catalogue, width);
+        p.pull_stack(space, &mut catalogue, width);
         p.thread(tid, &self.config);
         let Some(all) = space.blocks.get(block as usize) else { return };
         let cells = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
@@ -292,7 +292,7 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
         if let Some(space) = self.spaces.get(&p.space) {
-            p.catch_up(space, &mut catalogue, self.config.costs);
+            p.pull_stack(space, &mut catalogue, self.config.costs);
         }
         let t = p.thread(tid, &self.config);
         if let Some(idle) = t.idle.as_mut().filter(|_| !t.recording) {
@@ -348,7 +348,7 @@ impl Sink for Recorder {
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.catch_up(space, &mut catalogue, self.config.costs);
+        p.pull_stack(space, &mut catalogue, self.config.costs);
         let t = p.thread(tid, &self.config);
         if t.recording && !std::mem::replace(&mut t.begun, true) {
             let of = |f: &NativeFrame| cg_calls::Native {
@@ -383,7 +383,7 @@ impl Sink for Recorder {
     }
 
     fn caught_up(&mut self, pid: i32, tid: i32, book: &follow::Book, calls: &follow::Calls) {
-        self.catch_up_followed(pid, tid, book, calls);
+        self.pull_stack_followed(pid, tid, book, calls);
     }
 
     fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {

@@ -182,7 +182,7 @@ impl Process {
         });
     }
 
-    fn catch_up(&mut self, space: &Space) {
+    fn pull_stack(&mut self, space: &Space) {
         if self.version != space.version {
             self.version = space.version;
             for m in &space.modules {
@@ -456,7 +456,7 @@ impl Sink for Twin {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         let space = &self.spaces[&p.space];
-        p.catch_up(space);
+        p.pull_stack(space);
         p.thread(tid, &config, self.shapes);
         let mut rest = words;
         while let Some(&number) = rest.first() {
@@ -483,7 +483,7 @@ impl Sink for Twin {
     }
     fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
         let p = self.processes.get_mut(&pid).unwrap();
-        p.catch_up(&self.spaces[&p.space]);
+        p.pull_stack(&self.spaces[&p.space]);
         let t = p.threads.get_mut(&tid).unwrap();
         if t.recording && t.begun {
             t.calls.signal_enter(&mut p.catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &[0]);

@@ -170,7 +170,7 @@ impl Recorder {
         let space = self.spaces.get_mut(&p.space)?;
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        p.catch_up(space, &mut catalogue, self.config.costs);
+        p.pull_stack(space, &mut catalogue, self.config.costs);
         p.thread(tid, &self.config);
         // Taken out, so that the process can be asked about everything else meanwhile.
         let mut thread = p.threads.remove(&tid)?;
@@ -179,7 +179,7 @@ impl Recorder {
         Some(answer.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
-    pub(super) fn catch_up_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
+    pub(super) fn pull_stack_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
         let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, route: f.route };
@@ -189,7 +189,7 @@ impl Recorder {
             for (event, total) in kept.into_iter().zip(calls.totals) {
                 event.into_iter().for_each(|event| now[event] = total);
             }
-            live.catch_up(catalogue, (calls.kept, &frames), now, |catalogue, route| {
+            live.pull_stack(catalogue, (calls.kept, &frames), now, |catalogue, route| {
                 p.again(route, &book.names, catalogue, functions)
             });
         });

@@ -179,7 +179,7 @@ impl Process {
     }
 
     /// Learns what has been said of the space since the last time.
-    pub(super) fn catch_up(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
+    pub(super) fn pull_stack(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
         for mapped in space.since(self.version) {
             self.learn(space, mapped.known, catalogue, width);
             let mut replaced = false;
@@ -208,12 +208,12 @@ impl Process {
         }
         self.known_blocks = blocks;
         if let Some(simulated) = &mut self.simulated {
-            simulated.catch_up(&space.sites[new_sites.clone()]);
+            simulated.pull_stack(&space.sites[new_sites.clone()]);
         }
         if let Some(used) = &mut self.used {
             let width = self.columns.stride;
             used.learn_blocks(&space.blocks[new_blocks.clone()], &self.cell_of_block[new_blocks]);
-            used.catch_up(&space.sites[new_sites.clone()], &self.cell_of_block, &self.costs, width);
+            used.pull_stack(&space.sites[new_sites.clone()], &self.cell_of_block, &self.costs, width);
         }
         for site in &space.sites[new_sites] {
             let hot = self.understand(site, space, catalogue, width);

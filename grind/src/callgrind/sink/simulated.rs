@@ -120,7 +120,7 @@ impl Simulated {
     }
 
     /// Learns of more sites.
-    pub(super) fn catch_up(&mut self, sites: &[Site]) {
+    pub(super) fn pull_stack(&mut self, sites: &[Site]) {
         let most = self.most;
         self.known.extend(sites.iter().map(|site| {
             let (what, missed, size) = match site.kind {

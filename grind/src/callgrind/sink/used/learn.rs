@@ -16,7 +16,7 @@ impl Used {
     }
 
     /// Learns of more sites.
-    pub(in super::super) fn catch_up(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+    pub(in super::super) fn pull_stack(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
         let costs_of_block = |block: usize| {
             let row = &costs[cell_of_block[block] as usize * width..][..width];
             std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
