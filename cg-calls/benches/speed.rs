@@ -142,7 +142,7 @@ fn blocks() {
     }
     let seconds = seconds() - start;
     println!("blocks and calls: {:.1} M events/s", events as f64 / seconds / 1e6);
-    assert_eq!(calls.take(&[20_000_000]).cells.iter().map(|c| c.executions).sum::<u64>(), 12_000_000);
+    assert_eq!(calls.take(&[20_000_000]).counters.iter().map(|c| c.executions).sum::<u64>(), 12_000_000);
 }
 
 fn main() {

@@ -1,4 +1,4 @@
-//! The book of one thread: what was counted since the last dump, by arc, jump, skipped call and cell.
+//! The book of one thread: what was counted since the last dump, by arc, jump, skipped call and counter.
 //!
 //! Numbers of entries stay valid for ever, since the stack and the caches of sites hold them; a dump only empties them. An
 //! entry has its counts side by side, so that a call or return touches one place.
@@ -27,12 +27,12 @@ pub(crate) struct JumpKey {
     pub(crate) conditional: bool,
 }
 
-/// What a count of [`Book::cells`] says: none where a correction has met nothing to correct (it was in the part before).
+/// What a count of [`Book::counters`] says: none where a correction has met nothing to correct (it was in the part before).
 pub(crate) fn executions(count: u64) -> u64 {
     count.cast_signed().max(0).cast_unsigned()
 }
 
-/// Executions of a cell by one node that are not in the table yet.
+/// Executions of a counter by one node that are not in the table yet.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     node: u32,
@@ -106,12 +106,12 @@ pub(crate) struct Book {
     pub(crate) jumps: Table<JumpKey>,
     /// Call sites of skipped functions, with their nodes; a row is the costs of what was skipped.
     pub(crate) skips: Table<(SiteId, u32)>,
-    /// By cell, for an even node and an odd one: levels of recursion next to each other do not get in each other's way.
+    /// By counter, for an even node and an odd one: levels of recursion next to each other do not get in each other's way.
     tallies: Vec<[Tally; 2]>,
     pub(crate) pairs: Pairs,
-    /// By node and cell; a row is the number of executions.
-    pub(crate) cells: Table<(u32, u32)>,
-    /// The extra costs of rows of `cells`, by row: few have any.
+    /// By node and counter; a row is the number of executions.
+    pub(crate) counters: Table<(u32, u32)>,
+    /// The extra costs of rows of `counters`, by row: few have any.
     pub(crate) extra: Table<u32>,
 }
 
@@ -124,31 +124,31 @@ impl Book {
             skips: Table::new(costs),
             tallies: Vec::new(),
             pairs: Pairs::default(),
-            cells: Table::new(1),
+            counters: Table::new(1),
             extra: Table::new(costs),
         }
     }
 
     #[inline]
-    pub(crate) fn execute(&mut self, node: u32, cell: u32) {
-        match self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
+    pub(crate) fn execute(&mut self, node: u32, counter: u32) {
+        match self.tallies.get_mut(counter as usize).map(|pair| &mut pair[(node & 1) as usize]) {
             Some(tally) if tally.node == node => tally.count += 1,
-            _ => self.execute_first(node, cell),
+            _ => self.execute_first(node, counter),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn execute_first(&mut self, node: u32, cell: u32) {
-        let at = cell as usize;
+    fn execute_first(&mut self, node: u32, counter: u32) {
+        let at = counter as usize;
         if at >= self.tallies.len() {
             self.tallies.resize((at + 1).max(self.tallies.len() * 2), [Tally::NOBODY; 2]);
         }
         let tally = &mut self.tallies[at][(node & 1) as usize];
         let before = std::mem::replace(tally, Tally { node, count: 1 });
         // Rows are in the order in which they were first seen.
-        self.cells.row((node, cell));
-        self.book_tally(cell, before);
+        self.counters.row((node, counter));
+        self.book_tally(counter, before);
     }
 
     /// Makes lane number `number` count for `node`.
@@ -157,7 +157,7 @@ impl Book {
     pub(crate) fn adopt(&mut self, lanes: &mut Lanes, number: usize, node: u32) {
         self.settle_lane(lanes, (node & 1) as usize, number);
         // Rows are in the order in which they were first seen.
-        self.cells.row((node, lanes.ways[number].cell));
+        self.counters.row((node, lanes.ways[number].counter));
         lanes.adopt(number, node);
     }
 
@@ -168,10 +168,10 @@ impl Book {
         }
     }
 
-    /// Books the executions of a cell that are in lanes.
-    pub(crate) fn settle_lanes_of(&mut self, lanes: &mut Lanes, cell: u32) {
+    /// Books the executions of a counter that are in lanes.
+    pub(crate) fn settle_lanes_of(&mut self, lanes: &mut Lanes, counter: u32) {
         for number in 0..lanes.ways.len() {
-            if lanes.ways[number].cell == cell {
+            if lanes.ways[number].counter == counter {
                 (0..2).for_each(|parity| self.settle_lane(lanes, parity, number));
             }
         }
@@ -179,53 +179,53 @@ impl Book {
 
     fn settle_lane(&mut self, lanes: &mut Lanes, parity: usize, number: usize) {
         let (node, count) = lanes.empty(parity, number);
-        self.book_tally(lanes.ways[number].cell, Tally { node, count });
+        self.book_tally(lanes.ways[number].counter, Tally { node, count });
     }
 
-    fn book_tally(&mut self, cell: u32, tally: Tally) {
+    fn book_tally(&mut self, counter: u32, tally: Tally) {
         if tally.count != 0 {
-            let row = self.cells.row((tally.node, cell));
+            let row = self.counters.row((tally.node, counter));
             self.add_executions(row, tally.count);
         }
     }
 
     /// Books all executions in the table.
-    pub(crate) fn settle_cells(&mut self) {
+    pub(crate) fn settle_counters(&mut self) {
         self.settle_pairs();
-        for cell in 0..self.tallies.len() {
+        for counter in 0..self.tallies.len() {
             for i in 0..2 {
-                let tally = self.tallies[cell][i];
-                self.tallies[cell][i].count = 0;
-                self.book_tally(cell as u32, tally);
+                let tally = self.tallies[counter][i];
+                self.tallies[counter][i].count = 0;
+                self.book_tally(counter as u32, tally);
             }
         }
     }
 
-    /// Adds executions of a row of `cells`. A correction may have come before what it corrects, if that is told later: so a count
+    /// Adds executions of a row of `counters`. A correction may have come before what it corrects, if that is told later: so a count
     /// may be less than nothing for a while ([`executions`]).
     pub(crate) fn add_executions(&mut self, row: u32, n: u64) {
-        let count = &mut self.cells.counts(row)[0];
+        let count = &mut self.counters.counts(row)[0];
         *count = count.wrapping_add(n);
     }
 
-    pub(crate) fn correct(&mut self, node: u32, cell: u32, n: i64) {
-        if let Some(tally) = self.tallies.get_mut(cell as usize).map(|pair| &mut pair[(node & 1) as usize]) {
+    pub(crate) fn correct(&mut self, node: u32, counter: u32, n: i64) {
+        if let Some(tally) = self.tallies.get_mut(counter as usize).map(|pair| &mut pair[(node & 1) as usize]) {
             let before = *tally;
             tally.count = 0;
-            self.book_tally(cell, before);
+            self.book_tally(counter, before);
         }
-        let slot = self.cells.row((node, cell));
-        let count = &mut self.cells.counts(slot)[0];
+        let slot = self.counters.row((node, counter));
+        let count = &mut self.counters.counts(slot)[0];
         *count = count.wrapping_add_signed(n);
     }
 
     #[inline]
-    pub(crate) fn spend(&mut self, node: u32, cell: u32, event: usize, n: u64) {
-        let row = self.cells.row((node, cell));
+    pub(crate) fn spend(&mut self, node: u32, counter: u32, event: usize, n: u64) {
+        let row = self.counters.row((node, counter));
         self.spend_row(row, event, n);
     }
 
-    /// The same for a row of `cells`.
+    /// The same for a row of `counters`.
     #[inline]
     pub(crate) fn spend_row(&mut self, row: u32, event: usize, n: u64) {
         assert!(event < self.costs, "cost {event} of {}", self.costs);
@@ -238,8 +238,8 @@ impl Book {
         self.arcs.clear_counts();
         self.jumps.clear_counts();
         self.skips.clear_counts();
-        self.settle_cells();
-        self.cells.clear_counts();
+        self.settle_counters();
+        self.counters.clear_counts();
         self.extra.clear_counts();
     }
 }
@@ -253,11 +253,11 @@ mod tests {
     fn a_correction_may_come_before_what_it_corrects() {
         let mut book = Book::new(1);
         book.correct(3, 5, -2);
-        let row = book.cells.row((3, 5));
-        assert_eq!(executions(book.cells.at(row)[0]), 0);
+        let row = book.counters.row((3, 5));
+        assert_eq!(executions(book.counters.at(row)[0]), 0);
         book.add_executions(row, 10);
-        assert_eq!(executions(book.cells.at(row)[0]), 8);
+        assert_eq!(executions(book.counters.at(row)[0]), 8);
         book.correct(3, 5, 1);
-        assert_eq!(executions(book.cells.at(row)[0]), 9);
+        assert_eq!(executions(book.counters.at(row)[0]), 9);
     }
 }

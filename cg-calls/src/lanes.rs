@@ -194,7 +194,7 @@ pub(crate) struct LaneWays {
     pub(crate) last: [u32; 2],
     /// If it is direct.
     pub(crate) target: u64,
-    pub(crate) cell: u32,
+    pub(crate) counter: u32,
 }
 
 /// All lanes of a thread.
@@ -212,8 +212,8 @@ impl Lanes {
         for step in new {
             let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
             self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
-            let Step { kind, site, target, cell, .. } = *step;
-            self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, cell });
+            let Step { kind, site, target, counter, .. } = *step;
+            self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, counter });
         }
     }
 

@@ -1,9 +1,9 @@
 //! How often a place that costs something had each of two outcomes, by the node that ran: misses that the last level answered, and
-//! those that memory did. Each outcome is a cell; whichever comes next, it is counted in the same place, which says whom it counts
+//! those that memory did. Each outcome is a counter; whichever comes next, it is counted in the same place, which says whom it counts
 //! for, too.
 //!
 //! Invariants: what is in a pair belongs to the node that the pair names, and is in no other table; a count that is not zero has a
-//! cell.
+//! counter.
 
 use crate::arcs::{Book, NONE};
 
@@ -27,8 +27,8 @@ const _: () = assert!(size_of::<[Pair; 2]>() == 32);
 pub(crate) struct Pairs {
     /// By place, for an even node and an odd one: levels of recursion next to each other do not get in each other's way.
     all: Vec<[Pair; 2]>,
-    /// By place: the cells of its outcomes, or [`NONE`].
-    cells: Vec<[u32; 2]>,
+    /// By place: the counters of its outcomes, or [`NONE`].
+    counters: Vec<[u32; 2]>,
 }
 
 impl Pairs {
@@ -55,24 +55,24 @@ impl Pairs {
 }
 
 impl Book {
-    /// Counts an outcome, which is this cell, for `node`.
+    /// Counts an outcome, which is this counter, for `node`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn count_outcome(&mut self, place: u32, outcome: usize, cell: u32, node: u32) {
+    pub(crate) fn count_outcome(&mut self, place: u32, outcome: usize, counter: u32, node: u32) {
         let at = place as usize;
         if at >= self.pairs.all.len() {
             let room = (at + 1).max(self.pairs.all.len() * 2);
             self.pairs.all.resize(room, [Pair::NOBODY; 2]);
-            self.pairs.cells.resize(room, [NONE; 2]);
+            self.pairs.counters.resize(room, [NONE; 2]);
         }
-        self.pairs.cells[at][outcome] = cell;
+        self.pairs.counters[at][outcome] = counter;
         let parity = (node & 1) as usize;
         if self.pairs.all[at][parity].node != node || self.pairs.all[at][parity].counts[outcome] == u32::MAX {
             self.settle_pair(at, parity);
             self.pairs.all[at][parity].node = node;
         }
         // Rows are in the order in which they were first seen.
-        self.cells.row((node, cell));
+        self.counters.row((node, counter));
         self.pairs.all[at][parity].counts[outcome] += 1;
     }
 
@@ -85,9 +85,9 @@ impl Book {
 
     fn settle_pair(&mut self, at: usize, parity: usize) {
         let Pair { node, counts } = std::mem::replace(&mut self.pairs.all[at][parity], Pair::NOBODY);
-        for (cell, count) in self.pairs.cells[at].into_iter().zip(counts) {
+        for (counter, count) in self.pairs.counters[at].into_iter().zip(counts) {
             if count != 0 {
-                let row = self.cells.row((node, cell));
+                let row = self.counters.row((node, counter));
                 self.add_executions(row, count.into());
             }
         }
@@ -111,16 +111,16 @@ mod tests {
             let outcome = (random >> 50) as usize & 1;
             // For a while the same few, so that most are counted again.
             let node = (random >> 55) as u32 % 2 + step / 1000 % 3;
-            let cell = 10 * place + outcome as u32;
+            let counter = 10 * place + outcome as u32;
             if !book.pairs.count_again(place, outcome, node) {
-                book.count_outcome(place, outcome, cell, node);
+                book.count_outcome(place, outcome, counter, node);
             }
-            *naive.entry((node, cell)).or_insert(0) += 1;
+            *naive.entry((node, counter)).or_insert(0) += 1;
             if step % 5000 == 4999 {
                 book.settle_pairs();
             }
         }
-        let mut found: Vec<_> = book.cells.rows().map(|(key, counts)| (key, executions(counts[0]))).collect();
+        let mut found: Vec<_> = book.counters.rows().map(|(key, counts)| (key, executions(counts[0]))).collect();
         found.sort_unstable();
         assert_eq!(found, naive.into_iter().collect::<Vec<_>>());
     }
@@ -134,7 +134,7 @@ mod tests {
         book.count_outcome(3, 1, 8, 5);
         assert!(book.pairs.count_again(3, 1, 5));
         book.settle_pairs();
-        let row = book.cells.row((5, 8));
-        assert_eq!(executions(book.cells.at(row)[0]), u64::from(u32::MAX) + 2);
+        let row = book.counters.row((5, 8));
+        assert_eq!(executions(book.counters.at(row)[0]), u64::from(u32::MAX) + 2);
     }
 }

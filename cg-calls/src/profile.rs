@@ -39,9 +39,9 @@ pub struct Arc {
 
 /// What costs are booked on, within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CellKey {
-    /// A cell.
-    Cell(u32),
+pub enum CounterKey {
+    /// A counter.
+    Counter(u32),
     /// A call of what is skipped.
     Skipped(SiteId),
 }
@@ -74,13 +74,13 @@ pub struct Skipped {
     pub costs: Vec<u64>,
 }
 
-/// What was told of one cell in one node.
+/// What was told of one counter in one node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct Counter {
     /// The node that was running.
     pub node: NodeIndex,
-    /// The cell, by the driver's numbering.
-    pub cell: u32,
+    /// The counter, by the driver's numbering.
+    pub counter: u32,
     /// Executions told by [`Calls::block`](crate::Calls::block).
     pub executions: u64,
     /// Costs told by [`Calls::cost`](crate::Calls::cost); empty if there were none.
@@ -99,7 +99,7 @@ pub struct Profile {
     /// Costs of skipped functions.
     pub skipped: Vec<Skipped>,
     /// Costs and executions by context, if contexts were asked for.
-    pub cells: Vec<Cell>,
+    pub counters: Vec<Counter>,
     /// What the totals grew by while collecting, signal handlers included.
     pub collected: Vec<u64>,
 }
@@ -144,12 +144,12 @@ impl Profile {
     }
 
     /// Adds costs that became known after their thread was gone, and counts them as collected.
-    pub fn add_late(&mut self, node: Node, key: CellKey, costs: Vec<u64>) {
+    pub fn add_late(&mut self, node: Node, key: CounterKey, costs: Vec<u64>) {
         let node = self.node(node);
         add(&mut self.collected, &costs);
         match key {
-            CellKey::Cell(cell) => self.cells.push(Cell { node, cell, executions: 0, costs }),
-            CellKey::Skipped(site) => self.skipped.push(Skipped { node, site, costs }),
+            CounterKey::Counter(counter) => self.counters.push(Counter { node, counter, executions: 0, costs }),
+            CounterKey::Skipped(site) => self.skipped.push(Skipped { node, site, costs }),
         }
     }
 
@@ -195,11 +195,11 @@ impl Profile {
         );
         let skipped = other.skipped.into_iter().map(|r| Skipped { node: new(r.node), ..r }).collect();
         merge_rows(&mut self.skipped, skipped, |r| (r.node, r.site), |a, b| add(&mut a.costs, &b.costs));
-        let cells = other.cells.into_iter().map(|r| Cell { node: new(r.node), ..r }).collect();
+        let counters = other.counters.into_iter().map(|r| Counter { node: new(r.node), ..r }).collect();
         merge_rows(
-            &mut self.cells,
-            cells,
-            |r| (r.node, r.cell),
+            &mut self.counters,
+            counters,
+            |r| (r.node, r.counter),
             |a, b| {
                 a.executions += b.executions;
                 add(&mut a.costs, &b.costs);

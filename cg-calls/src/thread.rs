@@ -36,7 +36,7 @@ use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
 use crate::lanes::{LEVELS, Lanes, Route, RouteKey, RouteKind, Routes};
 use crate::meter::Meter;
-use crate::profile::{Arc, Cell, Jump, Node, NodeIndex, Profile, Skipped};
+use crate::profile::{Arc, Counter, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::stack::{Frame, Leave, Stack};
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
@@ -157,7 +157,7 @@ pub struct Calls {
     path: PathId,
     node: u32,
     skip: u32,
-    /// Whether cells are booked: contexts are wanted, collection is on, nothing is skipped.
+    /// Whether counters are booked: contexts are wanted, collection is on, nothing is skipped.
     counting: bool,
     outer: Vec<Outer>,
     requests: VecDeque<Request>,
@@ -384,31 +384,31 @@ impl Calls {
         self.wanted()
     }
 
-    /// The cell (a block, say) was executed by the node that is running. Only with contexts.
+    /// The counter (a block, say) was executed by the node that is running. Only with contexts.
     #[inline]
-    pub fn block(&mut self, cell: u32) {
+    pub fn block(&mut self, counter: u32) {
         if self.counting {
-            self.book.execute(self.node, cell);
+            self.book.execute(self.node, counter);
         }
     }
 
-    /// The cell (an instruction, say) cost `n` of the cost `event`, which is an index into the totals. Only with contexts.
+    /// The counter (an instruction, say) cost `n` of the cost `event`, which is an index into the totals. Only with contexts.
     ///
     /// # Panics
     /// If there is no such cost.
     #[inline]
-    pub fn cost(&mut self, cell: u32, event: usize, n: u64) {
+    pub fn cost(&mut self, counter: u32, event: usize, n: u64) {
         if self.counting {
-            self.book.spend(self.node, cell, event, n);
+            self.book.spend(self.node, counter, event, n);
         }
     }
 
-    /// The cell was executed `n` times more than [`block`](Calls::block) and [`executed`](Calls::executed) said, or will say (or
+    /// The counter was executed `n` times more than [`block`](Calls::block) and [`executed`](Calls::executed) said, or will say (or
     /// fewer, if `n` is negative, down to none).
-    pub fn correct(&mut self, cell: u32, n: i64) {
+    pub fn correct(&mut self, counter: u32, n: i64) {
         if self.counting {
-            self.book.settle_lanes_of(&mut self.lanes, cell);
-            self.book.correct(self.node, cell, n);
+            self.book.settle_lanes_of(&mut self.lanes, counter);
+            self.book.correct(self.node, counter, n);
         }
     }
 
@@ -435,7 +435,7 @@ impl Calls {
         }
     }
 
-    /// Whether cells are being booked: [`block`](Calls::block) and [`cost`](Calls::cost) have an effect.
+    /// Whether counters are being booked: [`block`](Calls::block) and [`cost`](Calls::cost) have an effect.
     pub fn counting(&self) -> bool {
         self.counting
     }

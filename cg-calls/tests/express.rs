@@ -43,24 +43,24 @@ fn records_and_events_agree() {
 
 /// Costs of the fast loop for several of them: six of executions, two of misses.
 const COSTS: usize = 8;
-/// Records of misses, and the number of the first one's cell.
+/// Records of misses, and the number of the first one's counter.
 const MISSES: u32 = 10;
 const FIRST_MISS: u32 = 5000;
 
 /// What an execution costs, of those costs that are known from it.
 fn known_costs(step: &Step) -> [u64; Packed::COSTS] {
-    let cell = u64::from(step.cell);
+    let counter = u64::from(step.counter);
     // Some do not fit into a packed word.
-    let reads = if cell.is_multiple_of(13) { 300 } else { cell % 5 };
-    [step.cost.into(), reads, cell % 4, cell % 3, cell % 2, cell / 3 % 2]
+    let reads = if counter.is_multiple_of(13) { 300 } else { counter % 5 };
+    [step.cost.into(), reads, counter % 4, counter % 3, counter % 2, counter / 3 % 2]
 }
 
 /// The walk with misses here and there; their steps are the last ones.
 fn with_misses(mut walk: Walk) -> (Walk, u32) {
     let first = walk.steps.len() as u32;
     for n in 0..MISSES {
-        let cell = FIRST_MISS + n;
-        walk.steps.push(Step { kind: StepKind::Other, cell, cost: 0, site: SiteId(0), target: 0 });
+        let counter = FIRST_MISS + n;
+        walk.steps.push(Step { kind: StepKind::Other, counter, cost: 0, site: SiteId(0), target: 0 });
     }
     let (mut words, mut records) = (Vec::new(), Vec::new());
     let ends = walk.records.iter().skip(1).copied().chain([walk.words.len()]);

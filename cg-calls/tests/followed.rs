@@ -15,12 +15,12 @@ use common::{Program, at};
 /// Frames that are shown at most: few, so that the window moves.
 const MOST: usize = 8;
 
-/// The first cell of misses.
+/// The first counter of misses.
 const MISSES: u32 = 10_000;
 
-/// What an execution of a cell costs: instructions, reads, and no misses.
-fn costs_of(cell: u32, cost: u32) -> [u64; 3] {
-    [cost.into(), u64::from(cell % 3), 0]
+/// What an execution of a counter costs: instructions, reads, and no misses.
+fn costs_of(counter: u32, cost: u32) -> [u64; 3] {
+    [cost.into(), u64::from(counter % 3), 0]
 }
 
 /// What is told between questions.
@@ -125,7 +125,7 @@ impl Follower {
     }
 
     /// A miss of what runs.
-    fn miss(&mut self, cell: u32) {
+    fn miss(&mut self, counter: u32) {
         let entered = self.frames.last().map_or(0, |f| f.entered[0]);
         if self.told != (self.frames.len(), entered) {
             self.told.0 = self.frames.len();
@@ -137,7 +137,7 @@ impl Follower {
                 self.records.extend((known..self.frames.len()).map(|i| Told::Frame(i + 1, self.frames[i].route)));
             }
         }
-        self.records.push(Told::Miss(cell));
+        self.records.push(Told::Miss(counter));
     }
 
     fn now(&self) -> [u64; 3] {
@@ -157,10 +157,10 @@ impl Follower {
                 Told::Frame(depth, route) => calls.told_frame(program, (depth, route), &now, |_, route| {
                     self.routes.get(route as usize).map(|(again, _)| *again)
                 }),
-                Told::Miss(cell) => {
-                    let (place, outcome) = (cell / 2, cell as usize % 2);
+                Told::Miss(counter) => {
+                    let (place, outcome) = (counter / 2, counter as usize % 2);
                     if !calls.missed_again(place, outcome, &now) {
-                        calls.missed((place, outcome), cell, &[0, 0, 1], &now);
+                        calls.missed((place, outcome), counter, &[0, 0, 1], &now);
                     }
                     self.missed += 1;
                 }
@@ -189,10 +189,10 @@ impl Follower {
     fn record(&mut self, calls: &mut Calls, program: &mut Program, walk: &Walk, index: usize) {
         let step = walk.steps[walk.words[index] as usize];
         let long = |i: usize| u64::from(walk.words[index + i]) | u64::from(walk.words[index + i + 1]) << 32;
-        let [instructions, reads, _] = costs_of(step.cell, step.cost);
+        let [instructions, reads, _] = costs_of(step.counter, step.cost);
         self.totals[0] += instructions;
         self.totals[1] += reads;
-        *self.executed.entry((step.cell, self.here())).or_default() += 1;
+        *self.executed.entry((step.counter, self.here())).or_default() += 1;
         let target = match step.kind {
             StepKind::Block => return,
             StepKind::Call | StepKind::Jump => step.target,
@@ -233,8 +233,8 @@ impl Follower {
     /// Hands over what has been counted.
     fn hand_over(&mut self, calls: &mut Calls, program: &mut Program, costs: &HashMap<u32, [u64; 3]>) {
         self.pull_stack(calls, program);
-        for ((cell, here), n) in self.executed.drain() {
-            calls.executed(program, here, cell, n, &costs[&cell]);
+        for ((counter, here), n) in self.executed.drain() {
+            calls.executed(program, here, counter, n, &costs[&counter]);
         }
         for (route, (n, [instructions, reads])) in self.called.drain() {
             let inclusive = [instructions, reads, 0, 0, 0];
@@ -249,7 +249,8 @@ fn told_and_followed_agree_part_by_part() {
     for seed in 1..120 {
         let mut program = program();
         let walk = walk(&mut program, seed, 3000);
-        let costs: HashMap<u32, [u64; 3]> = walk.steps.iter().map(|s| (s.cell, costs_of(s.cell, s.cost))).collect();
+        let costs: HashMap<u32, [u64; 3]> =
+            walk.steps.iter().map(|s| (s.counter, costs_of(s.counter, s.cost))).collect();
         let kept = [Some(0), Some(1), None, None, None];
         let config = Config { contexts: true, kept, ..Config::arcs_only(3) };
         let new = |program: &mut Program| {
@@ -266,14 +267,14 @@ fn told_and_followed_agree_part_by_part() {
             // Before its block, as a fetch or an access is. Now and then, or often.
             for miss in 0..3 {
                 if (n as u64 * 7 + seed * 3 + miss * 5).is_multiple_of(3 + seed % 11) {
-                    let cell = MISSES + (n as u32 + miss as u32) % 5;
-                    told.block(cell);
+                    let counter = MISSES + (n as u32 + miss as u32) % 5;
+                    told.block(counter);
                     now[2] += 1;
-                    follower.miss(cell);
+                    follower.miss(counter);
                 }
             }
             let step = walk.steps[walk.words[index] as usize];
-            now.iter_mut().zip(costs[&step.cell]).for_each(|(now, cost)| *now += cost);
+            now.iter_mut().zip(costs[&step.counter]).for_each(|(now, cost)| *now += cost);
             event_at(&mut told, &mut program, &walk, index, &now);
             follower.record(&mut calls, &mut program, &walk, index);
             assert_eq!(follower.here(), told.here(), "seed {seed}, record {n}");

@@ -171,11 +171,11 @@ impl Both {
             }
             _ => {
                 if contexts {
-                    let cell = random.below(20) as u32;
-                    slow.block(cell);
-                    fast.block(cell);
-                    slow.cost(cell + 5, 1, 3);
-                    fast.cost(cell + 5, 1, 3);
+                    let counter = random.below(20) as u32;
+                    slow.block(counter);
+                    fast.block(counter);
+                    slow.cost(counter + 5, 1, 3);
+                    fast.cost(counter + 5, 1, 3);
                 }
                 false
             }

@@ -3,10 +3,10 @@
 //!
 //! A *slot* is what `gs` points to (and r11, to the middle of the scratch words that are used most: [`BASE`]): the lines of the
 //! thread's data cache, so that emitted code gets to these without an offset, a header page with scratch space, then 64-bit
-//! cells (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so
+//! counters (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so
 //! counts outlive the guest. Exactly one thread at a time runs on a slot. A thread has a slot for each context of the
-//! statistics it is in: all up to [`CELLS`] and all from [`TRACE_AREA`] on are the same memory, mapped several times; only the
-//! cells are each slot's own.
+//! statistics it is in: all up to [`COUNTERS`] and all from [`TRACE_AREA`] on are the same memory, mapped several times; only the
+//! counters are each slot's own.
 
 /// Bytes of a slot. Only touched pages take memory.
 pub(crate) const SLOT_SIZE: u64 = 64 << 20;
@@ -33,8 +33,8 @@ pub(crate) const LAST_ENTRY: u32 = ((DATA_ENTRIES - 1) * DATA_ENTRY) as u32;
 pub(crate) const HEADER: u64 = DATA_TAGS + DATA_ENTRY * DATA_ENTRIES;
 /// Its bytes.
 pub(crate) const HEADER_SIZE: u64 = 4096;
-/// Offset of the cells, which follow.
-pub(crate) const CELLS: u64 = HEADER + HEADER_SIZE;
+/// Offset of the counters, which follow.
+pub(crate) const COUNTERS: u64 = HEADER + HEADER_SIZE;
 
 /// Offset in a slot of what tracing needs: the frames of calls that are followed, the state of the thread's own caches and
 /// predictors (all zeros at first), then the trace buffer, then a page that cannot be written.
@@ -43,8 +43,8 @@ pub(crate) const TRACE_AREA: u64 = SIMULATED - (9 << 20);
 /// Where the state of caches and predictors begins in it.
 const SIMULATED: u64 = SLOT_SIZE - (24 << 20);
 
-/// Cells in a slot.
-pub(crate) const MAX_CELLS: u32 = ((TRACE_AREA - CELLS) / 8) as u32;
+/// Counters in a slot.
+pub(crate) const MAX_COUNTERS: u32 = ((TRACE_AREA - COUNTERS) / 8) as u32;
 
 /// For each entry of [`DATA_TAGS`], the offset of its line's way in [`DATA_WAYS`], in the lower half of a word, if uses of
 /// lines are kept. What is used all the time comes first, so that one large page holds it.
@@ -53,9 +53,9 @@ pub(crate) const DATA_PLACES: u64 = SIMULATED;
 /// none. If there are none, a line that it does not show is not in the cache.
 pub(crate) const DATA_HIDDEN: u64 = DATA_PLACES + 4;
 /// Counters of the branch predictor: a byte each, by seven bits of the branch's address, then by twice the history.
-pub(crate) const COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
+pub(crate) const PREDICTOR_COUNTERS: u64 = DATA_PLACES + DATA_ENTRY * DATA_ENTRIES;
 /// The last targets of indirect branches, by nine bits of their addresses.
-pub(crate) const TARGETS: u64 = COUNTERS + 128 * 256;
+pub(crate) const TARGETS: u64 = PREDICTOR_COUNTERS + 128 * 256;
 /// Constants of the predictor: for each counter and outcome the next counter, then whether it was wrong (0 or 4).
 pub(crate) const OUTCOMES: u64 = TARGETS + 512 * 8;
 /// The data cache, set by set: for each [`GROUP`] of ways a word, the index of one of them ([`GROUP_INDEX`]), and a time above that
@@ -266,8 +266,8 @@ pub(crate) enum Scratch {
     StackWalk = 1344,
     /// Where that goes on to.
     StackReturn = 1352,
-    /// The cell of a repeated string instruction before it.
-    RepeatCell = 1360,
+    /// The counter of a repeated string instruction before it.
+    RepeatCounter = 1360,
     /// A tag that nobody reads ([`NOWHERE`]).
     Nowhere = 1376,
     /// The time of what has never been used: 0.
@@ -292,9 +292,9 @@ impl Scratch {
 /// The target of an indirect jump or call while it is looked up.
 pub(crate) const TARGET: Scratch = Scratch::Rax;
 
-/// Offset of a cell from `gs`.
-pub(crate) const fn cell_offset(cell: u32) -> u32 {
-    CELLS as u32 + cell * 8
+/// Offset of a counter from `gs`.
+pub(crate) const fn counter_offset(counter: u32) -> u32 {
+    COUNTERS as u32 + counter * 8
 }
 
 /// One byte for each value of the low 16 bits of rax at a system call: 0 runs it, 1 stops first.
@@ -343,7 +343,7 @@ const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
 const _: () = assert!(Scratch::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
-const _: () = assert!(CELLS + 8 * MAX_CELLS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
+const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
 // The engine reads and writes these all at once.
 const _: () = {

@@ -224,7 +224,7 @@ impl Asm {
 
     /// `op reg, gs:[offset]` or the other way round, with 64 bits: by r11 where that leads there by one byte. (Not elsewhere: some
     /// processors expect a word that is loaded to be one that was stored by the same register and distance, and are often wrong
-    /// about cells.)
+    /// about counters.)
     pub(crate) fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
         if i8::try_from(offset.cast_signed() - arena::BASE as i32).is_ok() {
             self.bytes(&[0x49 | reg.high() << 2, opcode]);

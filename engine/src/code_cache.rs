@@ -40,7 +40,7 @@ use crate::types::Module;
 const BATCH_ROOM: u64 = 4 << 20;
 
 /// Counters that must be left before a batch is begun: more than 64 blocks of 200 instructions can need.
-const BATCH_CELLS: u32 = 64 * 256;
+const BATCH_COUNTERS: u32 = 64 * 256;
 
 /// The most conditional branches that a block goes on behind where blocks are told: it is told once, where it is left.
 const THROUGH: usize = 6;
@@ -484,7 +484,7 @@ impl CodeCache {
         let mut parts = self.simulated_caches();
         if self.trace.settings.branches {
             parts.push((u64::from(Scratch::History.at()), 8));
-            parts.push((arena::COUNTERS, arena::OUTCOMES - arena::COUNTERS));
+            parts.push((arena::PREDICTOR_COUNTERS, arena::OUTCOMES - arena::PREDICTOR_COUNTERS));
         }
         parts
     }
@@ -567,7 +567,9 @@ impl CodeCache {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
-        if self.trans.cells() > arena::MAX_CELLS - BATCH_CELLS || self.trans.lines() > arena::MAX_LINES - BATCH_CELLS {
+        if self.trans.counters() > arena::MAX_COUNTERS - BATCH_COUNTERS
+            || self.trans.lines() > arena::MAX_LINES - BATCH_COUNTERS
+        {
             return None;
         }
         let chunk = self.chunk_for(pc)?;

@@ -17,9 +17,9 @@ pub(crate) const NAMED: u64 = 1 << 32;
 /// What a thread knows of contexts, beside what is in its slot's header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadContexts {
-    /// The context that the cells of its counted slot with a header of its own are booked to.
+    /// The context that the counters of its counted slot with a header of its own are booked to.
     pub(crate) home: u64,
-    /// The slots whose headers show that one, and the contexts that their cells are booked to; the oldest first.
+    /// The slots whose headers show that one, and the contexts that their counters are booked to; the oldest first.
     pub(crate) extra: Vec<(u64, SlotId)>,
     /// Contexts to return to, below those in the header; bottom first.
     pub(crate) below: Vec<u64>,
@@ -31,9 +31,9 @@ pub(crate) struct ThreadContexts {
     pub(crate) follow: Option<u64>,
 }
 
-/// Sums of cells. There may be many books, each with few cells, so only the first one is a plain list.
+/// Sums of counters. There may be many books, each with few counters, so only the first one is a plain list.
 #[derive(Clone, Debug)]
-enum Cells {
+enum Counters {
     List(Vec<u64>),
     Few(Map<u32, u64>),
 }
@@ -42,15 +42,15 @@ enum Cells {
 #[derive(Clone, Debug)]
 pub(crate) struct Book {
     pub(crate) context: u64,
-    cells: Cells,
+    counters: Counters,
     pub(crate) corrections: Corrections,
     /// Counts from translations that have been thrown away, by address.
     earlier: Vec<InstructionCount>,
 }
 
 impl Book {
-    fn new(context: u64, cells: Cells) -> Self {
-        Self { context, cells, corrections: Corrections::default(), earlier: Vec::new() }
+    fn new(context: u64, counters: Counters) -> Self {
+        Self { context, counters, corrections: Corrections::default(), earlier: Vec::new() }
     }
 
     /// The executions of every instruction. The same address may occur several times.
@@ -64,7 +64,7 @@ impl Book {
     }
 
     /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.
-    fn without_cells(&self, trans: &TransTab) -> Self {
+    fn without_counters(&self, trans: &TransTab) -> Self {
         let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
         let mut counts: Vec<InstructionCount> = self.counts(trans).instructions().collect();
         // Two long runs, nearly sorted already, which a stable sort makes use of.
@@ -77,55 +77,55 @@ impl Book {
             same
         });
         counts.shrink_to_fit();
-        let cells = match self.cells {
-            Cells::List(_) => Cells::List(Vec::new()),
-            Cells::Few(_) => Cells::Few(Map::default()),
+        let counters = match self.counters {
+            Counters::List(_) => Counters::List(Vec::new()),
+            Counters::Few(_) => Counters::Few(Map::default()),
         };
-        Self { earlier: counts, ..Self::new(self.context, cells) }
+        Self { earlier: counts, ..Self::new(self.context, counters) }
     }
 
-    /// There will be counts of cells below this one.
-    pub(crate) fn expect(&mut self, cells: u32) {
-        if let Cells::List(list) = &mut self.cells
-            && list.len() < cells as usize
+    /// There will be counts of counters below this one.
+    pub(crate) fn expect(&mut self, counters: u32) {
+        if let Counters::List(list) = &mut self.counters
+            && list.len() < counters as usize
         {
-            list.resize(cells as usize, 0);
+            list.resize(counters as usize, 0);
         }
     }
 
-    /// Adds to a cell.
-    pub(crate) fn add(&mut self, cell: u32, n: u64) {
-        match &mut self.cells {
-            Cells::List(list) => {
-                let i = cell as usize;
+    /// Adds to a counter.
+    pub(crate) fn add(&mut self, counter: u32, n: u64) {
+        match &mut self.counters {
+            Counters::List(list) => {
+                let i = counter as usize;
                 if list.len() <= i {
                     list.resize(i + 1, 0);
                 }
                 list[i] = list[i].wrapping_add(n);
             }
-            Cells::Few(few) => {
-                let sum = few.entry(cell).or_default();
+            Counters::Few(few) => {
+                let sum = few.entry(counter).or_default();
                 *sum = sum.wrapping_add(n);
             }
         }
     }
 
-    /// The sums of all cells, as far as there are any.
+    /// The sums of all counters, as far as there are any.
     pub(crate) fn sums(&self) -> Cow<'_, [u64]> {
-        match &self.cells {
-            Cells::List(list) => Cow::Borrowed(list),
-            Cells::Few(few) => {
+        match &self.counters {
+            Counters::List(list) => Cow::Borrowed(list),
+            Counters::Few(few) => {
                 let mut list = vec![0; few.keys().max().map_or(0, |&k| k as usize + 1)];
-                few.iter().for_each(|(&cell, &n)| list[cell as usize] = n);
+                few.iter().for_each(|(&counter, &n)| list[counter as usize] = n);
                 Cow::Owned(list)
             }
         }
     }
 
     fn add_all(&mut self, other: &Self) {
-        match &other.cells {
-            Cells::List(list) => list.iter().enumerate().for_each(|(i, &n)| self.add(i as u32, n)),
-            Cells::Few(few) => few.iter().for_each(|(&cell, &n)| self.add(cell, n)),
+        match &other.counters {
+            Counters::List(list) => list.iter().enumerate().for_each(|(i, &n)| self.add(i as u32, n)),
+            Counters::Few(few) => few.iter().for_each(|(&counter, &n)| self.add(counter, n)),
         }
         self.corrections.add_all(&other.corrections);
         self.earlier.extend_from_slice(&other.earlier);
@@ -141,7 +141,7 @@ pub(crate) struct Books {
 
 impl Default for Books {
     fn default() -> Self {
-        let zero = Book::new(0, Cells::List(Vec::new()));
+        let zero = Book::new(0, Counters::List(Vec::new()));
         Self { all: vec![zero], index: [(0, 0)].into_iter().collect() }
     }
 }
@@ -152,14 +152,14 @@ impl Books {
         let next = self.all.len();
         let i = *self.index.entry(context).or_insert(next);
         if i == next {
-            self.all.push(Book::new(context, Cells::Few(Map::default())));
+            self.all.push(Book::new(context, Counters::Few(Map::default())));
         }
         &mut self.all[i]
     }
 
-    /// The books as they go on when the translations have been thrown away; these hold the counts of all cells.
-    pub(crate) fn without_cells(&self, trans: &TransTab) -> Self {
-        Self { all: self.all.iter().map(|b| b.without_cells(trans)).collect(), index: self.index.clone() }
+    /// The books as they go on when the translations have been thrown away; these hold the counts of all counters.
+    pub(crate) fn without_counters(&self, trans: &TransTab) -> Self {
+        Self { all: self.all.iter().map(|b| b.without_counters(trans)).collect(), index: self.index.clone() }
     }
 
     /// All books, that of context 0 first, the others in the order in which they were opened.
@@ -194,11 +194,11 @@ mod tests {
         let mut one = Books::default();
         for n in 0..1000u64 {
             let context = [0, 7, NAMED, u64::MAX][n as usize * 7 % 4];
-            let cell = (n * 31 % 97) as u32;
-            books.of(context).add(cell, n);
-            books.of(context).corrections.take_off(cell, 3);
-            one.of(0).add(cell, n);
-            one.of(0).corrections.take_off(cell, 3);
+            let counter = (n * 31 % 97) as u32;
+            books.of(context).add(counter, n);
+            books.of(context).corrections.take_off(counter, 3);
+            one.of(0).add(counter, n);
+            one.of(0).corrections.take_off(counter, 3);
         }
         assert!(books.many() && !one.many());
         assert_eq!(books.all().iter().map(|b| b.context).collect::<Vec<_>>(), [0, u64::MAX, NAMED, 7]);

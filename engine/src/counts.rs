@@ -1,4 +1,4 @@
-//! From counters to executed instructions. The cells of threads' slots count how often blocks are entered, and ways between
+//! From counters to executed instructions. The counters of threads' slots count how often blocks are entered, and ways between
 //! them taken; what they cannot know (blocks that were left in the middle) is kept in corrections. Instructions are told as
 //! stretches of code that were executed equally often, as a rule blocks: there are far more instructions, and most of who
 //! asks needs them one by one only here and there. Invariant: each execution of an instruction is told once, in one stretch or by
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::addr::GuestAddr;
 use crate::hash::Map;
-use crate::transtab::{Block, BlockId, InsnShape, NO_CELL, TransTab, Unless};
+use crate::transtab::{Block, BlockId, InsnShape, NO_COUNTER, TransTab, Unless};
 use crate::types::{InstructionCount, StaticEvents};
 
 /// Instructions that were executed without their block being counted, or the other way round.
@@ -18,8 +18,8 @@ pub(crate) struct Corrections {
     whole: Map<u32, i64>,
     /// To be added to the count of the first `k` instructions of a block.
     head: Map<u64, i64>,
-    /// To be added to a cell of its own.
-    cells: Map<u32, i64>,
+    /// To be added to a counter of its own.
+    counters: Map<u32, i64>,
 }
 
 impl Corrections {
@@ -27,9 +27,9 @@ impl Corrections {
     /// on from it.
     pub(crate) fn left(&mut self, id: BlockId, block: &Block, executed: u16, bumped: bool) {
         let mut bumped = bumped;
-        if !bumped && block.edge != NO_CELL {
+        if !bumped && block.edge != NO_COUNTER {
             // The branch in front of it has been counted as not taken, so far only by being counted at all.
-            let c = self.cells.entry(block.edge).or_default();
+            let c = self.counters.entry(block.edge).or_default();
             *c = c.wrapping_add(1);
             bumped = true;
         }
@@ -54,15 +54,15 @@ impl Corrections {
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.whole.iter().for_each(|(&k, &n)| *self.whole.entry(k).or_default() += n);
         other.head.iter().for_each(|(&k, &n)| *self.head.entry(k).or_default() += n);
-        for (&k, &n) in &other.cells {
-            let c = self.cells.entry(k).or_default();
+        for (&k, &n) in &other.counters {
+            let c = self.counters.entry(k).or_default();
             *c = c.wrapping_add(n);
         }
     }
 
-    /// `n` too many have been counted in `cell`.
-    pub(crate) fn take_off(&mut self, cell: u32, n: u64) {
-        let c = self.cells.entry(cell).or_default();
+    /// `n` too many have been counted in `counter`.
+    pub(crate) fn take_off(&mut self, counter: u32, n: u64) {
+        let c = self.counters.entry(counter).or_default();
         *c = c.wrapping_sub(n as i64);
     }
 }
@@ -157,10 +157,10 @@ impl Counts<'_> {
     }
 }
 
-/// What a cell has counted, by the sums of cells.
-fn count_of(cell: u32, sum: &[u64], fix: &Corrections) -> u64 {
-    let counted = sum.get(cell as usize).copied().unwrap_or(0);
-    counted.wrapping_add_signed(fix.cells.get(&cell).copied().unwrap_or(0))
+/// What a counter has counted, by the sums of counters.
+fn count_of(counter: u32, sum: &[u64], fix: &Corrections) -> u64 {
+    let counted = sum.get(counter as usize).copied().unwrap_or(0);
+    counted.wrapping_add_signed(fix.counters.get(&counter).copied().unwrap_or(0))
 }
 
 /// Tells, block by block, how often each was executed, but for parts of blocks; returns the same as a list.
@@ -170,20 +170,20 @@ fn each_block<'a>(
     fix: &Corrections,
     mut tell: impl FnMut(u32, &'a Block, u64),
 ) -> Vec<u64> {
-    let cell = |cell: u32| count_of(cell, sum, fix);
+    let counter = |counter: u32| count_of(counter, sum, fix);
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
     let mut flows = trans.flows.iter().peekable();
     for (id, b) in (0..).zip(&trans.blocks) {
-        let mut whole = sum.get(b.cell as usize).copied().unwrap_or(0);
+        let mut whole = sum.get(b.counter as usize).copied().unwrap_or(0);
         whole = whole.wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
-        if b.edge != NO_CELL {
-            whole = whole.wrapping_add(cell(b.edge));
+        if b.edge != NO_COUNTER {
+            whole = whole.wrapping_add(counter(b.edge));
         }
         while let Some(f) = flows.next_if(|f| f.to.0 == id) {
             whole = whole.wrapping_add(wholes[f.from.0 as usize]);
             match f.unless {
-                Some(Unless::Edge(other)) => whole = whole.wrapping_sub(cell(trans.block(other).edge)),
-                Some(Unless::Cell(exit)) => whole = whole.wrapping_sub(cell(exit)),
+                Some(Unless::Edge(other)) => whole = whole.wrapping_sub(counter(trans.block(other).edge)),
+                Some(Unless::Counter(exit)) => whole = whole.wrapping_sub(counter(exit)),
                 None => {}
             }
         }
@@ -198,7 +198,7 @@ pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> 
     each_block(trans, sum, fix, |_, _, _| {})
 }
 
-/// The executions of every instruction, from sums of cells, and `earlier` ones.
+/// The executions of every instruction, from sums of counters, and `earlier` ones.
 pub(crate) fn counts<'a>(
     trans: &'a TransTab,
     sum: &[u64],
@@ -242,7 +242,7 @@ pub(crate) fn counts<'a>(
     }
     all.stretches.sort_unstable_by_key(|s| s.start);
     for s in &trans.sites {
-        let count = count_of(s.cell, sum, fix);
+        let count = count_of(s.counter, sum, fix);
         if count != 0 {
             let b = trans.block(s.block);
             let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
@@ -264,12 +264,12 @@ mod tests {
     use crate::transtab::{self, Flow, Site};
 
     /// Of the last `n` instructions.
-    fn block(trans: &TransTab, pc: u64, n: u16, cell: u32) -> Block {
+    fn block(trans: &TransTab, pc: u64, n: u16, counter: u32) -> Block {
         let shapes = trans.shapes.len() as u32 - u32::from(n);
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
         let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
         let module = (pc >> 4) as u32 & 1;
-        Block { cell, shapes, n, bump_end: 9, module, ..transtab::tests::block(pc, guest_len, cache) }
+        Block { counter, shapes, n, bump_end: 9, module, ..transtab::tests::block(pc, guest_len, cache) }
     }
 
     #[test]
@@ -290,19 +290,19 @@ mod tests {
                     let mark = if k == elsewhere { InsnShape::COUNTED_ELSEWHERE } else { 0 };
                     trans.shapes.push(InsnShape { guest: (1 + random(3) as u8) | mark, cache: 4 });
                 }
-                let cell = trans.new_cell();
+                let counter = trans.new_counter();
                 sum.push(count);
-                let id = trans.add_block(block(&trans, pc, n, cell));
+                let id = trans.add_block(block(&trans, pc, n, counter));
                 let mut whole = count;
                 if i > 0 && random(4) == 0 {
                     trans.flows.push(Flow { to: id, from: BlockId(i - 1), unless: None });
                     whole += before;
                 }
                 before = whole;
-                let own = trans.new_cell();
+                let own = trans.new_counter();
                 sum.push(random(9));
                 if elsewhere < n {
-                    trans.sites.push(Site { cell: own, block: id, index: elsewhere });
+                    trans.sites.push(Site { counter: own, block: id, index: elsewhere });
                 }
                 // As many as have been counted are taken back, one by one.
                 let left = random(3).min(whole);

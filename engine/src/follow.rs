@@ -229,11 +229,11 @@ pub struct Book {
     pub(crate) returns: Vec<u64>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
     pub(crate) by_return: Map<u64, u32>,
-    /// Counters of calls and of inclusive costs: cell, route, and of which total if it is the latter.
-    pub(crate) cells: Vec<(u32, u32, Option<u8>)>,
-    /// Counters of what is executed: cell, site, standing. No cell: only `carried` tells how often that is.
+    /// Counters of calls and of inclusive costs: counter, route, and of which total if it is the latter.
+    pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
+    /// Counters of what is executed: counter, site, standing. No counter: only `carried` tells how often that is.
     pub(crate) exits: Vec<(u32, u32, StandingId)>,
-    /// Counters that count for others of `exits`, too: cell, which one, and whether they are taken off there.
+    /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
     pub(crate) carried: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
     pub(crate) chains: Map<u64, Chain>,
@@ -267,7 +267,7 @@ impl Default for Book {
             route_ids: Map::default(),
             returns: Vec::new(),
             by_return: Map::default(),
-            cells: Vec::new(),
+            counters: Vec::new(),
             exits: Vec::new(),
             carried: Vec::new(),
             chains: Map::default(),
@@ -374,7 +374,7 @@ impl Book {
     pub(crate) fn flush(&mut self) {
         self.returns.fill(0);
         self.by_return.clear();
-        self.cells.clear();
+        self.counters.clear();
         self.exits.clear();
         self.carried.clear();
         self.chains.clear();

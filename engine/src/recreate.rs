@@ -24,8 +24,8 @@ pub(crate) enum Spot {
 /// A repeated instruction that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// The cell that its remaining iterations have been counted in.
-    pub(crate) cell: u32,
+    /// The counter that its remaining iterations have been counted in.
+    pub(crate) counter: u32,
     pub(crate) address32: bool,
     /// Where its accesses are recorded, if they are.
     pub(crate) site: Option<u32>,
@@ -43,7 +43,7 @@ pub(crate) struct Boundary {
     pub(crate) bumped: bool,
     /// A system call has just returned: rcx is to show the next address.
     pub(crate) after_call: bool,
-    /// In a repeated instruction: the cell has iterations that are still to come.
+    /// In a repeated instruction: the counter has iterations that are still to come.
     pub(crate) rep: Option<Repeat>,
     /// Registers whose values are in the scratch words `Held1` and `Held2` ([`NO_REG`]: none).
     pub(crate) held: Option<[u8; 2]>,
@@ -62,8 +62,8 @@ pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
         return match code_cache.trans.point(rip) {
             Some(Point::Before) => at(p.index, false, None),
             Some(Point::After) => at(p.index + 1, true, None),
-            Some(Point::Rep { cell, address32, site, told }) => {
-                at(p.index, false, Some(Repeat { cell, address32, site, told }))
+            Some(Point::Rep { counter, address32, site, told }) => {
+                at(p.index, false, Some(Repeat { counter, address32, site, told }))
             }
             Some(Point::Spilled(_) | Point::Called { .. } | Point::Request { .. } | Point::RepeatWalk { .. })
             | None => Spot::Between,
@@ -96,7 +96,7 @@ pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, scratch: impl Fn
             }
         }
         Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
-        Some(Point::Rep { cell, address32, site, told }) => rep = Some(Repeat { cell, address32, site, told }),
+        Some(Point::Rep { counter, address32, site, told }) => rep = Some(Repeat { counter, address32, site, told }),
         _ => {}
     }
     // Last: a register that was saved by the instruction held a value of ours.

@@ -116,7 +116,7 @@ impl SlotPool {
         })
     }
 
-    /// A slot for cells only, zeroed, whose header is going to be another one's.
+    /// A slot for counters only, zeroed, whose header is going to be another one's.
     pub(crate) fn take_alias(&mut self) -> Option<SlotId> {
         if let Some(id) = self.aliases.pop() {
             return Some(SlotId(id));
@@ -127,15 +127,15 @@ impl SlotPool {
 
     /// Gives back what [`SlotPool::take_alias`] gave.
     pub(crate) fn give_back_alias(&mut self, id: SlotId) {
-        if self.punch(id, arena::CELLS, arena::TRACE_AREA - arena::CELLS) {
+        if self.punch(id, arena::COUNTERS, arena::TRACE_AREA - arena::COUNTERS) {
             self.aliases.push(id.0);
         }
     }
 
-    /// Makes the first `n` cells 0, of which no others are in use.
-    pub(crate) fn clear_cells(&self, id: SlotId, n: u32) {
-        if !self.punch(id, arena::CELLS, arena::TRACE_AREA - arena::CELLS) {
-            let _ = self.set_words(id, arena::CELLS, &vec![0; n as usize]);
+    /// Makes the first `n` counters 0, of which no others are in use.
+    pub(crate) fn clear_counters(&self, id: SlotId, n: u32) {
+        if !self.punch(id, arena::COUNTERS, arena::TRACE_AREA - arena::COUNTERS) {
+            let _ = self.set_words(id, arena::COUNTERS, &vec![0; n as usize]);
         }
     }
 
@@ -385,9 +385,9 @@ impl SlotPool {
         })
     }
 
-    /// Takes `n` off a cell; returns what remains.
-    pub(crate) fn take_off_cell(&self, id: SlotId, cell: u32, n: u64) -> u64 {
-        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(arena::cell_offset(cell));
+    /// Takes `n` off a counter; returns what remains.
+    pub(crate) fn take_off_counter(&self, id: SlotId, counter: u32, n: u64) -> u64 {
+        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(arena::counter_offset(counter));
         let mut b = [0; 8];
         let _ = self.file.read_exact_at(&mut b, at);
         let remains = u64::from_le_bytes(b).wrapping_sub(n);
@@ -395,19 +395,19 @@ impl SlotPool {
         remains
     }
 
-    /// Adds the first `n` cells to `sum` (grown as needed).
-    pub(crate) fn add_cells(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
+    /// Adds the first `n` counters to `sum` (grown as needed).
+    pub(crate) fn add_counters(&self, id: SlotId, n: u32, sum: &mut Vec<u64>) {
         if sum.len() < n as usize {
             sum.resize(n as usize, 0);
         }
-        self.each_cell(id, n, |cell, n| sum[cell as usize] = sum[cell as usize].wrapping_add(n));
+        self.each_counter(id, n, |counter, n| sum[counter as usize] = sum[counter as usize].wrapping_add(n));
     }
 
-    /// Calls `add` for every cell of the first `n` that is not 0.
-    pub(crate) fn each_cell(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
+    /// Calls `add` for every counter of the first `n` that is not 0.
+    pub(crate) fn each_counter(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 16)];
-        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::CELLS;
+        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::COUNTERS;
         let mut done = 0;
         while done < n {
             let k = (n - done).min(buf.len() / 8);

@@ -54,15 +54,15 @@ pub(crate) struct Block {
     pub(crate) standing: StandingId,
     /// The address of its translation (behind an IBL target).
     pub(crate) cache: u64,
-    /// Where it is entered from elsewhere, to be counted in `cell`: `cache`, or a few instructions that lead there.
+    /// Where it is entered from elsewhere, to be counted in `counter`: `cache`, or a few instructions that lead there.
     pub(crate) entry: u64,
     /// Where it is called: a way to `entry` that takes back what a call has pushed; 0 if there is none yet.
     pub(crate) called: u64,
     /// Bytes of the translation from `cache` on.
     pub(crate) len: u32,
     /// Counts how often it is entered at `entry`.
-    pub(crate) cell: u32,
-    /// Counts how often the conditional branch in front of it is not taken ([`NO_CELL`]: does not lead here uncounted).
+    pub(crate) counter: u32,
+    /// Counts how often the conditional branch in front of it is not taken ([`NO_COUNTER`]: does not lead here uncounted).
     pub(crate) edge: u32,
     /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`Flow`].
     pub(crate) flows_in: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Carried {
 }
 
 /// No counter.
-pub(crate) const NO_CELL: u32 = u32::MAX;
+pub(crate) const NO_COUNTER: u32 = u32::MAX;
 
 /// An uncounted way from one block to another: every execution of `from` goes on with `to`, but for those that `unless`
 /// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
@@ -122,7 +122,7 @@ pub(crate) enum Unless {
     /// The edge counter of the block behind its branch, which is not taken then.
     Edge(BlockId),
     /// A counter of its own.
-    Cell(u32),
+    Counter(u32),
 }
 
 impl Block {
@@ -200,10 +200,10 @@ pub(crate) enum Point {
     Called { in_rcx: bool },
     /// A client request reads what it asks for; rcx is in the scratch word `T1`. A fault is none: this stub goes on.
     Request { stub: u32 },
-    /// In a REP-prefixed instruction: rcx iterations, already counted in `cell`, are still to come.
+    /// In a REP-prefixed instruction: rcx iterations, already counted in `counter`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
     /// `told`: where its executions are told, if they are.
-    Rep { cell: u32, address32: bool, site: Option<u32>, told: Option<u32> },
+    Rep { counter: u32, address32: bool, site: Option<u32>, told: Option<u32> },
     /// Between boundaries, at the start of a loop that walks a repeated instruction's accesses through the cache:
     /// `emit::walk` says what the registers hold.
     RepeatWalk { site: u32 },
@@ -234,7 +234,7 @@ pub(crate) const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
 /// A counter of one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
-    pub(crate) cell: u32,
+    pub(crate) counter: u32,
     pub(crate) block: BlockId,
     /// Index of the instruction in its block.
     pub(crate) index: u16,
@@ -292,7 +292,7 @@ pub(crate) struct TransTab {
     pub(crate) heat: Heat,
     /// Calls, by where they return to.
     pub(crate) call_sites: Map<u64, CallSite>,
-    cells: u32,
+    counters: u32,
     /// How far the memory of blocks, shapes, stubs, flows and points has been touched, in elements.
     touched: [usize; 5],
     /// Places that write records.
@@ -332,14 +332,14 @@ impl TransTab {
     }
 
     /// Counters in use.
-    pub(crate) fn cells(&self) -> u32 {
-        self.cells
+    pub(crate) fn counters(&self) -> u32 {
+        self.counters
     }
 
     /// A new counter.
-    pub(crate) fn new_cell(&mut self) -> u32 {
-        self.cells += 1;
-        self.cells - 1
+    pub(crate) fn new_counter(&mut self) -> u32 {
+        self.counters += 1;
+        self.counters - 1
     }
 
     /// A place that writes records. Once translations have been thrown away, it may be one that was there before, so that the

@@ -83,7 +83,7 @@ impl Calls {
         self.followed.stale = true;
         let n = self.config.costs;
         self.book.settle_lanes(&mut self.lanes);
-        self.book.settle_cells();
+        self.book.settle_counters();
         let reading = self.meter.read_all(now);
         let skip = self.skip;
         self.set_skip(skip, now);
@@ -148,11 +148,11 @@ impl Calls {
             profile.skipped.push(Skipped { node: number(node), site, costs: counts.to_vec() });
         }
         let extra = &self.book.extra;
-        for (row, ((node, cell), counts)) in (0..).zip(self.book.cells.rows()) {
+        for (row, ((node, counter), counts)) in (0..).zip(self.book.counters.rows()) {
             let costs = extra.find(row).filter(|c| counted(c)).map(<[_]>::to_vec).unwrap_or_default();
             let executions = executions(counts[0]);
             if executions != 0 || !costs.is_empty() {
-                profile.cells.push(Cell { node: number(node), cell, executions, costs });
+                profile.counters.push(Counter { node: number(node), counter, executions, costs });
             }
         }
         profile.nodes = nodes;

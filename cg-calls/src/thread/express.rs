@@ -12,7 +12,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum StepKind {
-    /// The cell is executed. One word.
+    /// The counter is executed. One word.
     Block,
     /// It is executed, and calls the target. Three words, of which the last two are the stack pointer.
     Call,
@@ -33,8 +33,8 @@ pub enum StepKind {
 pub struct Step {
     /// The kind.
     pub kind: StepKind,
-    /// The cell that is executed.
-    pub cell: u32,
+    /// The counter that is executed.
+    pub counter: u32,
     /// What that costs.
     pub cost: u32,
     /// The instruction that transfers control.
@@ -57,7 +57,7 @@ pub(super) trait Costs {
     const COSTS: usize;
     /// After so many executions, twice at most, [`Costs::settle`] must be called.
     const RUN: usize;
-    /// A cell was executed that costs this.
+    /// A counter was executed that costs this.
     fn add(&mut self, cost: u32);
     /// Makes the reading complete; nobody but the other functions here looks at it before.
     fn settle(&mut self);
@@ -65,9 +65,9 @@ pub(super) trait Costs {
     fn enter(&self, entered: &mut [u64], depth: usize);
     /// It is left: adds what it has cost to those of its arc, the first of whose counts is that of its calls.
     fn leave(&self, entered: &[u64], depth: usize, arc: &mut [u64]);
-    /// A cell was executed that costs this, but what is skipped counts for others, who have these costs.
+    /// A counter was executed that costs this, but what is skipped counts for others, who have these costs.
     fn skip(&mut self, cost: u32, others: &mut [u64]);
-    /// A record that is not ordinary, and all words from there on: the cell that it is a cost of, and its words; nothing if
+    /// A record that is not ordinary, and all words from there on: the counter that it is a cost of, and its words; nothing if
     /// somebody else has to deal with it.
     fn other(&mut self, number: u32, words: &[u32]) -> Option<(u32, usize)>;
 }
@@ -233,8 +233,8 @@ impl Calls {
             let Some(ways) = lanes.ways.get_mut(number) else { break };
             if !lane.is_of(node) {
                 if ways.kind == StepKind::Other {
-                    let Some((cell, length)) = costs.other(ahead[0], rest) else { break };
-                    book.execute(node, cell);
+                    let Some((counter, length)) = costs.other(ahead[0], rest) else { break };
+                    book.execute(node, counter);
                     rest = &rest[length..];
                     continue;
                 }

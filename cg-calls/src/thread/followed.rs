@@ -356,7 +356,7 @@ impl Calls {
         }
     }
 
-    /// A place has had an outcome (0 or 1 if that is not rare): a cell that is no instruction, but costs something that is not
+    /// A place has had an outcome (0 or 1 if that is not rare): a counter that is no instruction, but costs something that is not
     /// counted elsewhere. What was told last says on what runs. If that has had it before, and it is enough to count it again, that
     /// is done; else says no, and wants to be told by [`missed`](Calls::missed). `now` has to be moved on afterwards.
     #[inline]
@@ -365,14 +365,14 @@ impl Calls {
         self.counting && self.book.pairs.count_again(place, outcome, self.node)
     }
 
-    /// The same, where the outcome's cell is known, and what it costs.
-    pub fn missed(&mut self, (place, outcome): (u32, usize), cell: u32, costs: &[u64], now: &[u64]) {
+    /// The same, where the outcome's counter is known, and what it costs.
+    pub fn missed(&mut self, (place, outcome): (u32, usize), counter: u32, costs: &[u64], now: &[u64]) {
         self.all_told(now);
         if self.counting {
             if outcome < 2 {
-                self.book.count_outcome(place, outcome, cell, self.node);
+                self.book.count_outcome(place, outcome, counter, self.node);
             } else {
-                self.book.execute(self.node, cell);
+                self.book.execute(self.node, counter);
             }
         } else if self.skip != NONE && self.meter.collecting() {
             let counts = self.book.skips.counts(self.skip);
@@ -387,11 +387,11 @@ impl Calls {
         self.book.pairs.address(place)
     }
 
-    /// The cell cost `n` of the cost `event` on what runs, whose totals are kept elsewhere.
-    pub fn spent(&mut self, cell: u32, event: usize, n: u64, now: &[u64]) {
+    /// The counter cost `n` of the cost `event` on what runs, whose totals are kept elsewhere.
+    pub fn spent(&mut self, counter: u32, event: usize, n: u64, now: &[u64]) {
         self.all_told(now);
         if self.skip == NONE {
-            self.cost(cell, event, n);
+            self.cost(counter, event, n);
         } else if self.meter.collecting() {
             self.book.skips.counts(self.skip)[event] += n;
         }
@@ -479,8 +479,8 @@ impl Calls {
         changed.into_iter().map(|f| (FunctionId(f), below(f))).collect()
     }
 
-    /// The cell was executed `n` times at `here`; `costs` are what an execution costs.
-    pub fn executed(&mut self, code: &mut impl Code, here: Here, cell: u32, n: u64, costs: &[u64]) {
+    /// The counter was executed `n` times at `here`; `costs` are what an execution costs.
+    pub fn executed(&mut self, code: &mut impl Code, here: Here, counter: u32, n: u64, costs: &[u64]) {
         if !self.meter.collecting() {
             return;
         }
@@ -489,13 +489,13 @@ impl Calls {
             let counts = self.book.skips.counts(skip).iter_mut();
             counts.zip(costs).for_each(|(count, cost)| *count = count.wrapping_add(n.wrapping_mul(*cost)));
         } else if self.config.contexts {
-            let row = self.book.cells.row((node, cell));
+            let row = self.book.counters.row((node, counter));
             self.book.add_executions(row, n);
         }
     }
 
-    /// The cell cost `n` more there.
-    pub fn executed_again(&mut self, code: &mut impl Code, here: Here, cell: u32, n: u64) {
+    /// The counter cost `n` more there.
+    pub fn executed_again(&mut self, code: &mut impl Code, here: Here, counter: u32, n: u64) {
         if !self.meter.collecting() {
             return;
         }
@@ -504,7 +504,7 @@ impl Calls {
             let costs = &mut self.book.skips.counts(skip)[0];
             *costs = costs.wrapping_add(n);
         } else if self.config.contexts {
-            self.book.spend(node, cell, 0, n);
+            self.book.spend(node, counter, 0, n);
         }
     }
 

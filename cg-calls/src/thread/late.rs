@@ -8,13 +8,13 @@
 //! collected.
 
 use super::*;
-use crate::profile::CellKey;
+use crate::profile::CounterKey;
 
-/// Where costs of a cell belong that arise now.
+/// Where costs of a counter belong that arise now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Spot {
-    /// The cell, in the running node: by row.
-    Cell(u32),
+    /// The counter, in the running node: by row.
+    Counter(u32),
     /// The call of what is skipped.
     Skipped(u32),
 }
@@ -41,7 +41,7 @@ pub struct Changes {
     pub root: Vec<RootChange>,
 }
 
-/// A key that stays the same as long as [`Calls::spot`] answers the same for each cell.
+/// A key that stays the same as long as [`Calls::spot`] answers the same for each counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     node: u32,
@@ -60,9 +60,13 @@ impl Calls {
         Standing { node: self.node, skip: self.skip }
     }
 
-    /// Where costs of `cell` belong that arise now. Only with contexts, and once the thread has begun.
-    pub fn spot(&mut self, cell: u32) -> Spot {
-        if self.skip == NONE { Spot::Cell(self.book.cells.row((self.node, cell))) } else { Spot::Skipped(self.skip) }
+    /// Where costs of `counter` belong that arise now. Only with contexts, and once the thread has begun.
+    pub fn spot(&mut self, counter: u32) -> Spot {
+        if self.skip == NONE {
+            Spot::Counter(self.book.counters.row((self.node, counter)))
+        } else {
+            Spot::Skipped(self.skip)
+        }
     }
 
     /// `n` of the cost `event` that arose when `spot` was told.
@@ -71,7 +75,7 @@ impl Calls {
     /// If there is no such cost.
     pub fn spend_late(&mut self, spot: Spot, event: usize, n: u64) {
         match spot {
-            Spot::Cell(row) => self.book.spend_row(row, event, n),
+            Spot::Counter(row) => self.book.spend_row(row, event, n),
             Spot::Skipped(row) => self.book.skips.counts(row)[event] += n,
         }
         self.done[event] += n;
@@ -123,15 +127,15 @@ impl Calls {
     }
 
     /// What a spot is, for a profile without this thread.
-    pub fn describe_spot(&self, spot: Spot) -> (Node, CellKey) {
+    pub fn describe_spot(&self, spot: Spot) -> (Node, CounterKey) {
         match spot {
-            Spot::Cell(row) => {
-                let (node, cell) = self.book.cells.keys[row as usize];
-                (self.describe_node(node), CellKey::Cell(cell))
+            Spot::Counter(row) => {
+                let (node, counter) = self.book.counters.keys[row as usize];
+                (self.describe_node(node), CounterKey::Counter(counter))
             }
             Spot::Skipped(row) => {
                 let (site, node) = self.book.skips.keys[row as usize];
-                (self.describe_node(node), CellKey::Skipped(site))
+                (self.describe_node(node), CounterKey::Skipped(site))
             }
         }
     }

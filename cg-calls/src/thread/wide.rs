@@ -6,7 +6,7 @@
 use super::Calls;
 use super::express::{Costs, Step};
 
-/// What one execution of a cell costs, of the costs that are known from its instructions, as far as they fit into a word.
+/// What one execution of a counter costs, of the costs that are known from its instructions, as far as they fit into a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed(u32);
 
@@ -136,7 +136,7 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
 impl Calls {
     /// As [`Calls::express`], with steps whose costs are [`Packed`]; adds those to `now`. `miss` is asked about records that
     /// are not ordinary, with their number and all words from there on: it adds what it knows to the totals, and answers with
-    /// the cell that this is a cost of, and the record's words; nothing, if the record is not its concern.
+    /// the counter that this is a cost of, and the record's words; nothing, if the record is not its concern.
     ///
     /// # Panics
     /// If `W` is not the number of costs, or `places` has an index beyond it.

@@ -15,7 +15,8 @@ pub struct Walk {
 
 impl Walk {
     fn tell(&mut self, step: Step, sp: u64, target: u64) {
-        let same = |s: &Step| (s.kind, s.cell, s.site, s.target) == (step.kind, step.cell, step.site, step.target);
+        let same =
+            |s: &Step| (s.kind, s.counter, s.site, s.target) == (step.kind, step.counter, step.site, step.target);
         let number = self.steps.iter().position(same).unwrap_or_else(|| {
             self.steps.push(step);
             self.steps.len() - 1
@@ -39,7 +40,7 @@ pub fn event(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, n
 
 /// The same, once its costs are in the totals.
 pub fn event_at(calls: &mut Calls, program: &mut Program, walk: &Walk, at: usize, total: &[u64]) -> usize {
-    calls.block(walk.steps[walk.words[at] as usize].cell);
+    calls.block(walk.steps[walk.words[at] as usize].counter);
     transfer_at(calls, program, walk, at, total)
 }
 
@@ -81,8 +82,8 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
     let mut stack = vec![(1u64, 1u64 << 40, 0u64)];
     while walk.records.len() < length {
         let (running, sp, _) = *stack.last().expect("never empty");
-        let cell = (running * 8 + random(3)) as u32 + 1;
-        let cost = cell % 7 + 1;
+        let counter = (running * 8 + random(3)) as u32 + 1;
+        let cost = counter % 7 + 1;
         let pick = random(20);
         // An instruction either calls, or returns, or jumps.
         let first = match pick {
@@ -92,7 +93,7 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
         };
         let offset = first + 8 * random(2);
         let site = program.id(at(running as u32, offset));
-        let block = Step { kind: StepKind::Block, cell, cost, site, target: 0 };
+        let block = Step { kind: StepKind::Block, counter, cost, site, target: 0 };
         match pick {
             0..5 => walk.tell(block, 0, 0),
             5 => {
@@ -105,8 +106,8 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                     let stub = callee as u32 + 10;
                     walk.tell(Step { kind: StepKind::Jump, target: at(stub, 0), ..block }, sp, 0);
                     let site = program.id(at(stub, 4));
-                    let (cell, cost) = (stub * 8, 2);
-                    walk.tell(Step { kind: StepKind::JumpIndirect, cell, cost, site, target: 0 }, sp, target);
+                    let (counter, cost) = (stub * 8, 2);
+                    walk.tell(Step { kind: StepKind::JumpIndirect, counter, cost, site, target: 0 }, sp, target);
                     stack.last_mut().expect("never empty").0 = callee;
                     continue;
                 }
@@ -134,10 +135,10 @@ pub fn walk(program: &mut Program, seed: u64, length: usize) -> Walk {
                         let stub = callee as u32 + 10;
                         walk.tell(Step { kind: StepKind::Call, target: at(stub, 0), ..block }, new, 0);
                         let site = program.id(at(stub, 4));
-                        let (cell, cost) = (stub * 8, 2);
+                        let (counter, cost) = (stub * 8, 2);
                         let other = 1 + random(functions);
                         let to = if random(8) == 0 { at(other as u32, 0) } else { target };
-                        walk.tell(Step { kind: StepKind::JumpIndirect, cell, cost, site, target: 0 }, new, to);
+                        walk.tell(Step { kind: StepKind::JumpIndirect, counter, cost, site, target: 0 }, new, to);
                         stack.push((if to == target { callee } else { other }, new, next));
                         continue;
                     }
@@ -163,7 +164,7 @@ pub type Rows<K, V> = Vec<(K, V, Vec<u64>)>;
 #[derive(Debug, PartialEq)]
 pub struct Sorted {
     pub arcs: Rows<(Node, SiteId, u64, Node), u64>,
-    pub cells: Rows<(Node, u32), u64>,
+    pub counters: Rows<(Node, u32), u64>,
     pub skipped: Rows<Node, SiteId>,
     pub collected: Vec<u64>,
 }
@@ -174,13 +175,13 @@ pub fn sorted(calls: &mut Calls, now: &[u64]) -> Sorted {
     let name = |n: NodeIndex| profile.nodes[n.0 as usize].clone();
     let arc = |a: &cg_calls::Arc| ((name(a.from), a.site, a.target, name(a.to)), a.calls, a.costs.clone());
     let mut arcs: Vec<_> = profile.arcs.iter().map(arc).collect();
-    let cell = |c: &cg_calls::Cell| ((name(c.node), c.cell), c.executions, c.costs.clone());
-    let mut cells: Vec<_> = profile.cells.iter().map(cell).collect();
+    let counter = |c: &cg_calls::Counter| ((name(c.node), c.counter), c.executions, c.costs.clone());
+    let mut counters: Vec<_> = profile.counters.iter().map(counter).collect();
     let mut skipped: Vec<_> = profile.skipped.iter().map(|s| (name(s.node), s.site, s.costs.clone())).collect();
     arcs.sort();
-    cells.sort();
+    counters.sort();
     skipped.sort();
-    Sorted { arcs, cells, skipped, collected: profile.collected }
+    Sorted { arcs, counters, skipped, collected: profile.collected }
 }
 
 /// A program for such walks.

@@ -20,7 +20,7 @@ pub struct Maps {
     pub arcs: BTreeMap<ArcKey, (u64, Vec<u64>)>,
     pub jumps: BTreeMap<(Node, u32, u64, bool), u64>,
     pub skipped: BTreeMap<(Node, u32), Vec<u64>>,
-    pub cells: BTreeMap<(Node, u32), (u64, Vec<u64>)>,
+    pub counters: BTreeMap<(Node, u32), (u64, Vec<u64>)>,
     pub collected: Vec<u64>,
 }
 
@@ -45,10 +45,14 @@ impl Maps {
             let key = (node(row.node), row.site.0);
             assert_eq!(maps.skipped.insert(key, row.costs.clone()), None, "one row for each skipped site");
         }
-        for row in &profile.cells {
+        for row in &profile.counters {
             let mut costs = row.costs.clone();
             costs.resize(profile.collected.len(), 0);
-            assert_eq!(maps.cells.insert((node(row.node), row.cell), (row.executions, costs)), None, "one row a cell");
+            assert_eq!(
+                maps.counters.insert((node(row.node), row.counter), (row.executions, costs)),
+                None,
+                "one row a counter"
+            );
         }
         maps
     }
@@ -57,7 +61,7 @@ impl Maps {
     fn without_zeros(mut self) -> Maps {
         self.arcs.retain(|_, (calls, costs)| *calls != 0 || costs.iter().any(|c| *c != 0));
         self.skipped.retain(|_, costs| costs.iter().any(|c| *c != 0));
-        self.cells.retain(|_, (n, costs)| *n != 0 || costs.iter().any(|c| *c != 0));
+        self.counters.retain(|_, (n, costs)| *n != 0 || costs.iter().any(|c| *c != 0));
         self
     }
 }
@@ -482,18 +486,18 @@ impl Naive {
         }
     }
 
-    pub fn block(&mut self, cell: u32) {
-        self.cell(cell, |n, _| *n += 1);
+    pub fn block(&mut self, counter: u32) {
+        self.counter(counter, |n, _| *n += 1);
     }
 
-    pub fn cost(&mut self, cell: u32, event: usize, n: u64) {
-        self.cell(cell, |_, costs| costs[event] += n);
+    pub fn cost(&mut self, counter: u32, event: usize, n: u64) {
+        self.counter(counter, |_, costs| costs[event] += n);
     }
 
-    fn cell(&mut self, cell: u32, add: impl FnOnce(&mut u64, &mut Vec<u64>)) {
+    fn counter(&mut self, counter: u32, add: impl FnOnce(&mut u64, &mut Vec<u64>)) {
         if self.collecting() && self.skipping().is_none() && self.running().is_some() {
             let zero = (0, vec![0; self.last.len()]);
-            let (n, costs) = self.maps.cells.entry((self.node(), cell)).or_insert(zero);
+            let (n, costs) = self.maps.counters.entry((self.node(), counter)).or_insert(zero);
             add(n, costs);
         }
     }

@@ -331,8 +331,8 @@ fn named(program: &Program, profile: &Profile, contexts: bool, plain: &mut BTree
         .collect();
     let name = |index: cg_calls::NodeIndex| names[index.0 as usize].clone();
     let mut named = Named::default();
-    for cell in &profile.cells {
-        *named.ir.entry((name(cell.node), u64::from(cell.cell))).or_default() += cell.costs[0];
+    for counter in &profile.counters {
+        *named.ir.entry((name(counter.node), u64::from(counter.counter))).or_default() += counter.costs[0];
     }
     if !contexts {
         for (addr, n) in std::mem::take(plain) {

@@ -28,7 +28,7 @@ impl CodeCache {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away; or calls are to
     /// be made otherwise from now on.
     pub(crate) fn is_full(&self) -> bool {
-        self.trans.cells() > arena::MAX_CELLS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
+        self.trans.counters() > arena::MAX_COUNTERS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
     }
 
     /// So much is executable that calls and returns should be pairs, from the next translations on.
@@ -78,7 +78,7 @@ impl CodeCache {
     /// is that of the only address space.
     pub(crate) fn translate_hot(&mut self, memory: &Memory) {
         for pc in self.trans.heat.hot(HOT) {
-            if self.is_full() || self.trans.cells() > arena::MAX_CELLS / 2 {
+            if self.is_full() || self.trans.counters() > arena::MAX_COUNTERS / 2 {
                 break;
             }
             if !self.trans.begins(pc, StandingId::NONE) && self.is_ordinary(pc) {

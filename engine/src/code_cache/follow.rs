@@ -68,7 +68,7 @@ impl CodeCache {
             function: outcome.to.function,
             level: outcome.to.level,
             recursive: outcome.from.function == outcome.to.function,
-            cells: [0; 1 + TOTALS],
+            counters: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
             route: 0,
             dead: if self.self_modifying(target) { 0 } else { to_block.dead_in },
@@ -104,9 +104,9 @@ impl CodeCache {
         }
         if let Some(number) = route {
             for what in std::iter::once(None).chain(b.totals.iter().map(|&total| Some(total as u8))) {
-                let cell = self.trans.new_cell();
-                b.cells[what.map_or(0, |total| 1 + usize::from(total))] = cell;
-                self.trans.follow.cells.push((cell, number, what));
+                let counter = self.trans.new_counter();
+                b.counters[what.map_or(0, |total| 1 + usize::from(total))] = counter;
+                self.trans.follow.counters.push((counter, number, what));
             }
         }
         let odd_return = self.odd_return();

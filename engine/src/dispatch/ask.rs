@@ -18,10 +18,10 @@ use crate::recreate::{self, Spot};
 use crate::slots::{SlotId, SlotPool};
 use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
-/// What a thread's cells have counted that is not to be collected.
+/// What a thread's counters have counted that is not to be collected.
 #[derive(Debug, Default)]
 pub(super) struct Uncollected {
-    /// The cells when collecting ended, if it has not begun again.
+    /// The counters when collecting ended, if it has not begun again.
     pub(super) since: Option<Vec<u64>>,
     /// What was counted in earlier stretches.
     before: Vec<u64>,
@@ -45,9 +45,9 @@ pub(super) enum Held {
 }
 
 /// Adds what a slot has counted to `sum`, but for what is not collected.
-pub(super) fn add_collected(pool: &SlotPool, slot: SlotId, cells: u32, u: &Uncollected, sum: &mut Vec<u64>) {
+pub(super) fn add_collected(pool: &SlotPool, slot: SlotId, counters: u32, u: &Uncollected, sum: &mut Vec<u64>) {
     match &u.since {
-        None => pool.add_cells(slot, cells, sum),
+        None => pool.add_counters(slot, counters, sum),
         Some(then) => add(sum, then, u64::wrapping_add),
     }
     add(sum, &u.before, u64::wrapping_sub);
@@ -265,9 +265,9 @@ impl Dispatcher<'_> {
             return self.push_stack(tid, None);
         }
         let mut now = Vec::new();
-        let cells = p.code_cache.borrow().trans.cells();
+        let counters = p.code_cache.borrow().trans.counters();
         if let Some(slot) = super::switch::counted_slot(th, p.counting) {
-            p.pool.borrow().add_cells(slot, cells, &mut now);
+            p.pool.borrow().add_counters(slot, counters, &mut now);
         }
         let u = self.uncollected.entry(tid).or_default();
         match u.since.take() {

@@ -42,7 +42,7 @@ impl Dispatcher<'_> {
         if let Some(rep) = b.rep {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             if collecting {
-                corrections.take_off(rep.cell, left);
+                corrections.take_off(rep.counter, left);
             }
             if let Some(site) = rep.site {
                 self.record_repeat(tid, site, regs);

@@ -54,21 +54,27 @@ pub(super) fn booked_to(th: &Thread, p: &Process, gs: u64) -> u64 {
 }
 
 /// Adds all that a thread has counted to `books`, but for what is not collected.
-pub(super) fn add_thread(th: &Thread, p: &Process, cells: u32, uncollected: Option<&Uncollected>, books: &mut Books) {
+pub(super) fn add_thread(
+    th: &Thread,
+    p: &Process,
+    counters: u32,
+    uncollected: Option<&Uncollected>,
+    books: &mut Books,
+) {
     let pool = p.pool.borrow();
     if let (Some(u), Some(slot)) = (uncollected, counted_slot(th, p.counting)) {
         // Callgrind has no contexts.
         let mut sum = Vec::new();
-        ask::add_collected(&pool, slot, cells, u, &mut sum);
+        ask::add_collected(&pool, slot, counters, u, &mut sum);
         let book = books.of(th.contexts.home);
-        sum.iter().enumerate().for_each(|(cell, &n)| book.add(cell as u32, n));
+        sum.iter().enumerate().for_each(|(counter, &n)| book.add(counter as u32, n));
         return;
     }
     let counted = counted_slot(th, p.counting).map(|slot| (th.contexts.home, slot));
     for (context, slot) in counted.into_iter().chain(th.contexts.extra.iter().copied()) {
         let book = books.of(context);
-        book.expect(cells);
-        pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
+        book.expect(counters);
+        pool.each_counter(slot, counters, |counter, n| book.add(counter, n));
     }
 }
 
@@ -304,11 +310,11 @@ impl Dispatcher<'_> {
                 (former, slot)
             }
         };
-        let cells = p.code_cache.borrow().trans.cells();
+        let counters = p.code_cache.borrow().trans.counters();
         let pool = p.pool.borrow();
         let book = p.books.of(former);
-        pool.each_cell(slot, cells, |cell, n| book.add(cell, n));
-        pool.clear_cells(slot, cells);
+        pool.each_counter(slot, counters, |counter, n| book.add(counter, n));
+        pool.clear_counters(slot, counters);
         if pool.word(th.slot, entry(former)) == former {
             let _ = pool.set_words(th.slot, entry(former), &[0, 0]);
         }
@@ -439,5 +445,5 @@ fn show_header(remote: &mut Remote<'_>, from: u64, to: u64) -> bool {
         let at = [from + offset, 0, len, flags, to + offset, 0];
         remote.raw(libc::SYS_mremap, at) == Some(to + offset)
     };
-    show(0, arena::CELLS) && show(arena::TRACE_AREA, arena::SLOT_SIZE - arena::TRACE_AREA)
+    show(0, arena::COUNTERS) && show(arena::TRACE_AREA, arena::SLOT_SIZE - arena::TRACE_AREA)
 }

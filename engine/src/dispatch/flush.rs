@@ -292,15 +292,15 @@ impl Dispatcher<'_> {
                 code_cache.learn_heat(&counts);
             }
             if let Some(p) = self.processes.get_mut(&pid) {
-                p.books = sum.without_cells(&code_cache.borrow().trans);
+                p.books = sum.without_counters(&code_cache.borrow().trans);
             }
         }
-        let cells = code_cache.borrow().trans.cells();
+        let counters = code_cache.borrow().trans.counters();
         for tid in threads {
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { continue };
             let others = th.contexts.extra.iter().map(|(_, slot)| *slot);
             for slot in std::iter::once(th.slot).chain(th.other).chain(others) {
-                p.pool.borrow().clear_cells(slot, cells);
+                p.pool.borrow().clear_counters(slot, counters);
             }
         }
         code_cache.borrow_mut().flush();

@@ -3,7 +3,7 @@
 //! is built. Nothing here happens unless calls are followed.
 //!
 //! Invariants: the sink has caught up with a thread whenever anything about that thread is told to it, and emitted code goes
-//! on with what the sink says afterwards; cells are counted once, by [`Dispatcher::collect_counters`].
+//! on with what the sink says afterwards; counters are counted once, by [`Dispatcher::collect_counters`].
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -378,7 +378,7 @@ impl Dispatcher<'_> {
         Followed { target, standing, outcome: expected.then_some(outcome) }
     }
 
-    /// Hands over what `tid`'s cells have counted, which are zero afterwards.
+    /// Hands over what `tid`'s counters have counted, which are zero afterwards.
     pub(super) fn collect_counters(&mut self, tid: i32) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
         self.pull_stack(tid);
@@ -387,18 +387,18 @@ impl Dispatcher<'_> {
         };
         let code_cache = p.code_cache.borrow();
         let trans = &code_cache.trans;
-        let mut cells = Vec::new();
-        p.pool.borrow().add_cells(slot, trans.cells(), &mut cells);
-        p.pool.borrow().clear_cells(slot, trans.cells());
+        let mut counters = Vec::new();
+        p.pool.borrow().add_counters(slot, trans.counters(), &mut counters);
+        p.pool.borrow().clear_counters(slot, trans.counters());
         if counted_slot(th, p.counting) != Some(slot) {
             return;
         }
-        let get = |cell: u32| cells.get(cell as usize).copied().unwrap_or(0);
+        let get = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
         let mut counts = Counts::default();
-        let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(cell, ..)| get(cell)).collect();
-        for &(cell, exit, off) in &trans.follow.carried {
+        let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(counter, ..)| get(counter)).collect();
+        for &(counter, exit, off) in &trans.follow.carried {
             let n = &mut executed[exit as usize];
-            *n = if off { n.wrapping_sub(get(cell)) } else { n.wrapping_add(get(cell)) };
+            *n = if off { n.wrapping_sub(get(counter)) } else { n.wrapping_add(get(counter)) };
         }
         for (&(_, site, standing), &n) in trans.follow.exits.iter().zip(&executed) {
             if n != 0 {
@@ -406,14 +406,14 @@ impl Dispatcher<'_> {
             }
         }
         for site in &trans.sites {
-            if get(site.cell) != 0 {
+            if get(site.counter) != 0 {
                 let standing = trans.block(site.block).standing;
-                counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.cell)));
+                counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.counter)));
             }
         }
-        for &(cell, route, total) in &trans.follow.cells {
+        for &(counter, route, total) in &trans.follow.counters {
             let mut inclusive = [0; TOTALS];
-            match (get(cell), total) {
+            match (get(counter), total) {
                 (0, _) => {}
                 (n, None) => counts.routes.push((route, n, inclusive)),
                 (n, Some(total)) => {

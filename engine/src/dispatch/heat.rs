@@ -106,10 +106,10 @@ impl Dispatcher<'_> {
             {
                 continue;
             }
-            let cells = code_cache.borrow().trans.cells();
+            let counters = code_cache.borrow().trans.counters();
             counted.clear();
             for th in p.threads.iter().filter_map(|tid| self.threads.get(tid)).filter(|th| !th.folded) {
-                p.pool.borrow().add_cells(th.slot, cells, &mut counted);
+                p.pool.borrow().add_counters(th.slot, counters, &mut counted);
             }
             let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));

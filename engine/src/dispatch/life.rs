@@ -278,10 +278,10 @@ impl Dispatcher<'_> {
             feed.thread_ended(pid, tid);
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
-        let cells = p.code_cache.borrow().trans.cells();
+        let counters = p.code_cache.borrow().trans.counters();
         let mut books = std::mem::take(&mut p.books);
         let uncollected = self.uncollected.remove(&tid);
-        contexts::add_thread(th, p, cells, uncollected.as_ref(), &mut books);
+        contexts::add_thread(th, p, counters, uncollected.as_ref(), &mut books);
         p.books = books;
         contexts::give_back(th, &mut p.pool.borrow_mut());
         p.threads.retain(|&x| x != tid);
@@ -295,9 +295,9 @@ impl Dispatcher<'_> {
     /// All counts of a process so far.
     pub(super) fn sum(&self, p: &Process) -> Books {
         let mut books = p.books.clone();
-        let cells = p.code_cache.borrow().trans.cells();
+        let counters = p.code_cache.borrow().trans.counters();
         for (tid, th) in p.threads.iter().filter_map(|t| Some((t, self.threads.get(t)?))).filter(|(_, th)| !th.folded) {
-            contexts::add_thread(th, p, cells, self.uncollected.get(tid), &mut books);
+            contexts::add_thread(th, p, counters, self.uncollected.get(tid), &mut books);
         }
         books
     }

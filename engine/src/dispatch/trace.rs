@@ -363,12 +363,12 @@ impl Dispatcher<'_> {
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
             if self.follows(tid) {
                 let pool = p.pool.borrow();
-                let remains = pool.take_off_cell(th.slot, rep.cell, left);
-                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::RepeatCell));
+                let remains = pool.take_off_counter(th.slot, rep.counter, left);
+                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::RepeatCounter));
                 let total = pool.scratch(th.slot, Scratch::Total).wrapping_add(more);
                 let _ = pool.set_scratch(th.slot, Scratch::Total, total);
             } else {
-                let [low, high] = halves(p.pool.borrow().take_off_cell(th.slot, rep.cell, left));
+                let [low, high] = halves(p.pool.borrow().take_off_counter(th.slot, rep.counter, left));
                 self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
             }
         }

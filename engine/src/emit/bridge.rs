@@ -34,7 +34,7 @@ pub(crate) struct Bridge {
     /// The caller is the same function, so the level is certain.
     pub(crate) recursive: bool,
     /// The route's counters: calls, then inclusive costs by total.
-    pub(crate) cells: [u32; 1 + TOTALS],
+    pub(crate) counters: [u32; 1 + TOTALS],
     /// The totals that there are.
     pub(crate) totals: &'static [usize],
     /// The route's number, for frames that are told.
@@ -228,7 +228,7 @@ impl Asm {
             if b.is_counted() {
                 self.add_one_gs(active);
             }
-            self.add_one_gs(arena::cell_offset(b.cells[0]));
+            self.add_one_gs(arena::counter_offset(b.counters[0]));
         }
         self.lea_disp(frame, frame, FRAME as i32);
         self.store_gs(Scratch::TopFrame.at(), frame);
@@ -252,7 +252,7 @@ impl Asm {
                 self.mov_reg(Gpr::RCX, now);
             }
             self.gs_frame(0x2b, Gpr::RCX, Gpr::R10, arena::frame_entered(total) as i8); // sub rcx, gs:[r10 + …]
-            self.gs_op(0x01, Gpr::RCX, arena::cell_offset(b.cells[1 + total])); // add gs:[…], rcx
+            self.gs_op(0x01, Gpr::RCX, arena::counter_offset(b.counters[1 + total])); // add gs:[…], rcx
         }
         if b.is_counted() {
             self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);

@@ -1,6 +1,6 @@
 //! What a block tells of while calls are recorded: what of it was executed, and how control left it. A block goes on behind
 //! conditional branches and is told once, where it is left: by the record of the transfer of control if there is one, else by
-//! a record of its own. A block that ends with a system call or a stop is told before that. Nothing is counted in cells
+//! a record of its own. A block that ends with a system call or a stop is told before that. Nothing is counted in counters
 //! then, but for the executions of repeated instructions.
 //!
 //! Invariants: no flag and no register that the guest can see is changed; a transfer is recorded when nothing of its
@@ -53,7 +53,7 @@ pub(super) struct Teller {
     /// How many of its instructions have been executed behind the one at hand, and how many there are.
     pub(super) done: usize,
     pub(super) n: usize,
-    /// The cell that counts the end of the block, if that has been counted already.
+    /// The counter that counts the end of the block, if that has been counted already.
     pub(super) counted_early: Option<u32>,
     /// What executing those has been.
     executed: Sums,
@@ -325,15 +325,15 @@ impl Emitter<'_> {
 
     /// A repeated instruction has ended: tells how often it has been executed. All of its registers and flags are the guest's.
     /// Returns the site.
-    pub(super) fn tell_executions(&mut self, insn: &Insn, cell: u32, site: Option<u32>) {
+    pub(super) fn tell_executions(&mut self, insn: &Insn, counter: u32, site: Option<u32>) {
         let Some(site) = site else { return };
         if self.teller.followed() {
-            return self.total_executions(cell);
+            return self.total_executions(counter);
         }
         debug_assert!(insn.class == Class::RepMove || insn.class == Class::RepCompare);
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
-        c.load_gs(Gpr::RCX, arena::cell_offset(cell));
+        c.load_gs(Gpr::RCX, arena::counter_offset(counter));
         let pos = c.begin_record(None);
         c.store_frame(pos, 4, Gpr::RCX);
         c.end_record(pos, site, 12, None);

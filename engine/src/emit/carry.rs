@@ -16,7 +16,7 @@ use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
 use crate::trace::SiteKind;
-use crate::transtab::{BlockId, Carried, NO_CELL};
+use crate::transtab::{BlockId, Carried, NO_COUNTER};
 use crate::types::StaticEvents;
 
 /// The most ways one after the other.
@@ -212,24 +212,24 @@ impl Emitter<'_> {
         let (site, _) = self.exit_of(insn, None);
         let exits = &mut self.trans.follow.exits;
         self.carries.exits[t] = Some(exits.len() as u32);
-        exits.push((NO_CELL, site, self.standing));
+        exits.push((NO_COUNTER, site, self.standing));
         true
     }
 
-    /// What the exit that `cell` counts counts beside what has been executed of the block at hand: what is carried to that,
+    /// What the exit that `counter` counts counts beside what has been executed of the block at hand: what is carried to that,
     /// less what is carried to the block that it leads to. Adds that to `executed`.
-    pub(super) fn counts_carried(&mut self, cell: u32, executed: &mut Sums, to: Option<Carrier>) {
+    pub(super) fn counts_carried(&mut self, counter: u32, executed: &mut Sums, to: Option<Carrier>) {
         let Carries { to: all, counters, here, .. } = &mut self.carries;
         for (carrier, off) in [(Some(Carrier::Here(*here)), false), (to, true)] {
             let carried = match carrier {
                 Some(Carrier::Here(place)) => {
                     let Some(carry) = all.get(place).and_then(Option::as_ref) else { continue };
-                    counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), off)));
+                    counters.extend(carry.ways.iter().map(|&way| (counter, Exit::To(way), off)));
                     carry.total
                 }
                 Some(Carrier::Known(id)) => {
                     let Some(known) = self.trans.carried.get(&id) else { continue };
-                    counters.extend(known.exits.iter().map(|&exit| (cell, Exit::Known(exit), off)));
+                    counters.extend(known.exits.iter().map(|&exit| (counter, Exit::Known(exit), off)));
                     known.total
                 }
                 None => continue,
@@ -247,9 +247,9 @@ impl Emitter<'_> {
             let id = BlockId(self.carries.first + t as u32);
             let b = *self.trans.block(id);
             let way_in = self.out.code.here();
-            let cell = self.trans.new_cell();
-            self.carries.counters.extend(carry.ways.iter().map(|&way| (cell, Exit::To(way), true)));
-            self.bump_exit(cell, carry.total.map(u32::wrapping_neg), b.live_in);
+            let counter = self.trans.new_counter();
+            self.carries.counters.extend(carry.ways.iter().map(|&way| (counter, Exit::To(way), true)));
+            self.bump_exit(counter, carry.total.map(u32::wrapping_neg), b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
             self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
@@ -264,12 +264,12 @@ impl Emitter<'_> {
             let parts = exits.iter().zip(&carry.ways).filter_map(part).collect();
             self.trans.carried.insert(id, Carried { total: carry.total, parts, exits, entry: b.entry });
         }
-        for (cell, exit, off) in std::mem::take(&mut self.carries.counters) {
+        for (counter, exit, off) in std::mem::take(&mut self.carries.counters) {
             let exit = match exit {
                 Exit::To(way) => self.carries.exits[way],
                 Exit::Known(exit) => Some(exit),
             };
-            self.trans.follow.carried.extend(exit.map(|exit| (cell, exit, off)));
+            self.trans.follow.carried.extend(exit.map(|exit| (counter, exit, off)));
         }
     }
 }

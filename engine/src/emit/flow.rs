@@ -12,7 +12,7 @@ use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
 use crate::heat::Bias;
-use crate::transtab::{BlockId, Flow, NO_CELL, Unless};
+use crate::transtab::{BlockId, Flow, NO_COUNTER, Unless};
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) struct Plan {
 pub(super) struct Exit {
     /// Offset of the branch's 32-bit field.
     pub(super) pos: usize,
-    pub(super) cell: u32,
+    pub(super) counter: u32,
     /// Where it leads.
     pub(super) target: u64,
     pub(super) to: Option<Goal>,
@@ -257,12 +257,12 @@ impl Emitter<'_> {
                         && (repeated || (turned || self.seldom(last)) && !heads[k + 1] && !lands(order[k + 1])) =>
                 {
                     // Loops are repeated more often than they are left.
-                    let cell = self.trans.new_cell();
-                    self.work.plan[k].exit = Some(cell);
+                    let counter = self.trans.new_counter();
+                    self.work.plan[k].exit = Some(counter);
                     self.work.plan[k].goal =
                         find(target).map(|t| Goal { block: id(t), free: false, past_way_in: false });
                     self.work.plan[k + 1].entry = Entry::Free;
-                    flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Cell(cell)) });
+                    flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Counter(counter)) });
                 }
                 Class::Jcc => {
                     let Some(t) = find(target) else { continue };
@@ -308,8 +308,8 @@ impl Emitter<'_> {
             let id = BlockId(first.0 + k as u32);
             let entry = self.out.code.here();
             let b = *self.trans.block(id);
-            debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_CELL) == (self.work.plan[k].entry == Entry::Edge));
-            self.out.code.bump(arena::cell_offset(b.cell), b.live_in);
+            debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_COUNTER) == (self.work.plan[k].entry == Entry::Edge));
+            self.out.code.bump(arena::counter_offset(b.counter), b.live_in);
             self.out.code.align_field(1);
             self.trans.add_way_in(self.out.code.here(), id);
             let pos = self.out.code.jmp();
@@ -326,18 +326,18 @@ impl Emitter<'_> {
             let begin = self.out.code.here();
             self.out.code.patch_rel32(e.pos, begin);
             let live = self.batch.find(e.target).map_or(STATUS, |t| self.batch.insns[self.batch.blocks[t].first].live);
-            let cell = arena::cell_offset(e.cell);
+            let counter = arena::counter_offset(e.counter);
             self.trans.add_way_out(begin, e.skipped);
             if live & OSZAP == 0 {
-                self.out.code.bump(cell, live);
+                self.out.code.bump(counter, live);
             } else {
                 self.out.code.spill(Scratch::Rax, Gpr::RAX);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
-                self.out.code.load_gs(Gpr::RAX, cell);
+                self.out.code.load_gs(Gpr::RAX, counter);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.lea_disp(Gpr::RAX, Gpr::RAX, 1);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
-                self.out.code.store_gs(cell, Gpr::RAX);
+                self.out.code.store_gs(counter, Gpr::RAX);
                 self.out.code.reload(Gpr::RAX, Scratch::Rax);
             }
             let pos = self.out.code.jmp();

@@ -2,7 +2,7 @@
 //! over to what is known of the transfer of control, or stops where nothing is known yet. `bridge` is what it hands over to.
 //!
 //! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
-//! a cell and in the thread's total, before anything is asked of the sink.
+//! a counter and in the thread's total, before anything is asked of the sink.
 
 use dynasmrt::{DynasmApi, dynasm};
 
@@ -43,10 +43,10 @@ impl Emitter<'_> {
     /// `to`: the block that it leads to past its way in.
     pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, to: Option<Carrier>) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
-        let cell = done.unwrap_or_else(|| self.trans.new_cell());
-        self.trans.follow.exits.push((cell, site, self.standing));
+        let counter = done.unwrap_or_else(|| self.trans.new_counter());
+        self.trans.follow.exits.push((counter, site, self.standing));
         if done.is_none() {
-            self.bump_executed(cell, executed, live, to);
+            self.bump_executed(counter, executed, live, to);
         }
     }
 
@@ -57,9 +57,9 @@ impl Emitter<'_> {
     }
 
     /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
-    fn bump_executed(&mut self, cell: u32, mut executed: Sums, live: u8, to: Option<Carrier>) {
-        self.counts_carried(cell, &mut executed, to);
-        self.bump_exit(cell, executed, live);
+    fn bump_executed(&mut self, counter: u32, mut executed: Sums, live: u8, to: Option<Carrier>) {
+        self.counts_carried(counter, &mut executed, to);
+        self.bump_exit(counter, executed, live);
     }
 
     /// Where the end of a block that can only be left there is counted, if that is better than at the end: before an
@@ -76,7 +76,7 @@ impl Emitter<'_> {
 
     /// Counts the end of a block here, before the end.
     pub(super) fn count_early(&mut self, insns: &[Insn]) {
-        let cell = self.trans.new_cell();
+        let counter = self.trans.new_counter();
         let mut all = Sums::default();
         for insn in insns {
             let facts = self.facts(insn);
@@ -87,16 +87,16 @@ impl Emitter<'_> {
             c if !c.ends_block() && !(self.crosses)(last.pc(), last.next()) => self.carrier(last.next()),
             _ => None,
         });
-        self.bump_executed(cell, all, 0, to);
+        self.bump_executed(counter, all, 0, to);
         self.bump_end = self.out.code.pos();
-        self.teller.counted_early = Some(cell);
+        self.teller.counted_early = Some(counter);
     }
 
     /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are
     /// followed.
-    pub(super) fn bump_exit(&mut self, cell: u32, executed: Sums, live: u8) {
+    pub(super) fn bump_exit(&mut self, counter: u32, executed: Sums, live: u8) {
         debug_assert!(self.takes().has(Gpr::R10));
-        let cell = arena::cell_offset(cell);
+        let counter = arena::counter_offset(counter);
         let totals = self.tracer.settings.totals();
         let in_r9 = self.takes().total();
         if in_r9 && executed[0] != 0 {
@@ -113,7 +113,7 @@ impl Emitter<'_> {
                 c.mov_reg(Gpr::R10, Gpr::RAX);
                 c.flags_to_ax();
             }
-            c.add_one_gs(cell);
+            c.add_one_gs(counter);
             totals.for_each(|(total, n)| c.add_gs(total, n));
             if keep {
                 c.flags_from_ax();
@@ -121,7 +121,7 @@ impl Emitter<'_> {
             }
             return;
         }
-        for (word, n) in std::iter::once((cell, 1)).chain(totals) {
+        for (word, n) in std::iter::once((counter, 1)).chain(totals) {
             c.load_gs(Gpr::R10, word);
             c.lea_disp(Gpr::R10, Gpr::R10, n);
             c.store_gs(word, Gpr::R10);
@@ -185,16 +185,16 @@ impl Emitter<'_> {
         self.leave_by(site);
     }
 
-    /// A repeated instruction has ended: adds its executions to the thread's total. Its cell held what is in the scratch word
-    /// [`Scratch::RepeatCell`] before.
-    pub(super) fn total_executions(&mut self, cell: u32) {
+    /// A repeated instruction has ended: adds its executions to the thread's total. Its counter held what is in the scratch word
+    /// [`Scratch::RepeatCounter`] before.
+    pub(super) fn total_executions(&mut self, counter: u32) {
         let takes = self.takes();
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
         c.spill(Scratch::T3, Gpr::RDX);
-        c.load_gs(Gpr::RCX, Scratch::RepeatCell.at());
+        c.load_gs(Gpr::RCX, Scratch::RepeatCounter.at());
         dynasm!(c; not rcx);
-        c.load_gs(Gpr::RDX, arena::cell_offset(cell));
+        c.load_gs(Gpr::RDX, arena::counter_offset(counter));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
         if takes.total() {
             c.lea_sum_disp(Gpr::R9, Gpr::RCX, 1);
@@ -207,12 +207,12 @@ impl Emitter<'_> {
         c.reload(Gpr::RCX, Scratch::T2);
     }
 
-    /// A repeated instruction begins: notes what its cell holds. All registers are the guest's.
-    pub(super) fn note_executions(&mut self, cell: u32) {
+    /// A repeated instruction begins: notes what its counter holds. All registers are the guest's.
+    pub(super) fn note_executions(&mut self, counter: u32) {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
-        c.load_gs(Gpr::RCX, arena::cell_offset(cell));
-        c.store_gs(Scratch::RepeatCell.at(), Gpr::RCX);
+        c.load_gs(Gpr::RCX, arena::counter_offset(counter));
+        c.store_gs(Scratch::RepeatCounter.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T2);
     }
 

@@ -521,7 +521,7 @@ impl Asm {
 
     /// The same without a record: `b` is 0 if the prediction was right.
     pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
-        let counter = arena::COUNTERS as u32 + (pc & 127) as u32 * 256;
+        let counter = arena::PREDICTOR_COUNTERS as u32 + (pc & 127) as u32 * 256;
         self.load_gs8(a, Scratch::History.at());
         self.gs_byte(d, a, counter);
         self.lea_twice(d, b, d); // twice the counter, and the outcome

@@ -48,7 +48,9 @@ use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
 
-use crate::transtab::{Block, BlockId, Emulate, Flow, InsnShape, NO_CELL, NOT_SPILLED, Point, StubKind, TransTab, Way};
+use crate::transtab::{
+    Block, BlockId, Emulate, Flow, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, TransTab, Way,
+};
 
 pub(crate) use ibl_target::PAIR_BITS;
 pub(crate) use ibl_target::{IblTarget, emit_ibl_target, entry_of};
@@ -259,9 +261,9 @@ pub(crate) struct Emitter<'a> {
     module_of: &'a dyn Fn(u64) -> u32,
     out: Emitted,
     work: &'a mut Work,
-    /// For the block at hand: its bump, its cell, where the bump was done (offset).
+    /// For the block at hand: its bump, its counter, where the bump was done (offset).
     bump: Bump,
-    cell: u32,
+    counter: u32,
     bump_end: usize,
     current: BlockId,
     tracer: simulate::Tracer,
@@ -307,7 +309,7 @@ impl<'a> Emitter<'a> {
             out,
             work,
             bump: Bump::Spill,
-            cell: 0,
+            counter: 0,
             bump_end: 0,
             current: BlockId(0),
             tracer: simulate::Tracer::default(),
@@ -448,14 +450,14 @@ impl<'a> Emitter<'a> {
         }
         let start = self.out.code.pos();
         self.current = self.trans.next_block();
-        self.cell = self.trans.new_cell();
-        let mut edge = NO_CELL;
+        self.counter = self.trans.new_counter();
+        let mut edge = NO_COUNTER;
         self.bump_end = start;
         self.bump = match self.here.entry {
             flow::Entry::Anywhere => self.choose_bump(insns),
             flow::Entry::Front => Bump::Inc(0),
             flow::Entry::Edge => {
-                edge = self.trans.new_cell();
+                edge = self.trans.new_counter();
                 Bump::Inc(0)
             }
             flow::Entry::Free => Bump::Done,
@@ -476,7 +478,9 @@ impl<'a> Emitter<'a> {
             let from = self.out.code.pos();
             match self.bump {
                 Bump::Inc(at) if at == i => {
-                    self.out.code.bump(arena::cell_offset(if edge == NO_CELL { self.cell } else { edge }), insn.live);
+                    self.out
+                        .code
+                        .bump(arena::counter_offset(if edge == NO_COUNTER { self.counter } else { edge }), insn.live);
                     self.bump_end = self.out.code.pos();
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
@@ -562,7 +566,7 @@ impl<'a> Emitter<'a> {
             entry: base + start as u64,
             called,
             len: (self.out.code.pos() - start) as u32,
-            cell: self.cell,
+            counter: self.counter,
             edge,
             flows_in: self.here.entry != flow::Entry::Anywhere,
             shapes,
@@ -585,7 +589,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn bump_through(&mut self, r: Gpr) {
-        let offset = arena::cell_offset(self.cell);
+        let offset = arena::counter_offset(self.counter);
         self.out.code.load_gs(r, offset);
         self.out.code.lea_disp(r, r, 1);
         self.out.code.store_gs(offset, r);
@@ -649,9 +653,9 @@ impl<'a> Emitter<'a> {
                 let inverted = self.here.inverted;
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
-                if let Some(cell) = self.here.exit {
+                if let Some(counter) = self.here.exit {
                     let skipped = BlockId(self.current.0 + 1);
-                    self.work.exits.push(flow::Exit { pos, cell, target, to: self.here.goal, skipped });
+                    self.work.exits.push(flow::Exit { pos, counter, target, to: self.here.goal, skipped });
                 } else if !self.tell_taken(insn, pos) {
                     self.note_branch(insn, target, pos);
                     self.out.fixups.push(Fixup { pos, target, to: self.here.goal });

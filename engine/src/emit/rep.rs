@@ -1,4 +1,4 @@
-//! Repeated string instructions: each iteration is an execution, and so is the test of the count that ends them. A cell of
+//! Repeated string instructions: each iteration is an execution, and so is the test of the count that ends them. A counter of
 //! their own counts what the block's counter cannot know. The instruction itself is copied.
 
 use dynasmrt::dynasm;
@@ -11,9 +11,9 @@ use crate::decode::Insn;
 use crate::transtab::{Point, Site};
 
 impl Emitter<'_> {
-    /// Adds rcx (ecx) to a cell, leaving all registers as they are.
-    pub(super) fn add_count(&mut self, cell: u32, address32: bool) {
-        let offset = arena::cell_offset(cell);
+    /// Adds rcx (ecx) to a counter, leaving all registers as they are.
+    pub(super) fn add_count(&mut self, counter: u32, address32: bool) {
+        let offset = arena::counter_offset(counter);
         let c = &mut self.out.code;
         c.spill(Scratch::Rax, Gpr::RAX);
         if address32 {
@@ -32,39 +32,39 @@ impl Emitter<'_> {
     }
 
     pub(super) fn new_site(&mut self, index: usize) -> u32 {
-        let cell = self.trans.new_cell();
-        self.trans.sites.push(Site { cell, block: self.current, index: index as u16 });
-        cell
+        let counter = self.trans.new_counter();
+        self.trans.sites.push(Site { counter, block: self.current, index: index as u16 });
+        counter
     }
 
     pub(super) fn rep_move(&mut self, insn: &Insn, index: usize) {
         let address32 = uses_ecx(&insn.ins);
-        let cell = self.new_site(index);
+        let counter = self.new_site(index);
         if self.teller.followed() {
-            self.note_executions(cell);
+            self.note_executions(counter);
         }
-        self.add_count(cell, address32);
+        self.add_count(counter, address32);
         let site = self.before_repeat(insn);
         let told = self.executions_site(insn);
-        self.point(Point::Rep { cell, address32, site, told });
+        self.point(Point::Rep { counter, address32, site, told });
         self.copy(insn);
         if let Some(site) = site {
             self.after_repeat(insn, site);
         }
-        self.tell_executions(insn, cell, told);
+        self.tell_executions(insn, counter, told);
     }
 
     pub(super) fn rep_compare(&mut self, insn: &Insn, index: usize) {
         let address32 = uses_ecx(&insn.ins);
-        let cell = self.new_site(index);
-        let offset = arena::cell_offset(cell);
+        let counter = self.new_site(index);
+        let offset = arena::counter_offset(counter);
         if self.teller.followed() {
-            self.note_executions(cell);
+            self.note_executions(counter);
         }
         let jrcxz = |c: &mut Asm| {
             if address32 { c.jecxz() } else { c.jrcxz() }
         };
-        self.add_count(cell, address32);
+        self.add_count(counter, address32);
         let none = jrcxz(&mut self.out.code);
         // What records the accesses is too long for a short jump over it.
         let (none, far) = if self.tracer.active() {
@@ -78,9 +78,9 @@ impl Emitter<'_> {
         };
         let site = self.before_repeat(insn);
         let told = self.executions_site(insn);
-        self.point(Point::Rep { cell, address32, site, told });
+        self.point(Point::Rep { counter, address32, site, told });
         self.copy(insn);
-        // The cell has rcx from before; take off what is left now. One more if the count ran out while the condition to go
+        // The counter has rcx from before; take off what is left now. One more if the count ran out while the condition to go
         // on held: then the test for rcx ended it.
         let go_on_if_equal = insn.ins.has_repe_prefix();
         let c = &mut self.out.code;
@@ -126,7 +126,7 @@ impl Emitter<'_> {
         c.store_gs(offset, Gpr::RAX);
         c.reload(Gpr::RAX, Scratch::Rax);
         c.patch_short(done);
-        self.tell_executions(insn, cell, told);
+        self.tell_executions(insn, counter, told);
     }
 }
 

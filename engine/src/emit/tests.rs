@@ -13,7 +13,7 @@ use crate::code_reader::CodeWindows;
 use crate::follow::{Always, RouteKind};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
-use crate::transtab::{NO_CELL, StubKind, TransTab};
+use crate::transtab::{NO_COUNTER, StubKind, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -93,7 +93,7 @@ fn listing_of(
             continue;
         }
         if let Some(b) = trans.blocks.iter().find(|b| b.cache == cache + at as u64) {
-            let _ = writeln!(out, "block {:x}, {} instructions, cell {}", b.pc - pc, b.n, b.cell);
+            let _ = writeln!(out, "block {:x}, {} instructions, counter {}", b.pc - pc, b.n, b.counter);
         }
         let (_, len, line) = text(&e.code.buf[at..end.min(at + 16)], cache + at as u64).swap_remove(0);
         // On a way out that has not been counted yet, or on a way in that has.
@@ -106,11 +106,15 @@ fn listing_of(
         let _ = writeln!(out, "{at:4x}: {line}{there}");
         at += len;
     }
-    for (cell, site, _) in trans.follow.exits {
-        let _ = writeln!(out, "exit {site}: {}", if cell == NO_CELL { String::new() } else { format!("cell {cell}") });
+    for (counter, site, _) in trans.follow.exits {
+        let _ = writeln!(
+            out,
+            "exit {site}: {}",
+            if counter == NO_COUNTER { String::new() } else { format!("counter {counter}") }
+        );
     }
-    for (cell, exit, off) in trans.follow.carried {
-        let _ = writeln!(out, "exit {exit}: {} cell {cell}", if off { "less" } else { "and" });
+    for (counter, exit, off) in trans.follow.carried {
+        let _ = writeln!(out, "exit {exit}: {} counter {counter}", if off { "less" } else { "and" });
     }
     for (i, v) in e.literals.iter().enumerate() {
         let _ = writeln!(out, "{:4x}: .quad {v:#x}", e.literal_pos + 8 * i);
@@ -320,7 +324,7 @@ fn a_system_call_is_looked_up_and_runs_in_place() {
 }
 
 #[test]
-fn repeated_instructions_have_cells_of_their_own() {
+fn repeated_instructions_have_counters_of_their_own() {
     // rep movsb; repne scasb; addr32 rep stosb; ret
     check("rep", &[0xf3, 0xa4, 0xf2, 0xae, 0x67, 0xf3, 0xaa, 0xc3]);
 }
@@ -375,7 +379,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     function: 3,
     level: 0,
     recursive: false,
-    cells: [7, 8, 9, 10, 0, 0],
+    counters: [7, 8, 9, 10, 0, 0],
     totals: &[0],
     route: 5,
     dead: 0,

@@ -14,7 +14,7 @@ use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteI
 use grind_engine::hash::Map;
 use grind_engine::{MappedFile, Module};
 
-use super::cells::Cells;
+use super::counters::Counters;
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
 
@@ -107,7 +107,7 @@ pub struct Catalogue {
     site_ages: Vec<u32>,
     by_next: Map<u64, SiteId>,
     /// What is executed as one.
-    pub cells: Cells,
+    pub counters: Counters,
 }
 
 impl Catalogue {
@@ -129,12 +129,12 @@ impl Catalogue {
             sites: Vec::new(),
             site_ages: Vec::new(),
             by_next: Map::default(),
-            cells: Cells::default(),
+            counters: Counters::default(),
         }
     }
 
     /// Code of `origin` lies at `start .. end` from now on; `offset` is where its first byte is in the object. Says whether it
-    /// takes the place of other code: what has been added by then, cells and sites, is of that.
+    /// takes the place of other code: what has been added by then, counters and sites, is of that.
     pub fn map(&mut self, start: u64, end: u64, offset: u64, origin: &Origin) -> bool {
         let object = self.object(origin);
         let mut pieces = Vec::with_capacity(self.mappings.len() + 1);
@@ -162,7 +162,7 @@ impl Catalogue {
         }
         pieces.sort_unstable_by_key(|piece| piece.start);
         self.mappings = pieces;
-        self.cells.age = self.replaced.len() as u32;
+        self.counters.age = self.replaced.len() as u32;
         self.replaced.len() > before
     }
 
@@ -221,7 +221,7 @@ impl Catalogue {
         let place = self.place(addr);
         let id = SiteId(u32::try_from(self.sites.len()).expect("fewer than 2^32 sites"));
         self.sites.push(Site { addr, next, block, place });
-        self.site_ages.push(self.cells.age);
+        self.site_ages.push(self.counters.age);
         self.by_next.insert(next, id);
         id
     }
@@ -424,10 +424,10 @@ mod tests {
             events: StaticEvents::default(),
         });
         let columns = Columns::of(Settings::default().events(false, false));
-        let cell = c.cells.add(columns, instructions.to_vec().into());
-        calls.block(cell);
+        let counter = c.counters.add(columns, instructions.to_vec().into());
+        calls.block(counter);
         calls.call(&mut c, site, entry, 900, &[2]);
-        calls.block(cell);
+        calls.block(counter);
         let profile = calls.take(&[4]);
         let resolved = c.resolve(&profile, &[]);
         let mut names = Names::default();

@@ -215,9 +215,9 @@ mod tests {
     fn found(catalogue: &mut Catalogue, n: u64) -> Profile {
         let mut calls = Calls::new(Config { contexts: true, ..Config::arcs_only(1) }, &[0]);
         calls.begin(catalogue, 0x1000);
-        let cell = catalogue.cells.add_at(0x1000, [1]);
+        let counter = catalogue.counters.add_at(0x1000, [1]);
         for _ in 0..n {
-            calls.block(cell);
+            calls.block(counter);
         }
         calls.take(&[n])
     }

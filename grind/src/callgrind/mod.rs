@@ -3,7 +3,7 @@
 //!
 //! - [`settings`] says what the options ask for, and which functions they concern; [`table`] lists them;
 //! - [`code`] describes the program's code to the model;
-//! - [`cells`] keeps what is executed as one, and its costs;
+//! - [`counters`] keeps what is executed as one, and its costs;
 //! - [`sink`] drives the model with what the engine records;
 //! - [`rows`] turns what the model found into a part of a profile;
 //! - [`boundaries`] tells the engine where functions begin and end;
@@ -15,10 +15,10 @@
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
 pub mod boundaries;
-pub mod cells;
 pub mod code;
 pub mod columns;
 pub mod control;
+pub mod counters;
 pub mod desk;
 pub mod dumps;
 pub mod parts;

@@ -1,6 +1,6 @@
 //! From what the model found to a part of a profile.
 //!
-//! Costs come from two places: what the model booked by context (its cells), and, without contexts, counts by instruction
+//! Costs come from two places: what the model booked by context (its counters), and, without contexts, counts by instruction
 //! that never passed through it. What skipped functions cost comes from the model in both cases, as a cost of the site
 //! that called them; their own instructions' counts are left out then, so that nothing is told twice. If the two should
 //! not be the same (instrumentation began inside a stub), the rest is told where it was counted: the sum is always right.
@@ -78,11 +78,11 @@ pub trait Program {
     fn site(&self, id: SiteId) -> u64;
     /// A call's or jump's target, as addresses are told here, in a function.
     fn target(&self, addr: u64, function: FunctionId) -> u64;
-    /// The instructions of a cell, with what one execution of each costs. What the model was told of as costs of the cell
+    /// The instructions of a counter, with what one execution of each costs. What the model was told of as costs of the counter
     /// belongs to the first of them.
-    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])>;
+    fn counter(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])>;
     /// The address of the first of them.
-    fn start(&self, cell: u32) -> u64;
+    fn start(&self, counter: u32) -> u64;
 }
 
 /// Makes the part that `header` begins. `own` are costs of instructions that were counted apart from the model, in any
@@ -116,7 +116,7 @@ pub fn part(
         .collect();
     let node = |index: NodeIndex| nodes[index.0 as usize];
 
-    maker.cells(profile, &nodes)?;
+    maker.counters(profile, &nodes)?;
     let mut skipped = vec![0u64; width];
     for row in &profile.skipped {
         for (sum, cost) in skipped.iter_mut().zip(&row.costs) {
@@ -252,31 +252,31 @@ impl<P: Program> Maker<'_, P> {
         self.names.function(name, file, object)
     }
 
-    /// What has been booked by context. An instruction lies in several cells, as a rule: its costs are added up first.
-    fn cells(&mut self, profile: &Profile, nodes: &[format::FunctionId]) -> Result<(), TooLarge> {
+    /// What has been booked by context. An instruction lies in several counters, as a rule: its costs are added up first.
+    fn counters(&mut self, profile: &Profile, nodes: &[format::FunctionId]) -> Result<(), TooLarge> {
         let (width, program) = (self.part.header.events.len(), self.program);
         // By node and address: where their costs are.
         let mut rows: Vec<(u32, u64, u32)> = Vec::new();
         let mut costs: Vec<u64> = Vec::new();
         // Neighbours together: what is known of them is in one place.
         let mut order: Vec<(u64, usize)> =
-            profile.cells.iter().enumerate().map(|(i, cell)| (program.start(cell.cell), i)).collect();
+            profile.counters.iter().enumerate().map(|(i, counter)| (program.start(counter.counter), i)).collect();
         order.sort_unstable();
-        for cell in order.into_iter().map(|(_, i)| &profile.cells[i]) {
+        for counter in order.into_iter().map(|(_, i)| &profile.counters[i]) {
             let mut line = None;
-            for (i, (addr, each)) in program.cell(cell.cell).enumerate() {
+            for (i, (addr, each)) in program.counter(counter.counter).enumerate() {
                 let source = self.by_line.then(|| program.source(addr)).map(|s| (s.file.as_ptr(), s.line, s.inlined));
                 if source.is_none() || source != line {
                     line = source;
-                    rows.push((cell.node.0, addr, u32::try_from(costs.len() / width.max(1)).map_err(|_| TooLarge)?));
+                    rows.push((counter.node.0, addr, u32::try_from(costs.len() / width.max(1)).map_err(|_| TooLarge)?));
                     costs.resize(costs.len() + width, 0);
                 }
                 let start = costs.len() - width;
                 for (sum, cost) in costs[start..].iter_mut().zip(each) {
-                    let all = cost.checked_mul(cell.executions).ok_or(TooLarge)?;
+                    let all = cost.checked_mul(counter.executions).ok_or(TooLarge)?;
                     *sum = sum.checked_add(all).ok_or(TooLarge)?;
                 }
-                for (sum, cost) in costs[start..].iter_mut().zip(cell.costs.iter().filter(|_| i == 0)) {
+                for (sum, cost) in costs[start..].iter_mut().zip(counter.costs.iter().filter(|_| i == 0)) {
                     *sum = sum.checked_add(*cost).ok_or(TooLarge)?;
                 }
             }
@@ -325,7 +325,7 @@ mod tests {
     use cg_calls::{Calls, Code, Config, Function, JumpKind as Kind, ObjectId, Place, Section, Site};
     use cg_format::callgrind::{WriteOptions, Writer};
 
-    /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s` (of its low 16 bits); so are cells.
+    /// Functions of 256 bytes; number 2 is a stub. Site `s` is the instruction at `s` (of its low 16 bits); so are counters.
     struct Small;
 
     impl Code for Small {
@@ -371,11 +371,11 @@ mod tests {
         fn site(&self, id: SiteId) -> u64 {
             u64::from(id.0 & 0xffff)
         }
-        fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-            std::iter::once((cell.into(), &[1][..]))
+        fn counter(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])> {
+            std::iter::once((counter.into(), &[1][..]))
         }
-        fn start(&self, cell: u32) -> u64 {
-            cell.into()
+        fn start(&self, counter: u32) -> u64 {
+            counter.into()
         }
         fn target(&self, addr: u64, _: FunctionId) -> u64 {
             addr

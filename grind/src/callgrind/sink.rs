@@ -164,9 +164,9 @@ impl Sink for Recorder {
             catalogue: Arc::new(Mutex::new(copy)),
             hot: p.hot.clone(),
             steps: p.steps.clone(),
-            cells: p.cells.clone(),
+            counters: p.counters.clone(),
             costs: p.costs.clone(),
-            cell_of_block: p.cell_of_block.clone(),
+            counter_of_block: p.counter_of_block.clone(),
             heads: p.heads.clone(),
             single: p.single.clone(),
             followed: p.followed.clone(),
@@ -235,7 +235,7 @@ impl Sink for Recorder {
         if !std::mem::replace(&mut t.begun, true) {
             t.calls.begin(&mut *catalogue, call.addr.0);
         }
-        let cell = p.single_cell(&mut catalogue, call.addr.0);
+        let counter = p.single_counter(&mut catalogue, call.addr.0);
         let t = p.thread(tid, &self.config);
         let nanoseconds = match unit {
             SystemTime::Milliseconds => 1_000_000,
@@ -245,7 +245,7 @@ impl Sink for Recorder {
         // What remains below a unit counts with the next call.
         let Some(first) = self.columns.system_calls else { return };
         let spend = |t: &mut Thread, event: usize, n: u64| {
-            t.calls.cost(cell, event, n);
+            t.calls.cost(counter, event, n);
             t.now[event] += n;
         };
         spend(t, first, u64::from(call.begins));
@@ -265,17 +265,17 @@ impl Sink for Recorder {
         p.pull_stack(space, &mut catalogue, width);
         p.thread(tid, &self.config);
         let Some(all) = space.blocks.get(block as usize) else { return };
-        let cells = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
+        let counters = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
         let Some(t) = p.threads.get_mut(&tid) else { return };
         if !t.begun {
             t.begun = true;
             t.calls.begin(&mut *catalogue, all.instructions[0].addr.0);
         }
         let before = t.now.clone();
-        for (cell, sign) in cells.into_iter().zip([-1i64, 1]) {
-            let Some(cell) = cell else { continue };
-            t.calls.correct(cell, sign);
-            for (now, cost) in t.now.iter_mut().zip(&p.costs[cell as usize * width..][..width]) {
+        for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
+            let Some(counter) = counter else { continue };
+            t.calls.correct(counter, sign);
+            for (now, cost) in t.now.iter_mut().zip(&p.costs[counter as usize * width..][..width]) {
                 *now = now.wrapping_add_signed(sign * *cost as i64);
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use cg_calls::{ArcId, Calls, CellKey, Config, JumpKind, RootChange, SiteId, Spot};
+use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, Spot};
 use grind::callgrind::code::{Catalogue, Origin};
 use grind::callgrind::settings::Settings;
 use grind::debuginfo;
@@ -254,7 +254,7 @@ impl Process {
         let t = self.threads.get_mut(&tid).unwrap();
         let spot = t.calls.spot(0);
         let address = match t.calls.describe_spot(spot) {
-            (_, CellKey::Skipped(site)) if matches!(spot, Spot::Skipped(_)) => {
+            (_, CounterKey::Skipped(site)) if matches!(spot, Spot::Skipped(_)) => {
                 cg_calls::Code::site(&mut self.catalogue, site).addr
             }
             _ => address,
@@ -433,7 +433,7 @@ impl Sink for Twin {
             dumped: Found::default(),
             collecting: true,
         };
-        process.catalogue.cells.add_at(0, []);
+        process.catalogue.counters.add_at(0, []);
         process.thread(pid, &self.config(), self.shapes);
         self.processes.insert(pid, process);
     }

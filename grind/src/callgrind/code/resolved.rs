@@ -31,15 +31,15 @@ impl Catalogue {
         self.told(self.sites[id.0 as usize].addr, self.site_ages[id.0 as usize])
     }
 
-    /// The instructions of a cell, and what one execution of each costs.
-    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        let age = self.cells.age_of(cell);
-        self.cells.of(cell).map(move |(addr, costs)| (self.told(addr, age), costs))
+    /// The instructions of a counter, and what one execution of each costs.
+    fn counter(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        let age = self.counters.age_of(counter);
+        self.counters.of(counter).map(move |(addr, costs)| (self.told(addr, age), costs))
     }
 
     /// The address of the first of them.
-    fn cell_start(&self, cell: u32) -> u64 {
-        self.told(self.cells.start(cell), self.cells.age_of(cell))
+    fn counter_start(&self, counter: u32) -> u64 {
+        self.told(self.counters.start(counter), self.counters.age_of(counter))
     }
 
     /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
@@ -55,12 +55,12 @@ impl Catalogue {
         addrs.extend(profile.arcs.iter().flat_map(|arc| [site(arc.site), target(arc.target, arc.to)]));
         addrs.extend(profile.jumps.iter().flat_map(|jump| [site(jump.site), target(jump.target, jump.to)]));
         addrs.extend(profile.skipped.iter().map(|row| site(row.site)));
-        // Cells count for several nodes. In the order of their addresses, most of what follows is sorted already.
-        let cells = profile.cells.iter().map(|row| (self.cell_start(row.cell), row.cell));
-        let mut cells: Vec<(u64, u32)> = cells.collect();
-        cells.sort_unstable();
-        cells.dedup();
-        addrs.extend(cells.into_iter().flat_map(|(_, cell)| self.cell(cell)).map(|(addr, _)| addr));
+        // Counters count for several nodes. In the order of their addresses, most of what follows is sorted already.
+        let counters = profile.counters.iter().map(|row| (self.counter_start(row.counter), row.counter));
+        let mut counters: Vec<(u64, u32)> = counters.collect();
+        counters.sort_unstable();
+        counters.dedup();
+        addrs.extend(counters.into_iter().flat_map(|(_, counter)| self.counter(counter)).map(|(addr, _)| addr));
         addrs.sort();
         addrs.dedup();
 
@@ -260,12 +260,12 @@ impl Program for Resolved<'_> {
         *self.targets.get(&(addr, function)).unwrap_or(&addr)
     }
 
-    fn cell(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        self.catalogue.cell(cell)
+    fn counter(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        self.catalogue.counter(counter)
     }
 
-    fn start(&self, cell: u32) -> u64 {
-        self.catalogue.cell_start(cell)
+    fn start(&self, counter: u32) -> u64 {
+        self.catalogue.counter_start(counter)
     }
 }
 

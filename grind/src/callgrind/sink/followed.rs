@@ -234,8 +234,11 @@ impl Recorder {
             fault::point("transfer");
             let hot = *p.hot.get(told as usize)?;
             t.begun |= t.recording;
-            let start =
-                if hot.cell == NOTHING { catalogue.site(hot.site).addr } else { p.cells[hot.cell as usize].start };
+            let start = if hot.counter == NOTHING {
+                catalogue.site(hot.site).addr
+            } else {
+                p.counters[hot.counter as usize].start
+            };
             let (calls, now) = t.live();
             calls.begin(catalogue, start);
             let from = calls.here();
@@ -285,24 +288,24 @@ impl Recorder {
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
-                let before = t.counted.take_if(|pc| *pc == p.cells[hot.cell as usize].start);
+                let before = t.counted.take_if(|pc| *pc == p.counters[hot.counter as usize].start);
                 let n = n.wrapping_sub(u64::from(before.is_some()));
                 let here = match unknown {
                     Some(here) if nobodys(id) => here,
                     None if nobodys(id) => continue,
                     _ => p.here(standing(id), catalogue, functions),
                 };
-                t.calls.executed(catalogue, here, hot.cell, n, &p.costs[hot.cell as usize * width..][..width]);
+                t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);
             }
             for &(addr, id, n) in &counts.repeated {
-                let cell = p.single_cell(catalogue, addr);
+                let counter = p.single_counter(catalogue, addr);
                 let here = match unknown {
                     Some(here) if nobodys(id) => here,
                     None if nobodys(id) => continue,
                     _ => p.here(standing(id), catalogue, functions),
                 };
-                t.calls.executed_again(catalogue, here, cell, n);
+                t.calls.executed_again(catalogue, here, counter, n);
             }
             for &(route, calls, inclusive) in &counts.routes {
                 let Some(again) = p.again(route, &book.names, catalogue, functions) else { continue };

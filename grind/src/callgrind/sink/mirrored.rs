@@ -177,9 +177,9 @@ impl Process {
                     }
                 }
                 if let Some(dr) = self.columns.accesses {
-                    let cell = self.single_cell(catalogue, addr);
+                    let counter = self.single_counter(catalogue, addr);
                     for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
-                        t.calls.spent(cell, event, n, &t.now);
+                        t.calls.spent(counter, event, n, &t.now);
                     }
                 }
                 return Some(rest);
@@ -190,7 +190,7 @@ impl Process {
         if !t.calls.missed_again(known.place, which, &t.now) {
             self.missed_first(simulated, t, catalogue, (number, outcome));
         }
-        // What the cell costs, but one or two columns, not all of them.
+        // What the counter costs, but one or two columns, not all of them.
         self.columns.missed(missed, outcome, |event| t.now[event] += 1);
         Some(rest)
     }
@@ -205,10 +205,10 @@ impl Process {
         catalogue: &mut Catalogue,
         (site, outcome): (u32, Outcome),
     ) {
-        let cell = self.cell_of_miss(simulated, catalogue, site, outcome);
+        let counter = self.counter_of_miss(simulated, catalogue, site, outcome);
         let width = t.now.len();
-        let costs = &self.costs[cell as usize * width..][..width];
+        let costs = &self.costs[counter as usize * width..][..width];
         let place = simulated.known[site as usize].place;
-        t.calls.missed((place, (outcome as usize).saturating_sub(1)), cell, costs, &t.now);
+        t.calls.missed((place, (outcome as usize).saturating_sub(1)), counter, costs, &t.now);
     }
 }

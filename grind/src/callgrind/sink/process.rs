@@ -1,6 +1,6 @@
 //! What the recorder keeps of a process: what records mean, its threads, and what they have found since the last part.
 //!
-//! Invariants: cells and sites of the catalogue are only added; a cell of the first kind holds what one execution of its block
+//! Invariants: counters and sites of the catalogue are only added; a counter of the first kind holds what one execution of its block
 //! costs, and [`NOTHING`] costs nothing.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ use super::used::{ThreadUse, Used};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hot {
     /// What is executed; [`NOTHING`] has no instructions.
-    pub(super) cell: u32,
+    pub(super) counter: u32,
     /// What that costs of the first event.
     pub(super) cost: u32,
     pub(super) kind: Kind,
@@ -33,7 +33,7 @@ pub(super) struct Hot {
     pub(super) target: u64,
 }
 
-/// The cell of records that tell of no execution.
+/// The counter of records that tell of no execution.
 pub(super) const NOTHING: u32 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,9 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What is known of a cell beside what the catalogue has.
+/// What is known of a counter beside what the catalogue has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
+pub(super) struct Counter {
     /// Its first instruction.
     pub(super) start: u64,
 }
@@ -94,14 +94,14 @@ pub(super) struct Process {
     pub(super) hot: Vec<Hot>,
     /// The same for records that are nothing special.
     pub(super) steps: Vec<Step>,
-    pub(super) cells: Vec<Cell>,
-    /// Costs of one execution of each cell, side by side.
+    pub(super) counters: Vec<Counter>,
+    /// Costs of one execution of each counter, side by side.
     pub(super) costs: Vec<u64>,
-    /// The cell of each of the engine's blocks.
-    pub(super) cell_of_block: Vec<u32>,
-    /// Cells of the first instructions of a block: by block and their number.
+    /// The counter of each of the engine's blocks.
+    pub(super) counter_of_block: Vec<u32>,
+    /// Counters of the first instructions of a block: by block and their number.
     pub(super) heads: HashMap<(u32, usize), u32>,
-    /// Cells of single instructions that count by themselves, by address.
+    /// Counters of single instructions that count by themselves, by address.
     pub(super) single: HashMap<u64, u32>,
     /// If emitted code follows calls.
     pub(super) followed: Followed,
@@ -135,9 +135,9 @@ impl Process {
             catalogue: Arc::new(Mutex::new(catalogue)),
             hot: Vec::new(),
             steps: Vec::new(),
-            cells: Vec::new(),
+            counters: Vec::new(),
             costs: Vec::new(),
-            cell_of_block: Vec::new(),
+            counter_of_block: Vec::new(),
             heads: HashMap::new(),
             single: HashMap::new(),
             followed: Followed::default(),
@@ -150,32 +150,32 @@ impl Process {
             used: used.map(Box::new),
         };
         let catalogue = process.catalogue.clone();
-        process.add_cell(&mut lock(&catalogue), Vec::new().into());
+        process.add_counter(&mut lock(&catalogue), Vec::new().into());
         process
     }
 
-    /// Registers a cell of these instructions.
-    pub(super) fn add_cell(&mut self, catalogue: &mut Catalogue, instructions: Instructions) -> u32 {
-        let cell = catalogue.cells.add(self.columns, instructions);
-        self.know_cell(catalogue, cell)
+    /// Registers a counter of these instructions.
+    pub(super) fn add_counter(&mut self, catalogue: &mut Catalogue, instructions: Instructions) -> u32 {
+        let counter = catalogue.counters.add(self.columns, instructions);
+        self.know_counter(catalogue, counter)
     }
 
-    /// Registers a cell of what happens at an instruction, and costs this much.
-    pub(super) fn add_cell_at(&mut self, catalogue: &mut Catalogue, addr: u64, costs: Vec<u64>) -> u32 {
-        let cell = catalogue.cells.add_at(addr, costs);
-        self.know_cell(catalogue, cell)
+    /// Registers a counter of what happens at an instruction, and costs this much.
+    pub(super) fn add_counter_at(&mut self, catalogue: &mut Catalogue, addr: u64, costs: Vec<u64>) -> u32 {
+        let counter = catalogue.counters.add_at(addr, costs);
+        self.know_counter(catalogue, counter)
     }
 
-    fn know_cell(&mut self, catalogue: &Catalogue, cell: u32) -> u32 {
+    fn know_counter(&mut self, catalogue: &Catalogue, counter: u32) -> u32 {
         let at = self.costs.len();
         self.costs.resize(at + self.columns.stride, 0);
         let mut start = None;
-        for (addr, costs) in catalogue.cells.of(cell) {
+        for (addr, costs) in catalogue.counters.of(counter) {
             start.get_or_insert(addr);
             self.costs[at..].iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
         }
-        self.cells.push(Cell { start: start.unwrap_or(0) });
-        cell
+        self.counters.push(Counter { start: start.unwrap_or(0) });
+        counter
     }
 
     /// Learns what has been said of the space since the last time.
@@ -203,8 +203,8 @@ impl Process {
             return;
         }
         for block in &space.blocks[new_blocks.clone()] {
-            let cell = self.add_cell(catalogue, block.instructions.clone());
-            self.cell_of_block.push(cell);
+            let counter = self.add_counter(catalogue, block.instructions.clone());
+            self.counter_of_block.push(counter);
         }
         self.known_blocks = blocks;
         if let Some(simulated) = &mut self.simulated {
@@ -212,14 +212,14 @@ impl Process {
         }
         if let Some(used) = &mut self.used {
             let width = self.columns.stride;
-            used.learn_blocks(&space.blocks[new_blocks.clone()], &self.cell_of_block[new_blocks]);
-            used.pull_stack(&space.sites[new_sites.clone()], &self.cell_of_block, &self.costs, width);
+            used.learn_blocks(&space.blocks[new_blocks.clone()], &self.counter_of_block[new_blocks]);
+            used.pull_stack(&space.sites[new_sites.clone()], &self.counter_of_block, &self.costs, width);
         }
         for site in &space.sites[new_sites] {
             let hot = self.understand(site, space, catalogue, width);
             self.hot.push(hot);
             let mut kind = match hot.kind {
-                _ if hot.cell == NOTHING => StepKind::Other,
+                _ if hot.counter == NOTHING => StepKind::Other,
                 Kind::Block => StepKind::Block,
                 Kind::Call => StepKind::Call,
                 Kind::CallIndirect => StepKind::CallIndirect,
@@ -228,33 +228,33 @@ impl Process {
                 Kind::Jump(_) => StepKind::Jump,
                 Kind::Executions | Kind::Other => StepKind::Other,
             };
-            let Hot { cell, mut cost, site, target, .. } = hot;
+            let Hot { counter, mut cost, site, target, .. } = hot;
             if self.simulated.is_some() {
-                let row = &self.costs[cell as usize * width..][..width];
+                let row = &self.costs[counter as usize * width..][..width];
                 match self.columns.packed(row) {
                     Some(packed) => cost = packed.word(),
                     None => kind = StepKind::Other,
                 }
             }
-            self.steps.push(Step { kind, cell, cost, site, target });
+            self.steps.push(Step { kind, counter, cost, site, target });
         }
         self.known_sites = sites;
     }
 
     pub(super) fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
-        let mut hot = Hot { cell: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let mut hot = Hot { counter: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
         let addr = site.addr.0;
         match site.kind {
             SiteKind::Block { block } => {
                 hot.kind = Kind::Block;
-                hot.cell = self.cell_of_block[block as usize];
+                hot.counter = self.counter_of_block[block as usize];
             }
             SiteKind::Transfer { how, block, tells } => {
                 let first = space.blocks[block as usize].instructions[0].addr.0;
                 hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
                 self.followed.told.insert(hot.site, self.hot.len() as u32);
                 if tells {
-                    hot.cell = self.cell_of_block[block as usize];
+                    hot.counter = self.counter_of_block[block as usize];
                 }
                 (hot.kind, hot.target) = match how {
                     Transfer::Call(target) => (Kind::Call, target.0),
@@ -267,13 +267,13 @@ impl Process {
                 };
             }
             SiteKind::Executions { .. } => {
-                let cell = self.single_cell(catalogue, addr);
-                // The cell is named apart: its executions are not one each.
-                (hot.kind, hot.target) = (Kind::Executions, cell.into());
+                let counter = self.single_counter(catalogue, addr);
+                // The counter is named apart: its executions are not one each.
+                (hot.kind, hot.target) = (Kind::Executions, counter.into());
             }
             other => hot.target = other.words() as u64,
         }
-        hot.cost = self.costs[hot.cell as usize * width] as u32;
+        hot.cost = self.costs[hot.counter as usize * width] as u32;
         hot
     }
 
@@ -356,15 +356,15 @@ impl Process {
 
     /// Goes through records up to one after which a function asks for something; returns what is left.
     pub(super) fn follow<'w>(&mut self, tid: i32, catalogue: &mut Catalogue, words: &'w [u32]) -> &'w [u32] {
-        let width = self.costs.len() / self.cells.len().max(1);
+        let width = self.costs.len() / self.counters.len().max(1);
         let Some(t) = self.threads.get_mut(&tid) else { return &[] };
         let mut rest = words;
         if !t.begun
             && let Some(first) = words.first().and_then(|n| self.hot.get(*n as usize))
         {
             t.begun = true;
-            let cell = if first.kind == Kind::Executions { first.target as usize } else { first.cell as usize };
-            t.calls.begin(catalogue, self.cells[cell].start);
+            let counter = if first.kind == Kind::Executions { first.target as usize } else { first.counter as usize };
+            t.calls.begin(catalogue, self.counters[counter].start);
         }
         loop {
             if t.pause == u64::MAX {
@@ -373,14 +373,14 @@ impl Process {
             }
             let Some((&number, operands)) = rest.split_first() else { break };
             let Some(hot) = self.hot.get(number as usize) else { return &[] };
-            if hot.cell != NOTHING {
+            if hot.counter != NOTHING {
                 if t.blocks >= t.pause {
                     return rest;
                 }
                 t.blocks += 1;
-                t.calls.block(hot.cell);
+                t.calls.block(hot.counter);
                 if width > 1 {
-                    let costs = &self.costs[hot.cell as usize * width..][1..width];
+                    let costs = &self.costs[hot.counter as usize * width..][1..width];
                     t.now[1..].iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
                 }
             }
@@ -438,27 +438,27 @@ impl Process {
         }
     }
 
-    /// The cell of the instruction at `addr`, for costs that are told apart from its executions.
-    pub(super) fn single_cell(&mut self, catalogue: &mut Catalogue, addr: u64) -> u32 {
-        if let Some(cell) = self.single.get(&addr) {
-            return *cell;
+    /// The counter of the instruction at `addr`, for costs that are told apart from its executions.
+    pub(super) fn single_counter(&mut self, catalogue: &mut Catalogue, addr: u64) -> u32 {
+        if let Some(counter) = self.single.get(&addr) {
+            return *counter;
         }
-        let cell = self.add_cell_at(catalogue, addr, Vec::new());
-        self.single.insert(addr, cell);
-        cell
+        let counter = self.add_counter_at(catalogue, addr, Vec::new());
+        self.single.insert(addr, counter);
+        counter
     }
 
-    /// The cell of the first `n` instructions of a block.
+    /// The counter of the first `n` instructions of a block.
     pub(super) fn head(&mut self, catalogue: &mut Catalogue, block: u32, n: usize, all: &Block) -> u32 {
         if n >= all.instructions.len() {
-            return self.cell_of_block[block as usize];
+            return self.counter_of_block[block as usize];
         }
-        if let Some(cell) = self.heads.get(&(block, n)) {
-            return *cell;
+        if let Some(counter) = self.heads.get(&(block, n)) {
+            return *counter;
         }
-        let cell = self.add_cell(catalogue, all.instructions.first(n));
-        self.heads.insert((block, n), cell);
-        cell
+        let counter = self.add_counter(catalogue, all.instructions.first(n));
+        self.heads.insert((block, n), counter);
+        counter
     }
 
     /// How far the threads are.
@@ -483,7 +483,7 @@ impl Process {
             threads: threads.collect(),
             figures: vec![
                 ("executed-bbs".to_owned(), self.executed_blocks()),
-                figure("distinct-bbs", self.cell_of_block.len()),
+                figure("distinct-bbs", self.counter_of_block.len()),
                 figure("distinct-functions", catalogue.functions()),
             ],
         }

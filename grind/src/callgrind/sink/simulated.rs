@@ -1,7 +1,7 @@
 //! Records of a run in which caches or branches are simulated: what the first level missed and what was mispredicted stand
 //! among the blocks and transfers of control, in program order, so they are booked on what runs at that moment.
 //!
-//! A miss is a cell of its own: an instruction that is not executed, and costs a miss. So misses are counted like blocks, and
+//! A miss is a counter of its own: an instruction that is not executed, and costs a miss. So misses are counted like blocks, and
 //! as fast. A miss is told before the block that it happened in, which makes no difference: a block lies in one function, and
 //! what runs changes where a block has been told. What the simulation keeps (the last level) goes on while nothing is
 //! collected; only instrumentation that is switched off empties it, as in the reference.
@@ -16,7 +16,7 @@ use super::process::{Hot, Kind, NOTHING, Process, Thread, word};
 use super::{Catalogue, Settings, Space};
 use crate::callgrind::columns::Missed;
 
-/// The cell of a miss that has not happened yet; the place of a site that has not missed.
+/// The counter of a miss that has not happened yet; the place of a site that has not missed.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The last level of a process.
@@ -86,8 +86,8 @@ pub(super) struct Simulated {
     /// Bytes of the widest access.
     pub(super) most: u16,
     pub(super) known: Vec<Known>,
-    /// By place: the cells of misses that the last level, memory, and memory after a line was written back have answered.
-    cells: Vec<[u32; 3]>,
+    /// By place: the counters of misses that the last level, memory, and memory after a line was written back have answered.
+    counters: Vec<[u32; 3]>,
     /// The shapes of first-level caches that are simulated here, and not by the program itself.
     pub(super) shapes: Option<Geometries>,
 }
@@ -104,7 +104,7 @@ impl Simulated {
         };
         let most = caches.map_or(u32::MAX, Geometries::min_line).min(u16::MAX.into()) as u16;
         let shapes = caches.filter(|_| settings.simulate_wb).copied();
-        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), cells: Vec::new(), shapes }
+        Self { empty: Box::new(last.clone()), last, most, known: Vec::new(), counters: Vec::new(), shapes }
     }
 
     /// Instrumentation is switched off.
@@ -198,13 +198,13 @@ impl Process {
             if !t.begun {
                 t.begun = true;
                 // Where its block begins, if that is what it tells of.
-                let told = self.hot.get(number as usize).filter(|hot| hot.cell != NOTHING);
-                t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.cells[hot.cell as usize].start));
+                let told = self.hot.get(number as usize).filter(|hot| hot.counter != NOTHING);
+                t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.counters[hot.counter as usize].start));
             }
             let outcome = match known.what {
                 What::Told => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
-                    if t.blocks >= t.pause && hot.cell != NOTHING {
+                    if t.blocks >= t.pause && hot.counter != NOTHING {
                         return rest;
                     }
                     let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
@@ -258,7 +258,7 @@ impl Process {
                             return rest;
                         }
                         t.blocks += 1;
-                        spend(t, self.cell_of_block[block as usize], &self.costs);
+                        spend(t, self.counter_of_block[block as usize], &self.costs);
                     }
                     rest = after;
                     self.through(simulated, t, catalogue, space, record);
@@ -278,7 +278,7 @@ impl Process {
         words: &[u32],
     ) -> usize {
         let places = self.columns.places();
-        // Cells may be added meanwhile, but no steps.
+        // Counters may be added meanwhile, but no steps.
         let steps = std::mem::take(&mut self.steps);
         let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
             let known = simulated.known.get(number as usize)?;
@@ -291,7 +291,7 @@ impl Process {
                 _ => return None,
             };
             self.columns.missed(known.missed, outcome, |event| now[event] += 1);
-            Some((self.cell_of_miss(simulated, catalogue, number, outcome), length))
+            Some((self.counter_of_miss(simulated, catalogue, number, outcome), length))
         };
         let done = t.calls.express_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
         self.steps = steps;
@@ -307,13 +307,13 @@ impl Process {
         site: u32,
         outcome: Outcome,
     ) {
-        let cell = self.cell_of_miss(simulated, catalogue, site, outcome);
-        spend(t, cell, &self.costs);
+        let counter = self.counter_of_miss(simulated, catalogue, site, outcome);
+        spend(t, counter, &self.costs);
     }
 
-    /// The cell of a site's miss.
+    /// The counter of a site's miss.
     #[inline]
-    pub(super) fn cell_of_miss(
+    pub(super) fn counter_of_miss(
         &mut self,
         simulated: &mut Simulated,
         catalogue: &mut Catalogue,
@@ -322,23 +322,23 @@ impl Process {
     ) -> u32 {
         let known = &mut simulated.known[site as usize];
         if known.place == NONE {
-            known.place = simulated.cells.len() as u32;
-            simulated.cells.push([NONE; 3]);
+            known.place = simulated.counters.len() as u32;
+            simulated.counters.push([NONE; 3]);
         }
-        let cell = &mut simulated.cells[known.place as usize][(outcome as usize).saturating_sub(1)];
-        if *cell == NONE {
+        let counter = &mut simulated.counters[known.place as usize][(outcome as usize).saturating_sub(1)];
+        if *counter == NONE {
             let costs = self.columns.miss(known.missed, outcome);
-            *cell = self.add_cell_at(catalogue, known.addr, costs);
+            *counter = self.add_counter_at(catalogue, known.addr, costs);
         }
-        *cell
+        *counter
     }
 
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr);
+        let counter = self.single_counter(catalogue, addr);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
-            t.calls.cost(cell, event, n);
+            t.calls.cost(counter, event, n);
             t.now[event] += n;
         }
     }
@@ -354,9 +354,9 @@ pub(super) fn told<'w>(
     number: u32,
     operands: &'w [u32],
 ) -> Option<(&'w [u32], bool)> {
-    if hot.cell != NOTHING {
+    if hot.counter != NOTHING {
         t.blocks += 1;
-        spend(t, hot.cell, costs);
+        spend(t, hot.counter, costs);
     }
     if hot.kind == Kind::Block {
         return Some((operands, false));
@@ -393,11 +393,11 @@ pub(super) fn told<'w>(
     })
 }
 
-/// The cell is executed, or its miss has happened. `costs` are those of all cells, side by side.
+/// The counter is executed, or its miss has happened. `costs` are those of all counters, side by side.
 #[inline]
-pub(super) fn spend(t: &mut Thread, cell: u32, costs: &[u64]) {
-    t.calls.block(cell);
+pub(super) fn spend(t: &mut Thread, counter: u32, costs: &[u64]) {
+    t.calls.block(counter);
     let width = t.now.len();
-    let costs = &costs[cell as usize * width..][..width];
+    let costs = &costs[counter as usize * width..][..width];
     t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
 }

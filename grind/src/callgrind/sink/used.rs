@@ -37,8 +37,8 @@ const AHEAD: usize = 512;
 /// In [`Used::lengths`]: a line is replaced.
 const LOOKS_UP: u16 = 1 << 15;
 
-/// The cell of something that has not happened yet.
-const NO_CELL: u32 = u32::MAX;
+/// The counter of something that has not happened yet.
+const NO_COUNTER: u32 = u32::MAX;
 
 /// What a record of a site is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ struct Loader {
     addr: u64,
     missed: Missed,
     /// Of the instruction alone.
-    cell: u32,
+    counter: u32,
     /// Of misses that the last level and memory have answered.
     misses: [u32; 2],
 }
@@ -84,15 +84,15 @@ struct Stretch {
     /// The first of its groups, and how many.
     first: u32,
     groups: u16,
-    /// The block that it tells of, by cell, or [`NO_CELL`]; and what that costs of the first events.
-    cell: u32,
+    /// The block that it tells of, by counter, or [`NO_COUNTER`]; and what that costs of the first events.
+    counter: u32,
     costs: [u16; 3],
 }
 
 /// A block that is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Told {
-    cell: u32,
+    counter: u32,
     /// What that costs of the first events.
     costs: [u16; 3],
 }
@@ -258,10 +258,10 @@ impl Used {
             }
             let stretch = match self.whats.get(number as usize) {
                 Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
-                Some(&What::Block(Told { cell, costs })) => {
+                Some(&What::Block(Told { counter, costs })) => {
                     *blocks += 1;
-                    calls.block(cell);
-                    code.execute(cell);
+                    calls.block(counter);
+                    code.execute(counter);
                     sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += u64::from(cost));
                     at += 1;
                     continue;
@@ -272,8 +272,8 @@ impl Used {
                     else {
                         break;
                     };
-                    let Loader { cell, misses, .. } = self.loaders[number as usize];
-                    if replaced.one_of_two || misses[0] == NO_CELL {
+                    let Loader { counter, misses, .. } = self.loaders[number as usize];
+                    if replaced.one_of_two || misses[0] == NO_COUNTER {
                         break;
                     }
                     let collecting = calls.collecting();
@@ -283,7 +283,7 @@ impl Used {
                         chain,
                         numbers,
                         spot,
-                        cell,
+                        counter,
                         self_only: self.self_only,
                     };
                     let slot = (replaced.way / LineReplaced::WAY) as usize;
@@ -303,9 +303,9 @@ impl Used {
             };
             let end = at + 1 + 2 * usize::from(stretch.groups);
             let Some(addresses) = words.get(at + 1..end) else { break };
-            if stretch.cell != NO_CELL {
+            if stretch.counter != NO_COUNTER {
                 *blocks += 1;
-                calls.block(stretch.cell);
+                calls.block(stretch.counter);
                 sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
             }
             if !stretch.fetched(usage) {
@@ -454,7 +454,7 @@ struct Accessing<'a> {
     chain: &'a mut Chain,
     numbers: &'a mut Numbers,
     spot: &'a mut (Standing, u32),
-    cell: u32,
+    counter: u32,
     self_only: bool,
 }
 
@@ -462,7 +462,7 @@ impl Residents for Accessing<'_> {
     fn loaded(&mut self, _: Level) -> Owner {
         let standing = self.calls.standing();
         if self.spot.0 != standing || self.spot.1 == u32::MAX {
-            *self.spot = (standing, self.book.spot(self.numbers, self.calls.spot(self.cell)));
+            *self.spot = (standing, self.book.spot(self.numbers, self.calls.spot(self.counter)));
         }
         let node = if self.self_only {
             self.chain.root(&mut self.book.tree)

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use cg_calls::{ArcId, Calls, CellKey, Node, Profile, SiteId, Spot};
+use cg_calls::{ArcId, Calls, CounterKey, Node, Profile, SiteId, Spot};
 use cg_sim::calltree::{self as tree, Costs, Statistics, Tree};
 use cg_sim::usage::{Cost, Level, Owner};
 
@@ -28,7 +28,7 @@ type ArcName = (Node, SiteId, u64, Node);
 
 #[derive(Clone, Debug)]
 struct SelfCosts {
-    whose: Whose<Spot, (Node, CellKey)>,
+    whose: Whose<Spot, (Node, CounterKey)>,
     costs: Costs,
     /// Lines.
     held: u64,

@@ -12,12 +12,12 @@ use std::collections::HashMap;
 use cg_sim::usage::parts;
 use grind_engine::trace::Block;
 
-use super::NO_CELL;
+use super::NO_COUNTER;
 
 /// What one execution of a block is for a line.
 #[derive(Clone, Copy, Debug)]
 struct User {
-    cell: u32,
+    counter: u32,
     /// Instructions that are fetched from it.
     fetches: u32,
     /// The parts of it that they touch.
@@ -36,8 +36,8 @@ struct Line {
 pub(super) struct Fetch {
     /// The lines that are looked for, up to two.
     pub(super) lines: [u32; 2],
-    /// The cell of its block, unless it is the first instruction of that.
-    pub(super) cell: u32,
+    /// The counter of its block, unless it is the first instruction of that.
+    pub(super) counter: u32,
 }
 
 /// What is known of a process's code, by lines.
@@ -83,27 +83,27 @@ impl Code {
     }
 
     /// Learns of a block.
-    pub(super) fn add_block(&mut self, block: &Block, cell: u32) {
+    pub(super) fn add_block(&mut self, block: &Block, counter: u32) {
         for i in block.instructions.iter() {
             for Piece { line, parts } in self.pieces(i.addr.0, i.len) {
                 let line = self.line(line) as usize;
                 let users = &mut self.lines[line].users;
-                match users.last_mut().filter(|u| u.cell == cell) {
+                match users.last_mut().filter(|u| u.counter == counter) {
                     Some(user) => {
                         user.fetches += 1;
                         user.parts |= parts;
                     }
-                    None => users.push(User { cell, fetches: 1, parts }),
+                    None => users.push(User { counter, fetches: 1, parts }),
                 }
             }
         }
     }
 
-    /// Learns of an instruction that may miss, in the block of this cell; only its last byte's line, if `second`.
-    pub(super) fn add_fetch(&mut self, addr: u64, len: u8, cell: u32, second: bool) -> Fetch {
+    /// Learns of an instruction that may miss, in the block of this counter; only its last byte's line, if `second`.
+    pub(super) fn add_fetch(&mut self, addr: u64, len: u8, counter: u32, second: bool) -> Fetch {
         let last = addr + u64::from(len.max(1)) - 1;
         let first = if second { last } else { addr };
-        Fetch { lines: [first, last].map(|at| self.line(at >> self.bits)), cell }
+        Fetch { lines: [first, last].map(|at| self.line(at >> self.bits)), counter }
     }
 }
 
@@ -121,7 +121,7 @@ struct Resident {
 /// The code cache of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeUse {
-    /// By cell: how often the block has been executed.
+    /// By counter: how often the block has been executed.
     executed: Vec<u64>,
     /// By line.
     lines: Vec<Resident>,
@@ -130,24 +130,24 @@ pub(super) struct CodeUse {
 }
 
 impl CodeUse {
-    /// The block of a cell is executed.
+    /// The block of a counter is executed.
     #[inline]
-    pub(super) fn execute(&mut self, cell: u32) {
-        match self.executed.get_mut(cell as usize) {
+    pub(super) fn execute(&mut self, counter: u32) {
+        match self.executed.get_mut(counter as usize) {
             Some(count) => *count += 1,
-            None => self.execute_first(cell),
+            None => self.execute_first(counter),
         }
     }
 
     #[cold]
-    fn execute_first(&mut self, cell: u32) {
-        let at = cell as usize;
+    fn execute_first(&mut self, counter: u32) {
+        let at = counter as usize;
         self.executed.resize((at + 1).max(2 * self.executed.len()), 0);
         self.executed[at] = 1;
     }
 
-    fn count(&self, cell: u32) -> u64 {
-        self.executed.get(cell as usize).copied().unwrap_or(0)
+    fn count(&self, counter: u32) -> u64 {
+        self.executed.get(counter as usize).copied().unwrap_or(0)
     }
 
     /// A line comes into `way` because `fetch` has missed it (its second line, if `second`). Returns how the line that was
@@ -159,7 +159,7 @@ impl CodeUse {
         }
         let old = self.ways[way].replace(line);
         let used = old.map_or((0, 0), |old| {
-            let before = (fetch.cell != NO_CELL && code.number(old) < code.number(line)).then_some(fetch.cell);
+            let before = (fetch.counter != NO_COUNTER && code.number(old) < code.number(line)).then_some(fetch.counter);
             let used = self.used(code, old, before);
             self.lines[old as usize].is = false;
             used
@@ -172,7 +172,7 @@ impl CodeUse {
         (resident.is, resident.more, resident.parts) = (true, 0, 0);
         resident.before.clear();
         let counts =
-            code.lines[line as usize].users.iter().map(|u| executed.get(u.cell as usize).copied().unwrap_or(0));
+            code.lines[line as usize].users.iter().map(|u| executed.get(u.counter as usize).copied().unwrap_or(0));
         resident.before.extend(counts);
         used
     }
@@ -183,7 +183,7 @@ impl CodeUse {
         let before = resident.before.iter().copied().chain(std::iter::repeat(0));
         let (mut count, mut parts) = (resident.more, resident.parts);
         for (user, before) in code.lines[line as usize].users.iter().zip(before) {
-            let times = self.count(user.cell) - before + u64::from(unfinished == Some(user.cell));
+            let times = self.count(user.counter) - before + u64::from(unfinished == Some(user.counter));
             if times > 0 {
                 count = count.saturating_add_unsigned(times.saturating_mul(user.fetches.into()));
                 parts |= user.parts;

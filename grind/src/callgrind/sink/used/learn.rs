@@ -4,21 +4,27 @@
 use cg_sim::usage::parts;
 use grind_engine::trace::{self, Done, LineReplaced, Site, SiteKind};
 
-use super::{Group, LOOKS_UP, Loader, Member, NO_CELL, Stretch, Told, Used, What};
+use super::{Group, LOOKS_UP, Loader, Member, NO_COUNTER, Stretch, Told, Used, What};
 use crate::callgrind::columns::Missed;
 
 impl Used {
-    /// Learns of more blocks, which have these cells.
-    pub(in super::super) fn learn_blocks(&mut self, blocks: &[trace::Block], cells: &[u32]) {
+    /// Learns of more blocks, which have these counters.
+    pub(in super::super) fn learn_blocks(&mut self, blocks: &[trace::Block], counters: &[u32]) {
         if self.kept {
-            blocks.iter().zip(cells).for_each(|(block, cell)| self.code.add_block(block, *cell));
+            blocks.iter().zip(counters).for_each(|(block, counter)| self.code.add_block(block, *counter));
         }
     }
 
     /// Learns of more sites.
-    pub(in super::super) fn pull_stack(&mut self, sites: &[Site], cell_of_block: &[u32], costs: &[u64], width: usize) {
+    pub(in super::super) fn pull_stack(
+        &mut self,
+        sites: &[Site],
+        counter_of_block: &[u32],
+        costs: &[u64],
+        width: usize,
+    ) {
         let costs_of_block = |block: usize| {
-            let row = &costs[cell_of_block[block] as usize * width..][..width];
+            let row = &costs[counter_of_block[block] as usize * width..][..width];
             std::array::from_fn(|i| row.get(i).copied().unwrap_or(0) as u16)
         };
         for site in sites {
@@ -27,9 +33,9 @@ impl Used {
             let mut member = Member { offset: 0, size: site.len.into() };
             let what = match site.kind {
                 SiteKind::Stretch { instructions, bytes, groups, tells, .. } => {
-                    let cell = tells.map_or(NO_CELL, |block| cell_of_block[block as usize]);
+                    let counter = tells.map_or(NO_COUNTER, |block| counter_of_block[block as usize]);
                     let costs = tells.map_or([0; 3], |block| costs_of_block(block as usize));
-                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), cell, costs);
+                    self.add_stretch(site.addr.0, (instructions, bytes), groups.into(), counter, costs);
                     What::Stretch(self.stretches.len() as u32 - 1)
                 }
                 SiteKind::Member { group, done, offset, size } => {
@@ -51,13 +57,14 @@ impl Used {
                     if self.kept { What::Line(missed) } else { What::Told }
                 }
                 SiteKind::CodeLine { block, second } => {
-                    let cell = block.map_or(NO_CELL, |block| cell_of_block[block as usize]);
-                    self.fetches.push(self.code.add_fetch(site.addr.0, site.len, cell, second));
+                    let counter = block.map_or(NO_COUNTER, |block| counter_of_block[block as usize]);
+                    self.fetches.push(self.code.add_fetch(site.addr.0, site.len, counter, second));
                     What::Fetch(self.fetches.len() as u32 - 1)
                 }
-                SiteKind::Block { block } => {
-                    What::Block(Told { cell: cell_of_block[block as usize], costs: costs_of_block(block as usize) })
-                }
+                SiteKind::Block { block } => What::Block(Told {
+                    counter: counter_of_block[block as usize],
+                    costs: costs_of_block(block as usize),
+                }),
                 SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => What::Told,
             };
             self.whats.push(what);
@@ -67,11 +74,18 @@ impl Used {
             };
             self.lengths.push(length);
             self.members.push(member);
-            self.loaders.push(Loader { addr: site.addr.0, missed, cell: NO_CELL, misses: [NO_CELL; 2] });
+            self.loaders.push(Loader { addr: site.addr.0, missed, counter: NO_COUNTER, misses: [NO_COUNTER; 2] });
         }
     }
 
-    fn add_stretch(&mut self, addr: u64, (instructions, bytes): (u16, u16), groups: u16, cell: u32, costs: [u16; 3]) {
+    fn add_stretch(
+        &mut self,
+        addr: u64,
+        (instructions, bytes): (u16, u16),
+        groups: u16,
+        counter: u32,
+        costs: [u16; 3],
+    ) {
         let bits = self.line_bits;
         let within = addr as u32 & ((1 << bits) - 1);
         let (end, length) = (within + u32::from(bytes), 1 << bits);
@@ -86,7 +100,7 @@ impl Used {
             bytes,
             first: self.groups.len() as u32,
             groups,
-            cell,
+            counter,
             costs,
         });
         self.groups.resize(self.groups.len() + usize::from(groups), Group::default());

@@ -73,14 +73,14 @@ impl Process {
             }
             match what {
                 What::Stretch(stretch) => {
-                    let Stretch { cell, groups, .. } = used.stretches[stretch as usize];
-                    if cell != NO_CELL && !told {
+                    let Stretch { counter, groups, .. } = used.stretches[stretch as usize];
+                    if counter != NO_COUNTER && !told {
                         if t.blocks >= t.pause {
                             return rest;
                         }
                         t.blocks += 1;
-                        t.calls.block(cell);
-                        let costs = &self.costs[cell as usize * self.columns.stride..][..used.columns];
+                        t.calls.block(counter);
+                        let costs = &self.costs[counter as usize * self.columns.stride..][..used.columns];
                         t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
                     }
                     let Some((addresses, after)) = operands.split_at_checked(2 * usize::from(groups)) else {
@@ -91,11 +91,11 @@ impl Process {
                 }
                 What::Told | What::Block(_) => {
                     let Some(hot) = self.hot.get(number as usize) else { return &[] };
-                    if t.blocks >= t.pause && hot.cell != NOTHING {
+                    if t.blocks >= t.pause && hot.counter != NOTHING {
                         return rest;
                     }
-                    if let Some(of_thread) = t.used.as_mut().filter(|_| hot.cell != NOTHING) {
-                        of_thread.code.execute(hot.cell);
+                    if let Some(of_thread) = t.used.as_mut().filter(|_| hot.counter != NOTHING) {
+                        of_thread.code.execute(hot.counter);
                     }
                     let repeats = hot.kind == Kind::Executions;
                     let before = if repeats { t.executions.get(&number).copied() } else { None };
@@ -275,9 +275,9 @@ impl Process {
     ) -> Served {
         let at = site as usize;
         let mut loader = used.loaders[at];
-        if loader.cell == NO_CELL {
-            loader.cell = self.single_cell(catalogue, loader.addr);
-            used.loaders[at].cell = loader.cell;
+        if loader.counter == NO_COUNTER {
+            loader.counter = self.single_counter(catalogue, loader.addr);
+            used.loaders[at].counter = loader.counter;
         }
         let Some(of_thread) = &mut t.used else { return Served::L1 };
         let ThreadUse { usage, chain, numbers, spots, .. } = &mut **of_thread;
@@ -291,7 +291,7 @@ impl Process {
             chain,
             numbers,
             spot: &mut spots[at],
-            cell: loader.cell,
+            counter: loader.counter,
             self_only: used.self_only,
         };
         access(usage, &mut used.ll, collecting, &mut accessing)
@@ -314,10 +314,10 @@ impl Process {
         };
         let outcomes = [Outcome::LastLevel, Outcome::Memory];
         let loader = &mut used.loaders[site as usize];
-        if loader.misses[which] == NO_CELL {
+        if loader.misses[which] == NO_COUNTER {
             for (which, outcome) in outcomes.into_iter().enumerate() {
                 let costs = self.columns.miss(missed, outcome);
-                loader.misses[which] = self.add_cell_at(catalogue, loader.addr, costs);
+                loader.misses[which] = self.add_counter_at(catalogue, loader.addr, costs);
             }
         }
         t.calls.block(loader.misses[which]);
@@ -388,9 +388,9 @@ impl Process {
     /// The instruction at `addr` has made so many reads and writes that are not known from its executions.
     fn count_accesses(&mut self, t: &mut Thread, catalogue: &mut Catalogue, addr: u64, counts: [u64; 2]) {
         let Some(dr) = self.columns.accesses else { return };
-        let cell = self.single_cell(catalogue, addr);
+        let counter = self.single_counter(catalogue, addr);
         for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
-            t.calls.cost(cell, event, n);
+            t.calls.cost(counter, event, n);
             t.now[event] += n;
         }
     }

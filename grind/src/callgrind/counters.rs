@@ -1,7 +1,7 @@
-//! Cells: what is executed, and counted, as one; the instructions of each, and what one execution of each instruction costs.
+//! Counters: what is executed, and counted, as one; the instructions of each, and what one execution of each instruction costs.
 //!
 //! There are millions of instructions, and few kinds of them, so instructions are shared with whoever told of them, and costs
-//! are kept by kind. Invariants: cells are only added; the kind of each instruction in a cell is known.
+//! are kept by kind. Invariants: counters are only added; the kind of each instruction in a counter is known.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use grind_engine::trace::{Instruction, Instructions};
 use super::columns::Columns;
 
 #[derive(Clone, Debug)]
-enum Cell {
+enum Counter {
     Instructions(Instructions),
     /// What happens at an instruction, but is none.
     At(u64, Arc<[u64]>),
@@ -22,19 +22,19 @@ type Kind = (bool, StaticEvents);
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub struct Cells {
-    all: Vec<Cell>,
-    /// What [`Cells::age`] was when each was added.
+pub struct Counters {
+    all: Vec<Counter>,
+    /// What [`Counters::age`] was when each was added.
     ages: Vec<u32>,
-    /// How often other code has come to lie where there was some: addresses of cells are those of what was there when they were
+    /// How often other code has come to lie where there was some: addresses of counters are those of what was there when they were
     /// added.
     pub age: u32,
     /// What executing an instruction costs, by what it does.
     kinds: Vec<(Kind, Box<[u64]>)>,
 }
 
-impl Cells {
-    /// A cell of instructions that are executed one after the other.
+impl Counters {
+    /// A counter of instructions that are executed one after the other.
     pub fn add(&mut self, columns: Columns, instructions: Instructions) -> u32 {
         for i in instructions.iter() {
             let kind = kind_of(i);
@@ -42,39 +42,39 @@ impl Cells {
                 self.kinds.push((kind, columns.execution(i.counted, i.events).into()));
             }
         }
-        self.push(Cell::Instructions(instructions))
+        self.push(Counter::Instructions(instructions))
     }
 
-    /// A cell of something that happens at an instruction, and what it costs.
+    /// A counter of something that happens at an instruction, and what it costs.
     pub fn add_at(&mut self, addr: u64, costs: impl Into<Arc<[u64]>>) -> u32 {
-        self.push(Cell::At(addr, costs.into()))
+        self.push(Counter::At(addr, costs.into()))
     }
 
-    fn push(&mut self, cell: Cell) -> u32 {
-        self.all.push(cell);
+    fn push(&mut self, counter: Counter) -> u32 {
+        self.all.push(counter);
         self.ages.push(self.age);
-        u32::try_from(self.all.len() - 1).expect("fewer than 2^32 cells")
+        u32::try_from(self.all.len() - 1).expect("fewer than 2^32 counters")
     }
 
-    /// Addresses of a cell's instructions, and what one execution of each costs; zeros at the end are left out.
-    pub fn of(&self, cell: u32) -> impl Iterator<Item = (u64, &[u64])> {
-        let (instructions, at) = match &self.all[cell as usize] {
-            Cell::Instructions(instructions) => (&instructions[..], None),
-            Cell::At(addr, costs) => (&[][..], Some((*addr, &costs[..]))),
+    /// Addresses of a counter's instructions, and what one execution of each costs; zeros at the end are left out.
+    pub fn of(&self, counter: u32) -> impl Iterator<Item = (u64, &[u64])> {
+        let (instructions, at) = match &self.all[counter as usize] {
+            Counter::Instructions(instructions) => (&instructions[..], None),
+            Counter::At(addr, costs) => (&[][..], Some((*addr, &costs[..]))),
         };
         instructions.iter().map(|i| (i.addr.0, self.costs(i))).chain(at)
     }
 
-    /// See [`Cells::age`].
-    pub fn age_of(&self, cell: u32) -> u32 {
-        self.ages[cell as usize]
+    /// See [`Counters::age`].
+    pub fn age_of(&self, counter: u32) -> u32 {
+        self.ages[counter as usize]
     }
 
     /// The first of those addresses; 0 if there is none.
-    pub fn start(&self, cell: u32) -> u64 {
-        match &self.all[cell as usize] {
-            Cell::Instructions(instructions) => instructions.iter().next().map_or(0, |i| i.addr.0),
-            Cell::At(addr, _) => *addr,
+    pub fn start(&self, counter: u32) -> u64 {
+        match &self.all[counter as usize] {
+            Counter::Instructions(instructions) => instructions.iter().next().map_or(0, |i| i.addr.0),
+            Counter::At(addr, _) => *addr,
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_instruction_costs_what_its_kind_does() {
-        let mut cells = Cells::default();
+        let mut counters = Counters::default();
         let columns = Columns::of(Settings::default().events(false, false));
         let one = |addr: u64, counted: bool, reads: u8| Instruction {
             addr: GuestAddr(addr),
@@ -105,10 +105,10 @@ mod tests {
             events: StaticEvents { reads, ..StaticEvents::default() },
         };
         let all = Instructions::from(vec![one(16, true, 0), one(20, false, 1), one(24, true, 2), one(28, true, 0)]);
-        let first = cells.add(columns, all.first(3));
-        let whole = cells.add(columns, all);
-        let miss = cells.add_at(20, [0, 0, 1]);
-        let of = |cell| cells.of(cell).map(|(addr, costs)| (addr, costs.to_vec())).collect::<Vec<_>>();
+        let first = counters.add(columns, all.first(3));
+        let whole = counters.add(columns, all);
+        let miss = counters.add_at(20, [0, 0, 1]);
+        let of = |counter| counters.of(counter).map(|(addr, costs)| (addr, costs.to_vec())).collect::<Vec<_>>();
         assert_eq!(of(first), [(16, vec![1]), (20, vec![]), (24, vec![1])]);
         assert_eq!(of(whole), [(16, vec![1]), (20, vec![]), (24, vec![1]), (28, vec![1])]);
         assert_eq!(of(miss), [(20, vec![0, 0, 1])]);
