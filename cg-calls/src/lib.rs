@@ -42,6 +42,6 @@ mod ways;
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 pub use profile::{Arc, Counter, CounterKey, Jump, Node, NodeIndex, Profile, Skipped};
 pub use thread::{
-    Active, Again, ArcId, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces, Request,
-    RootChange, Settled, Shown, Spot, Standing, Step, StepKind,
+    Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces,
+    Request, RootChange, Settled, Shown, Spot, Step, StepKind,
 };

@@ -25,7 +25,7 @@ mod wide;
 pub use express::{Step, StepKind};
 pub use followed::{Again, Here, Made, Settled, Shown};
 pub use found::Native;
-pub use late::{ArcId, Changes, RootChange, Spot, Standing};
+pub use late::{ArcId, CallContext, Changes, RootChange, Spot};
 pub use wide::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;

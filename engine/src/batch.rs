@@ -100,11 +100,11 @@ pub(crate) trait Known {
     fn boundary_in(&self, _start: u64, _end: u64) -> Option<u64> {
         None
     }
-    /// Whether a jump from one address to another leads to code of the same standing.
+    /// Whether a jump from one address to another leads to code of the same call context.
     fn stays(&self, _from: u64, _to: u64) -> bool {
         true
     }
-    /// Whether calls lead to code of the same standing.
+    /// Whether calls lead to code of the same call context.
     fn calls_stay(&self) -> bool {
         true
     }

@@ -26,7 +26,7 @@ use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, stack, walk};
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::hash::Map;
 use crate::heat::Heat;
 use crate::own_memory::AHEAD;
@@ -132,8 +132,8 @@ pub(crate) struct Protected {
 }
 
 struct Outside<'a> {
-    standing: StandingId,
-    /// Calls lead to other standings.
+    call_context: CallContextId,
+    /// Calls lead to other call contexts.
     followed: bool,
     /// It is known where functions and sections begin and end.
     bounded: bool,
@@ -158,15 +158,15 @@ struct Outside<'a> {
 
 impl Known for Outside<'_> {
     fn live_in(&self, pc: u64) -> Option<u8> {
-        self.trans.state_in(pc, self.standing).map(|(live, _)| live)
+        self.trans.state_in(pc, self.call_context).map(|(live, _)| live)
     }
 
     fn begins(&self, pc: u64) -> bool {
-        self.trans.begins(pc, self.standing)
+        self.trans.begins(pc, self.call_context)
     }
 
     fn none_before(&self, pc: u64) -> u64 {
-        self.trans.next_begin(pc, self.standing)
+        self.trans.next_begin(pc, self.call_context)
     }
 
     fn through(&self) -> usize {
@@ -203,7 +203,7 @@ impl Known for Outside<'_> {
     }
 
     fn dead_in(&self, pc: u64) -> Option<u16> {
-        self.trans.state_in(pc, self.standing).map(|(_, dead)| dead)
+        self.trans.state_in(pc, self.call_context).map(|(_, dead)| dead)
     }
 
     fn relies_on_others(&self) -> bool {
@@ -271,7 +271,7 @@ pub(crate) struct CodeCache {
     chains: Map<(Way, u32), Tail>,
     ibl_targets: IblTargets,
     /// Branch fields that lead to the translation of this guest address, which is self-modifying code.
-    incoming: Map<(u64, StandingId), Vec<u64>>,
+    incoming: Map<(u64, CallContextId), Vec<u64>>,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
     pub(crate) far: bool,
@@ -563,7 +563,7 @@ impl CodeCache {
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
-    pub(crate) fn translate(&mut self, pc: u64, standing: StandingId, memory: &Memory) -> Option<BlockId> {
+    pub(crate) fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<BlockId> {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
@@ -590,7 +590,7 @@ impl CodeCache {
         // What reads its target is told of, or that it is indirect.
         let told = settings.any() && (!settings.followed() || settings.checks());
         let outside = Outside {
-            standing,
+            call_context,
             followed: settings.followed(),
             bounded: settings.calls.is_some(),
             steady: !any_self_modifying,
@@ -639,17 +639,17 @@ impl CodeCache {
                 .with_flows(flows)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
-                .standing(standing)
+                .call_context(call_context)
                 .in_pairs(self.pairs)
                 .asking(self.chunks[chunk].requests)
                 .bounded(&crosses, !any_self_modifying)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_self_modifying) {
-                self.note_link(base + pos as u64, target, standing);
+                self.note_link(base + pos as u64, target, call_context);
             }
             self.commit(chunk, &emitted);
             self.work.recycle(emitted);
         }
-        self.trans.lookup(pc, standing)
+        self.trans.lookup(pc, call_context)
     }
 }

@@ -1,12 +1,12 @@
 //! Calls that emitted code follows by itself: what it has in common with whoever knows the rules.
 //!
-//! A translation belongs to a *standing*: the function that runs, on which level of recursion, or the call of a skipped stub.
+//! A translation belongs to a *call context*: the function that runs, on which level of recursion, or the call of a skipped stub.
 //! Counters of a translation thus count for a context, and a call, a return or a jump that has been made before in the same
-//! standing always has the same effect, its *route*. Emitted code keeps a shadow stack of such routes for each thread;
+//! call context always has the same effect, its *route*. Emitted code keeps a shadow stack of such routes for each thread;
 //! whatever it has not met before, or cannot decide, stops, and the [`crate::trace::Sink`] decides, once it knows what has
 //! happened since it was asked last.
 //!
-//! Invariants: numbers of standings and routes are never used twice in a space and mean the same in all processes that share
+//! Invariants: numbers of call contexts and routes are never used twice in a space and mean the same in all processes that share
 //! it, so they are made of what does not depend on a process; the stack that emitted code sees is a window of the whole
 //! one: nothing below it is ever touched without a stop.
 
@@ -17,18 +17,18 @@ pub use crate::arena::{TOTALS, WINDOW};
 use crate::hash::{Map, Set};
 use crate::transfer::Transfer;
 
-/// Number of a [`Standing`].
+/// Number of a [`CallContext`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StandingId(pub u32);
+pub struct CallContextId(pub u32);
 
-impl StandingId {
+impl CallContextId {
     /// That of all code where calls are not followed.
-    pub const NONE: StandingId = StandingId(0);
+    pub const NONE: CallContextId = CallContextId(0);
 }
 
 /// Whom executions count for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Standing {
+pub struct CallContext {
     /// The function that is running, by a number of the sink's that is the same for all processes of a space.
     pub function: u32,
     /// Its level of recursion, from 0.
@@ -60,11 +60,11 @@ pub struct Route {
     /// The site of the instruction.
     pub site: u32,
     /// The caller.
-    pub from: StandingId,
+    pub from: CallContextId,
     /// Where it leads.
     pub target: u64,
     /// The callee.
-    pub to: StandingId,
+    pub to: CallContextId,
 }
 
 /// No route: a frame that only the sink can pop.
@@ -120,7 +120,7 @@ pub const fn depth_told(word: u32) -> Option<usize> {
     }
 }
 
-/// What happens whenever a site leads there in that standing.
+/// What happens whenever a site leads there in that call context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Always {
     /// Nothing.
@@ -139,10 +139,10 @@ pub enum Always {
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The standing before.
-    pub from: Standing,
-    /// The standing from there on.
-    pub to: Standing,
+    /// The call context before.
+    pub from: CallContext,
+    /// The call context from there on.
+    pub to: CallContext,
     /// Whether that is so every time; if not, it has to be asked for each time.
     pub always: Option<Always>,
 }
@@ -157,44 +157,44 @@ impl Outcome {
 /// What a call came to.
 #[derive(Clone, Copy, Debug)]
 struct Met {
-    to: Standing,
+    to: CallContext,
     levels: u32,
 }
 
-/// What a thread has executed in some standing since that was asked for last.
+/// What a thread has executed in some call context since that was asked for last.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// How often what sites tell of was executed: site, standing, executions.
-    pub executed: Vec<(u32, StandingId, u64)>,
-    /// Executions of single instructions: address, standing, executions.
-    pub repeated: Vec<(u64, StandingId, u64)>,
+    /// How often what sites tell of was executed: site, call context, executions.
+    pub executed: Vec<(u32, CallContextId, u64)>,
+    /// Executions of single instructions: address, call context, executions.
+    pub repeated: Vec<(u64, CallContextId, u64)>,
     /// By route: calls, and what was executed during those that have returned.
     pub routes: Vec<(u32, u64, Totals)>,
 }
 
-/// What the numbers of standings and routes mean.
+/// What the numbers of call contexts and routes mean.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// By number.
-    pub standings: Vec<Standing>,
+    pub call_contexts: Vec<CallContext>,
     /// By number.
     pub routes: Vec<Route>,
 }
 
 impl Names {
-    /// What has come behind so many standings and routes.
-    pub(crate) fn since(&self, (standings, routes): (usize, usize)) -> Self {
-        Self { standings: self.standings[standings..].to_vec(), routes: self.routes[routes..].to_vec() }
+    /// What has come behind so many call contexts and routes.
+    pub(crate) fn since(&self, (call_contexts, routes): (usize, usize)) -> Self {
+        Self { call_contexts: self.call_contexts[call_contexts..].to_vec(), routes: self.routes[routes..].to_vec() }
     }
 
-    /// How many standings and routes there are.
+    /// How many call contexts and routes there are.
     pub(crate) fn len(&self) -> (usize, usize) {
-        (self.standings.len(), self.routes.len())
+        (self.call_contexts.len(), self.routes.len())
     }
 
     /// Adds what has come.
     pub(crate) fn extend(&mut self, news: Self) {
-        self.standings.extend(news.standings);
+        self.call_contexts.extend(news.call_contexts);
         self.routes.extend(news.routes);
     }
 }
@@ -218,12 +218,12 @@ impl Chain {
     }
 }
 
-/// The standings and routes of a space.
+/// The call contexts and routes of a space.
 #[derive(Clone, Debug)]
 pub struct Book {
     /// What they are.
     pub names: Names,
-    standing_ids: Map<Standing, StandingId>,
+    call_context_ids: Map<CallContext, CallContextId>,
     route_ids: Map<Route, u32>,
     /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
     pub(crate) returns: Vec<u64>,
@@ -231,8 +231,8 @@ pub struct Book {
     pub(crate) by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: counter, route, and of which total if it is the latter.
     pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
-    /// Counters of what is executed: counter, site, standing. No counter: only `carried` tells how often that is.
-    pub(crate) exits: Vec<(u32, u32, StandingId)>,
+    /// Counters of what is executed: counter, site, call context. No counter: only `carried` tells how often that is.
+    pub(crate) exits: Vec<(u32, u32, CallContextId)>,
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
     pub(crate) carried: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
@@ -242,7 +242,7 @@ pub struct Book {
     /// What calls from other functions have come to lately, by their targets, where that was as it always is.
     met: Map<u64, Met>,
     /// What indirect jumps within a function have led to.
-    within: Set<(u64, StandingId)>,
+    within: Set<(u64, CallContextId)>,
     /// Tables of targets in use.
     pub(crate) tables: u32,
     /// Stops that were of no use for the future, since when.
@@ -260,10 +260,10 @@ const STOP: Duration = Duration::from_micros(8);
 impl Default for Book {
     fn default() -> Self {
         // Nobody's.
-        let nobody = Standing { function: u32::MAX, level: 0, skip: None };
+        let nobody = CallContext { function: u32::MAX, level: 0, skip: None };
         Self {
-            names: Names { standings: vec![nobody], routes: Vec::new() },
-            standing_ids: Map::default(),
+            names: Names { call_contexts: vec![nobody], routes: Vec::new() },
+            call_context_ids: Map::default(),
             route_ids: Map::default(),
             returns: Vec::new(),
             by_return: Map::default(),
@@ -282,25 +282,25 @@ impl Default for Book {
 }
 
 impl Book {
-    /// The number of a standing.
-    pub(crate) fn standing(&mut self, standing: Standing) -> StandingId {
-        let next = StandingId(self.names.standings.len() as u32);
-        let id = *self.standing_ids.entry(standing).or_insert(next);
+    /// The number of a call context.
+    pub(crate) fn call_context(&mut self, call_context: CallContext) -> CallContextId {
+        let next = CallContextId(self.names.call_contexts.len() as u32);
+        let id = *self.call_context_ids.entry(call_context).or_insert(next);
         if id == next {
-            self.names.standings.push(standing);
+            self.names.call_contexts.push(call_context);
         }
         id
     }
 
-    /// The number of a standing that has one.
-    pub(crate) fn known_standing(&self, standing: Standing) -> Option<StandingId> {
-        self.standing_ids.get(&standing).copied()
+    /// The number of a call context that has one.
+    pub(crate) fn known_call_context(&self, call_context: CallContext) -> Option<CallContextId> {
+        self.call_context_ids.get(&call_context).copied()
     }
 
     /// Whom a call from `from` returns to: of one through a stub, whoever called that.
-    pub(crate) fn caller(&mut self, from: StandingId) -> StandingId {
-        let caller = Standing { skip: None, ..self.names.standings[from.0 as usize] };
-        self.standing(caller)
+    pub(crate) fn caller(&mut self, from: CallContextId) -> CallContextId {
+        let caller = CallContext { skip: None, ..self.names.call_contexts[from.0 as usize] };
+        self.call_context(caller)
     }
 
     /// The number of a route.
@@ -329,8 +329,8 @@ impl Book {
     pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
         match (how, outcome.always) {
             (Some(Transfer::JumpIndirect), Some(Always::Nothing)) if outcome.from == outcome.to => {
-                let standing = self.standing(outcome.to);
-                self.within.insert((target, standing));
+                let call_context = self.call_context(outcome.to);
+                self.within.insert((target, call_context));
             }
             (_, Some(Always::Push { kind: RouteKind::Call, levels, .. })) if outcome.is_of_another_function() => {
                 self.met.insert(target, Met { to: outcome.to, levels });
@@ -339,18 +339,18 @@ impl Book {
         }
     }
 
-    /// What a transfer to `target` from a site in standing `from` comes to, as far as others tell. A call returns to `returns_to`.
-    pub(crate) fn has_met(&self, how: Transfer, from: StandingId, target: u64, returns_to: u64) -> Option<Outcome> {
-        let standing = self.names.standings[from.0 as usize];
+    /// What a transfer to `target` from a site in call context `from` comes to, as far as others tell. A call returns to `returns_to`.
+    pub(crate) fn has_met(&self, how: Transfer, from: CallContextId, target: u64, returns_to: u64) -> Option<Outcome> {
+        let call_context = self.names.call_contexts[from.0 as usize];
         match how {
             Transfer::JumpIndirect => {
-                let nothing = Outcome { from: standing, to: standing, always: Some(Always::Nothing) };
+                let nothing = Outcome { from: call_context, to: call_context, always: Some(Always::Nothing) };
                 self.within.contains(&(target, from)).then_some(nothing)
             }
             Transfer::Call(_) | Transfer::CallIndirect => {
                 let Met { to, levels } = *self.met.get(&target)?;
                 let always = Some(Always::Push { kind: RouteKind::Call, levels, returns_to });
-                let outcome = Outcome { from: standing, to, always };
+                let outcome = Outcome { from: call_context, to, always };
                 outcome.is_of_another_function().then_some(outcome)
             }
             _ => None,

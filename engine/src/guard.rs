@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::addr::GuestAddr;
 use crate::api::{Ask, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish};
-use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
+use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Does `act`; a panic is an error with its message.
@@ -160,7 +160,7 @@ impl Sink for CarefulSink {
     fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<Calls> {
         self.tell(State::Whole, None, |sink| sink.goes_on(pid, tid, made, all))
     }
-    fn runs(&mut self, pid: i32, tid: i32, book: &Book, pc: u64) -> Option<Standing> {
+    fn runs(&mut self, pid: i32, tid: i32, book: &Book, pc: u64) -> Option<CallContext> {
         self.tell(State::Whole, None, |sink| sink.runs(pid, tid, book, pc))
     }
     fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {

@@ -15,7 +15,7 @@ use crate::asm::Takes;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
-use crate::follow::{Book, Calls, Counts, Names, Outcome, Standing};
+use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 pub use crate::transfer::Transfer;
 use crate::types::{Ask, Module, StaticEvents};
 
@@ -573,8 +573,8 @@ pub trait Sink: Send {
     fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>, _all: bool) -> Option<Calls> {
         None
     }
-    /// The thread runs code at `pc`, not because of a transfer: in which standing? `None`: the process is not known.
-    fn runs(&mut self, _pid: i32, _tid: i32, _book: &Book, _pc: u64) -> Option<Standing> {
+    /// The thread runs code at `pc`, not because of a transfer: in which call context? `None`: the process is not known.
+    fn runs(&mut self, _pid: i32, _tid: i32, _book: &Book, _pc: u64) -> Option<CallContext> {
         None
     }
     /// The thread is about to run code at `pc`, as [`Sink::runs`] will say, whose first instruction, a system call, has been

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::distances::Distances;
-use crate::follow::{self, StandingId, TOTALS};
+use crate::follow::{self, CallContextId, TOTALS};
 use crate::hash::Map;
 use crate::heat::Heat;
 use crate::own_memory::{self, AHEAD};
@@ -51,7 +51,7 @@ pub(crate) struct Block {
     /// Its guest address.
     pub(crate) pc: u64,
     /// Whom its executions count for.
-    pub(crate) standing: StandingId,
+    pub(crate) call_context: CallContextId,
     /// The address of its translation (behind an IBL target).
     pub(crate) cache: u64,
     /// Where it is entered from elsewhere, to be counted in `counter`: `cache`, or a few instructions that lead there.
@@ -139,11 +139,11 @@ impl Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StubKind {
     /// A direct branch whose target has no fragment yet; `site` is the address of the 32-bit field to patch.
-    Exit { target: u64, site: u64, standing: StandingId },
-    /// A transfer of control that the sink has to decide on: where it is told, in which standing, and the 32-bit field that
+    Exit { target: u64, site: u64, call_context: CallContextId },
+    /// A transfer of control that the sink has to decide on: where it is told, in which call context, and the 32-bit field that
     /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
     /// is in [`arena::TARGET`].
-    Transfer { told: u32, standing: StandingId, root: u64 },
+    Transfer { told: u32, call_context: CallContextId, root: u64 },
     /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
     Return { in_rcx: bool },
@@ -279,9 +279,9 @@ pub(crate) struct TransTab {
     /// Ordered by where they lead.
     pub(crate) flows: Vec<Flow>,
     /// What is known by guest page.
-    pages: Map<(u64, StandingId), Box<Page>>,
-    /// The standings in which there is any on a page.
-    standings: Map<u64, Vec<StandingId>>,
+    pages: Map<(u64, CallContextId), Box<Page>>,
+    /// The call contexts in which there is any on a page.
+    call_contexts: Map<u64, Vec<CallContextId>>,
     /// What is known by cache address, a run for each chunk.
     runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
@@ -317,13 +317,13 @@ pub(crate) struct TransTab {
 
 impl TransTab {
     /// The live fragment for `pc`.
-    pub(crate) fn lookup(&self, pc: u64, standing: StandingId) -> Option<BlockId> {
-        Some(self.pages.get(&(pc >> 12, standing))?.at(pc)?.id)
+    pub(crate) fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<BlockId> {
+        Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
     }
 
     /// The flags and registers of the live fragment for `pc`, as [`Block::live_in`] and [`Block::dead_in`] have them.
-    pub(crate) fn state_in(&self, pc: u64, standing: StandingId) -> Option<(u8, u16)> {
-        let live = self.pages.get(&(pc >> 12, standing))?.at(pc)?;
+    pub(crate) fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
+        let live = self.pages.get(&(pc >> 12, call_context))?.at(pc)?;
         Some((live.live_in, live.dead_in))
     }
 
@@ -433,31 +433,31 @@ impl TransTab {
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
         let last = (block.pc + u64::from(block.guest_len).max(1) - 1) >> 12;
-        self.page(first, block.standing).insert(&block, id);
+        self.page(first, block.call_context).insert(&block, id);
         if last != first {
-            self.page(last, block.standing).insert_tail(id);
+            self.page(last, block.call_context).insert_tail(id);
         }
         self.blocks.push(block);
         id
     }
 
-    fn page(&mut self, page: u64, standing: StandingId) -> &mut Page {
-        let standings = &mut self.standings;
-        self.pages.entry((page, standing)).or_insert_with(|| {
-            standings.entry(page).or_default().push(standing);
+    fn page(&mut self, page: u64, call_context: CallContextId) -> &mut Page {
+        let call_contexts = &mut self.call_contexts;
+        self.pages.entry((page, call_context)).or_insert_with(|| {
+            call_contexts.entry(page).or_default().push(call_context);
             Box::default()
         })
     }
 
     /// Whether a live block begins at `pc`.
-    pub(crate) fn begins(&self, pc: u64, standing: StandingId) -> bool {
-        self.pages.get(&(pc >> 12, standing)).is_some_and(|p| p.begins(pc))
+    pub(crate) fn begins(&self, pc: u64, call_context: CallContextId) -> bool {
+        self.pages.get(&(pc >> 12, call_context)).is_some_and(|p| p.begins(pc))
     }
 
     /// The first address from `pc` on at which a live block begins; none on this page: where the next page does.
-    pub(crate) fn next_begin(&self, pc: u64, standing: StandingId) -> u64 {
+    pub(crate) fn next_begin(&self, pc: u64, call_context: CallContextId) -> u64 {
         let end = (pc | 0xfff).saturating_add(1);
-        let Some(page) = self.pages.get(&(pc >> 12, standing)) else { return end };
+        let Some(page) = self.pages.get(&(pc >> 12, call_context)) else { return end };
         page.next(pc).unwrap_or(end)
     }
 
@@ -498,15 +498,15 @@ impl TransTab {
     }
 
     /// The pages from `first` to `last` that have entries.
-    fn pages_in(&self, first: u64, last: u64) -> Vec<(u64, StandingId)> {
+    fn pages_in(&self, first: u64, last: u64) -> Vec<(u64, CallContextId)> {
         let in_order = |page: u64| {
-            let standings = self.standings.get(&page).into_iter().flatten();
-            standings.map(move |&standing| (page, standing))
+            let call_contexts = self.call_contexts.get(&page).into_iter().flatten();
+            call_contexts.map(move |&call_context| (page, call_context))
         };
-        if last.saturating_sub(first) < self.standings.len() as u64 {
+        if last.saturating_sub(first) < self.call_contexts.len() as u64 {
             return (first..=last).flat_map(in_order).collect();
         }
-        let mut pages: Vec<u64> = self.standings.keys().copied().filter(|p| (first..=last).contains(p)).collect();
+        let mut pages: Vec<u64> = self.call_contexts.keys().copied().filter(|p| (first..=last).contains(p)).collect();
         pages.sort_unstable();
         pages.into_iter().flat_map(in_order).collect()
     }
@@ -539,7 +539,7 @@ impl TransTab {
                 self.dead.insert(at, id);
             }
             // Killed by its last page, it is still listed on its first one.
-            if let Some(page) = self.pages.get_mut(&(b.pc >> 12, b.standing)) {
+            if let Some(page) = self.pages.get_mut(&(b.pc >> 12, b.call_context)) {
                 page.forget(b.pc, id);
             }
         }

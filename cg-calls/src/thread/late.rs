@@ -43,21 +43,21 @@ pub struct Changes {
 
 /// A key that stays the same as long as [`Calls::spot`] answers the same for each counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CallContext {
     node: u32,
     skip: u32,
 }
 
-impl Standing {
+impl CallContext {
     /// That of nobody.
-    pub const NOBODY: Standing = Standing { node: NONE, skip: NONE };
+    pub const NOBODY: CallContext = CallContext { node: NONE, skip: NONE };
 }
 
 impl Calls {
     /// What decides where costs belong now.
     #[inline]
-    pub fn standing(&self) -> Standing {
-        Standing { node: self.node, skip: self.skip }
+    pub fn call_context(&self) -> CallContext {
+        CallContext { node: self.node, skip: self.skip }
     }
 
     /// Where costs of `counter` belong that arise now. Only with contexts, and once the thread has begun.

@@ -10,7 +10,7 @@ use super::dead::DeadStops;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::walk;
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::tracee::Memory;
 use crate::transtab::{StubKind, TransTab, Way};
 
@@ -81,13 +81,13 @@ impl CodeCache {
             if self.is_full() || self.trans.counters() > arena::MAX_COUNTERS / 2 {
                 break;
             }
-            if !self.trans.begins(pc, StandingId::NONE) && self.is_ordinary(pc) {
-                self.translate(pc, StandingId::NONE, memory);
+            if !self.trans.begins(pc, CallContextId::NONE) && self.is_ordinary(pc) {
+                self.translate(pc, CallContextId::NONE, memory);
             }
         }
         for i in 0..self.trans.stubs.len() {
-            if let StubKind::Exit { target, site, standing } = self.trans.stubs[i].kind
-                && let Some(id) = self.trans.lookup(target, standing)
+            if let StubKind::Exit { target, site, call_context } = self.trans.stubs[i].kind
+                && let Some(id) = self.trans.lookup(target, call_context)
             {
                 self.link(site, id);
             }

@@ -8,7 +8,7 @@ use super::CodeCache;
 use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{Always, Chain, Outcome, Route, RouteKind, StandingId, TOTALS};
+use crate::follow::{Always, CallContextId, Chain, Outcome, Route, RouteKind, TOTALS};
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;
 use crate::transtab::{BlockId, StubKind};
@@ -42,7 +42,7 @@ impl CodeCache {
     }
 
     /// What the transfer of a told site to `target` comes to, as far as others tell.
-    pub(crate) fn has_met(&self, told: u32, from: StandingId, target: u64) -> Option<Outcome> {
+    pub(crate) fn has_met(&self, told: u32, from: CallContextId, target: u64) -> Option<Outcome> {
         let site = self.trans.trace_sites.get(told as usize)?;
         let SiteKind::Transfer { how, .. } = site.kind else { return None };
         self.trans.follow.has_met(how, from, target, site.addr.0.wrapping_add(site.len.into()))
@@ -52,7 +52,7 @@ impl CodeCache {
     /// `block`. Returns the number of the route, if it is one. `root` is the field by which the site is left.
     pub(crate) fn build_bridge(
         &mut self,
-        (told, from, root): (u32, StandingId, u64),
+        (told, from, root): (u32, CallContextId, u64),
         target: u64,
         block: BlockId,
         outcome: Outcome,
@@ -60,7 +60,7 @@ impl CodeCache {
         let always = outcome.always?;
         let how = self.told_transfer(told)?;
         let indirect = matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect);
-        let (to, to_block) = (self.trans.block(block).standing, *self.trans.block(block));
+        let (to, to_block) = (self.trans.block(block).call_context, *self.trans.block(block));
         let mut b = Bridge {
             indirect: indirect.then_some(target),
             always,
@@ -137,11 +137,11 @@ impl CodeCache {
         let mut returns_at = 0;
         if let Some((pos, onward)) = built.returns {
             returns_at = base + pos as u64;
-            if let (Some(onward), Some((pc, standing, known))) = (onward, after) {
+            if let (Some(onward), Some((pc, call_context, known))) = (onward, after) {
                 let site = base + onward as u64;
                 let here = code.here();
                 code.patch_rel32(onward, here);
-                stop(&mut code, &mut self.trans, StubKind::Exit { target: pc, site, standing });
+                stop(&mut code, &mut self.trans, StubKind::Exit { target: pc, site, call_context });
                 late.extend(known.map(|known| (site, known)));
             }
         }

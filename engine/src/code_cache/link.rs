@@ -8,7 +8,7 @@ use super::{Chunk, CodeCache, Tail};
 use crate::arena;
 use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::transtab::{BlockId, StubKind, Way};
 
 impl CodeCache {
@@ -104,7 +104,7 @@ impl CodeCache {
     /// Lets the branch whose field is at `site` lead to a block from now on.
     pub(crate) fn link(&mut self, site: u64, to: BlockId) {
         let b = *self.trans.block(to);
-        self.note_link(site, b.pc, b.standing);
+        self.note_link(site, b.pc, b.call_context);
         if !self.is_call(site) {
             self.lead(site, b.entry);
         } else if let Some(called) = self.called(to) {
@@ -136,14 +136,14 @@ impl CodeCache {
     }
 
     /// Remembers a branch to code that may have to be taken back.
-    pub(super) fn note_link(&mut self, site: u64, target: u64, standing: StandingId) {
+    pub(super) fn note_link(&mut self, site: u64, target: u64, call_context: CallContextId) {
         if self.self_modifying(target) {
-            self.incoming.entry((target, standing)).or_default().push(site);
+            self.incoming.entry((target, call_context)).or_default().push(site);
         }
     }
 
     /// Lets the branches that lead to a dead block's address stop instead, and its IBL target match nothing.
-    pub(super) fn unlink(&mut self, pc: u64, standing: StandingId) {
+    pub(super) fn unlink(&mut self, pc: u64, call_context: CallContextId) {
         for way in Way::ALL {
             if let Some(at) = self.ibl_targets.remove(way, pc)
                 && let Some((c, offset)) = self.host(at)
@@ -151,13 +151,13 @@ impl CodeCache {
                 c.host.store_u8(offset, 0);
             }
         }
-        for site in self.incoming.remove(&(pc, standing)).unwrap_or_default() {
+        for site in self.incoming.remove(&(pc, call_context)).unwrap_or_default() {
             let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
             if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
                 // No room for a stub: the dead block's first byte stops it.
                 continue;
             }
-            let id = self.trans.add_stub(StubKind::Exit { target: pc, site, standing });
+            let id = self.trans.add_stub(StubKind::Exit { target: pc, site, call_context });
             let calls = self.is_call(site);
             let c = &mut self.chunks[i];
             let stub = c.guest + c.used;
@@ -206,7 +206,7 @@ impl CodeCache {
         }
         for &id in &killed {
             let b = *self.trans.block(id);
-            self.unlink(b.pc, b.standing);
+            self.unlink(b.pc, b.call_context);
             for at in b.ways_in() {
                 if let Some((c, at)) = self.host(at) {
                     c.host.store_u8(at, 0xcc);

@@ -21,7 +21,7 @@ use crate::api::Beside;
 use crate::arena::{Scratch, TARGET};
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
 use crate::tracee::{self, Wait};
@@ -206,13 +206,13 @@ impl Dispatcher<'_> {
     fn answer(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
         let number = header.load_u64(Scratch::Request as usize) as u32;
         let kind = code_cache.borrow().trans.stubs.get(number as usize)?.kind;
-        let (target, standing) = match kind {
-            StubKind::Exit { target, standing, .. } => (target, standing),
-            StubKind::IblMiss { .. } => (header.load_u64(TARGET as usize), StandingId::NONE),
+        let (target, call_context) = match kind {
+            StubKind::Exit { target, call_context, .. } => (target, call_context),
+            StubKind::IblMiss { .. } => (header.load_u64(TARGET as usize), CallContextId::NONE),
             StubKind::Transfer { .. } => return self.follow_asked(tid, kind),
             _ => return None,
         };
-        let known = code_cache.borrow().trans.lookup(target, standing);
+        let known = code_cache.borrow().trans.lookup(target, call_context);
         let id = match known {
             Some(id) => id,
             None => {
@@ -220,7 +220,7 @@ impl Dispatcher<'_> {
                 if !code_cache.borrow().is_ordinary(target) {
                     return None;
                 }
-                let id = code_cache.borrow_mut().translate(target, standing, &p.memory)?;
+                let id = code_cache.borrow_mut().translate(target, call_context, &p.memory)?;
                 let pid = p.pid;
                 if code_cache.borrow().is_full() {
                     self.full = Some(pid);

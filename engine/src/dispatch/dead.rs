@@ -14,10 +14,10 @@ impl Dispatcher<'_> {
     /// `at` is where it would have entered it.
     pub(super) fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
-        let (pc, standing) = {
+        let (pc, call_context) = {
             let s = code_cache.borrow();
             let b = s.trans.block(dead);
-            (b.pc, b.standing)
+            (b.pc, b.call_context)
         };
         // Where it came from may have counted it already.
         let place = code_cache.borrow().trans.place(at);
@@ -26,7 +26,7 @@ impl Dispatcher<'_> {
                 Boundary { block: p.block, executed: 0, bumped: p.bumped, after_call: false, rep: None, held: None };
             self.correct(t.tid(), &b, &regs);
         }
-        let (t, id) = self.translation(t, pc, standing);
+        let (t, id) = self.translation(t, pc, call_context);
         let Some(t) = t else { return };
         let Some(id) = id else { return self.run_off(t, pc) };
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };

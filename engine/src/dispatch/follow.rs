@@ -13,7 +13,7 @@ use nix::libc;
 use super::switch::counted_slot;
 use super::{Dispatcher, How, Stopped};
 use crate::arena::{self, Scratch};
-use crate::follow::{Always, Counts, Outcome, StandingId, TOTALS};
+use crate::follow::{Always, CallContextId, Counts, Outcome, TOTALS};
 use crate::image::Remote;
 
 use crate::code_cache::CodeCache;
@@ -26,16 +26,20 @@ use crate::transtab::{BlockId, StubKind};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Followed {
     pub(super) target: u64,
-    pub(super) standing: StandingId,
+    pub(super) call_context: CallContextId,
     outcome: Option<Outcome>,
 }
 
-/// Where what is called by code of this standing returns to, if it has to be translated for that: a return to code that has been
+/// Where what is called by code of this call context returns to, if it has to be translated for that: a return to code that has been
 /// translated by then is the faster one.
-fn returns_to(code_cache: &RefCell<CodeCache>, standing: StandingId, outcome: &Outcome) -> Option<(u64, StandingId)> {
+fn returns_to(
+    code_cache: &RefCell<CodeCache>,
+    call_context: CallContextId,
+    outcome: &Outcome,
+) -> Option<(u64, CallContextId)> {
     match outcome.always {
         Some(Always::Push { returns_to, .. }) if returns_to != 0 && code_cache.borrow().executable(returns_to) => {
-            Some((returns_to, code_cache.borrow_mut().trans.follow.caller(standing)))
+            Some((returns_to, code_cache.borrow_mut().trans.follow.caller(call_context)))
         }
         _ => None,
     }
@@ -113,19 +117,19 @@ impl Dispatcher<'_> {
     }
 
     /// Whom code at `pc` counts for that `tid` is about to run.
-    pub(super) fn standing(&mut self, tid: i32, pc: u64) -> StandingId {
+    pub(super) fn call_context(&mut self, tid: i32, pc: u64) -> CallContextId {
         if !self.follows(tid) {
-            return StandingId::NONE;
+            return CallContextId::NONE;
         }
         self.know_map(tid, pc);
         self.pull_stack(tid);
-        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return StandingId::NONE };
-        let standing = {
+        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return CallContextId::NONE };
+        let call_context = {
             let code_cache = p.code_cache.borrow();
             feed.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
         };
         self.push_stack(tid, None);
-        standing.map_or(StandingId::NONE, |s| p.code_cache.borrow_mut().trans.follow.standing(s))
+        call_context.map_or(CallContextId::NONE, |s| p.code_cache.borrow_mut().trans.follow.call_context(s))
     }
 
     /// The instruction at `pc`, which `tid` is about to execute, has been executed before as far as its counts are concerned.
@@ -148,7 +152,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Lets a thread go on as code of whatever standing the sink says; its registers are those that it has stopped with, or
+    /// Lets a thread go on as code of whatever call context the sink says; its registers are those that it has stopped with, or
     /// these.
     pub(super) fn enter_anew(&mut self, t: Stopped, regs: Regs) {
         if t.set_regs(&regs).is_ok()
@@ -174,9 +178,9 @@ impl Dispatcher<'_> {
         }
         let Ok(mut regs) = t.regs() else { return };
         let followed = self.follow_on(tid, kind, &mut regs);
-        let Followed { target, standing, outcome } = followed;
+        let Followed { target, call_context, outcome } = followed;
         // It keeps the registers that it has stopped with until it goes on.
-        let (t, id) = self.translation(t, target, standing);
+        let (t, id) = self.translation(t, target, call_context);
         let Some(t) = t else { return };
         let Some(id) = id else {
             if t.set_regs(&regs).is_ok() {
@@ -189,13 +193,13 @@ impl Dispatcher<'_> {
             self.is_in_vain(pid, &code_cache, (kind, &followed), began);
         }
         let t = match (kind, outcome) {
-            (StubKind::Transfer { told, standing, root }, Some(outcome)) => {
-                let t = match returns_to(&code_cache, standing, &outcome) {
+            (StubKind::Transfer { told, call_context, root }, Some(outcome)) => {
+                let t = match returns_to(&code_cache, call_context, &outcome) {
                     Some((pc, caller)) => self.translation(t, pc, caller).0,
                     None => Some(t),
                 };
                 if t.is_some() {
-                    self.bridge(tid, (told, standing, root), (target, id), outcome);
+                    self.bridge(tid, (told, call_context, root), (target, id), outcome);
                 }
                 t
             }
@@ -222,19 +226,19 @@ impl Dispatcher<'_> {
             return Some(bridge);
         }
         let followed = self.decide(tid, kind, (told, target), self.scratch(tid, Scratch::T2));
-        let Some(id) = self.translation_asked(tid, target, followed.standing) else {
+        let Some(id) = self.translation_asked(tid, target, followed.call_context) else {
             // There is nothing to be read, and the sink has been told.
             self.decided.insert(tid, followed);
             return None;
         };
         self.is_in_vain(pid, &code_cache, (kind, &followed), began);
-        if let (StubKind::Transfer { told, standing, root }, Some(outcome)) = (kind, followed.outcome) {
-            if let Some((pc, caller)) = returns_to(&code_cache, standing, &outcome)
+        if let (StubKind::Transfer { told, call_context, root }, Some(outcome)) = (kind, followed.outcome) {
+            if let Some((pc, caller)) = returns_to(&code_cache, call_context, &outcome)
                 && self.can_translate(tid, pc)
             {
                 self.translation_asked(tid, pc, caller);
             }
-            self.bridge(tid, (told, standing, root), (target, id), outcome);
+            self.bridge(tid, (told, call_context, root), (target, id), outcome);
         }
         if code_cache.borrow().is_full() {
             self.full = Some(pid);
@@ -246,7 +250,7 @@ impl Dispatcher<'_> {
     /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
     /// thread goes through that, so nothing has to be told.
     fn has_met(&self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
-        let StubKind::Transfer { told, standing, root } = kind else { return None };
+        let StubKind::Transfer { told, call_context, root } = kind else { return None };
         let p = self.process_of(tid)?;
         let (id, outcome) = {
             let code_cache = p.code_cache.borrow();
@@ -255,11 +259,11 @@ impl Dispatcher<'_> {
                 // It is not as it was met.
                 return None;
             }
-            let outcome = code_cache.has_met(told, standing, target)?;
+            let outcome = code_cache.has_met(told, call_context, target)?;
             // As long as that is there, it is the same function.
-            (code_cache.trans.lookup(target, book.known_standing(outcome.to)?)?, outcome)
+            (code_cache.trans.lookup(target, book.known_call_context(outcome.to)?)?, outcome)
         };
-        if let Some((pc, caller)) = returns_to(&p.code_cache, standing, &outcome)
+        if let Some((pc, caller)) = returns_to(&p.code_cache, call_context, &outcome)
             && self.can_translate(tid, pc)
         {
             self.translation_asked(tid, pc, caller);
@@ -268,7 +272,7 @@ impl Dispatcher<'_> {
         if code_cache.trans.block(id).dead {
             return None;
         }
-        code_cache.build_bridge((told, standing, root), target, id, outcome);
+        code_cache.build_bridge((told, call_context, root), target, id, outcome);
         code_cache.trans.follow.bridge(root, target)
     }
 
@@ -281,10 +285,10 @@ impl Dispatcher<'_> {
     }
 
     /// The translation at `pc`, where that is so.
-    fn translation_asked(&self, tid: i32, pc: u64, standing: StandingId) -> Option<BlockId> {
+    fn translation_asked(&self, tid: i32, pc: u64, call_context: CallContextId) -> Option<BlockId> {
         let p = self.process_of(tid)?;
-        let known = p.code_cache.borrow().trans.lookup(pc, standing);
-        known.or_else(|| p.code_cache.borrow_mut().translate(pc, standing, &p.memory))
+        let known = p.code_cache.borrow().trans.lookup(pc, call_context);
+        known.or_else(|| p.code_cache.borrow_mut().translate(pc, call_context, &p.memory))
     }
 
     /// Whether the calls of `pid` are such that nearly each is decided on, as this one was: then to tell them is faster, and
@@ -304,7 +308,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
-    fn bridge(&mut self, tid: i32, site: (u32, StandingId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
+    fn bridge(&mut self, tid: i32, site: (u32, CallContextId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if code_cache.borrow().trans.block(id).dead {
             return;
@@ -360,7 +364,7 @@ impl Dispatcher<'_> {
 
     /// Has the sink decide on a transfer to `target` with this stack pointer.
     fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
-        let none = Followed { target, standing: StandingId::NONE, outcome: None };
+        let none = Followed { target, call_context: CallContextId::NONE, outcome: None };
         self.know_map(tid, target);
         self.collect_counters_before_change(tid, false);
         self.pull_stack(tid);
@@ -372,10 +376,11 @@ impl Dispatcher<'_> {
         self.push_stack(tid, None);
         let Some(outcome) = outcome else { return none };
         let book = &mut p.code_cache.borrow_mut().trans.follow;
-        let standing = book.standing(outcome.to);
-        // Code of another standing may have been left over from before everything began anew.
-        let expected = matches!(kind, StubKind::Transfer { standing, .. } if book.standing(outcome.from) == standing);
-        Followed { target, standing, outcome: expected.then_some(outcome) }
+        let call_context = book.call_context(outcome.to);
+        // Code of another call context may have been left over from before everything began anew.
+        let expected =
+            matches!(kind, StubKind::Transfer { call_context, .. } if book.call_context(outcome.from) == call_context);
+        Followed { target, call_context, outcome: expected.then_some(outcome) }
     }
 
     /// Hands over what `tid`'s counters have counted, which are zero afterwards.
@@ -400,15 +405,15 @@ impl Dispatcher<'_> {
             let n = &mut executed[exit as usize];
             *n = if off { n.wrapping_sub(get(counter)) } else { n.wrapping_add(get(counter)) };
         }
-        for (&(_, site, standing), &n) in trans.follow.exits.iter().zip(&executed) {
+        for (&(_, site, call_context), &n) in trans.follow.exits.iter().zip(&executed) {
             if n != 0 {
-                counts.executed.push((site, standing, n));
+                counts.executed.push((site, call_context, n));
             }
         }
         for site in &trans.sites {
             if get(site.counter) != 0 {
-                let standing = trans.block(site.block).standing;
-                counts.repeated.push((trans.pc_of(site.block, site.index), standing, get(site.counter)));
+                let call_context = trans.block(site.block).call_context;
+                counts.repeated.push((trans.pc_of(site.block, site.index), call_context, get(site.counter)));
             }
         }
         for &(counter, route, total) in &trans.follow.counters {

@@ -50,7 +50,7 @@ use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::fault;
 use crate::feed::Feed;
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::guard::{self, CarefulSession};
 use crate::hash::Map;
 use crate::image::{self, Remote};
@@ -359,8 +359,8 @@ impl Dispatcher<'_> {
         };
         match kind {
             StubKind::Asked => {}
-            StubKind::Exit { target, site, standing } => {
-                let (t, id) = self.translation(t, target, standing);
+            StubKind::Exit { target, site, call_context } => {
+                let (t, id) = self.translation(t, target, call_context);
                 match (t, id) {
                     (Some(t), Some(id)) => {
                         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
@@ -377,7 +377,7 @@ impl Dispatcher<'_> {
             StubKind::IblMiss { way } => {
                 let Ok(mut regs) = t.regs() else { return };
                 let target = self.indirect_target(t.tid(), &mut regs, way);
-                let (t, id) = self.translation(t, target, StandingId::NONE);
+                let (t, id) = self.translation(t, target, CallContextId::NONE);
                 let Some(t) = t else { return };
                 if let Some(id) = id {
                     let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
@@ -432,8 +432,8 @@ impl Dispatcher<'_> {
 
     /// Puts `t` to the translation of `pc`, where it is then. `None`: it has gone on already.
     fn go_to(&mut self, t: Stopped, pc: u64) -> Option<(Stopped, u64)> {
-        let standing = self.standing(t.tid(), pc);
-        let (t, id) = self.translation(t, pc, standing);
+        let call_context = self.call_context(t.tid(), pc);
+        let (t, id) = self.translation(t, pc, call_context);
         let t = t?;
         let Some(id) = id else {
             self.run_off(t, pc);
@@ -458,9 +458,9 @@ impl Dispatcher<'_> {
 
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
     /// died over that; `None` for the block if no code is there.
-    fn translation(&mut self, t: Stopped, pc: u64, standing: StandingId) -> (Option<Stopped>, Option<BlockId>) {
+    fn translation(&mut self, t: Stopped, pc: u64, call_context: CallContextId) -> (Option<Stopped>, Option<BlockId>) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
-        if let Some(id) = code_cache.borrow().trans.lookup(pc, standing) {
+        if let Some(id) = code_cache.borrow().trans.lookup(pc, call_context) {
             return (Some(t), Some(id));
         }
         let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
@@ -487,7 +487,7 @@ impl Dispatcher<'_> {
             }
         }
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
-        let id = code_cache.borrow_mut().translate(pc, standing, &p.memory);
+        let id = code_cache.borrow_mut().translate(pc, call_context, &p.memory);
         if code_cache.borrow().is_full() {
             self.full = Some(pid);
         }
@@ -501,7 +501,7 @@ impl Dispatcher<'_> {
             // Another thread may have written between the reading and the protecting; from now on it cannot.
             let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
             if p.threads.len() > 1 && !code_cache.borrow_mut().still_true(&p.memory) {
-                return self.translation(t, pc, standing);
+                return self.translation(t, pc, call_context);
             }
             return (Some(t), id);
         }

@@ -276,8 +276,8 @@ impl Dispatcher<'_> {
             self.set_state(tid, State::Guest);
             let _ = t.resume(How::Continue, signal);
         } else {
-            let standing = self.standing(tid, rip);
-            let (t, id) = self.translation(t, rip, standing);
+            let call_context = self.call_context(tid, rip);
+            let (t, id) = self.translation(t, rip, call_context);
             let Some(t) = t else { return };
             if let Some(id) = id {
                 let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };

@@ -166,7 +166,7 @@ impl Emitter<'_> {
         if page != target >> 12 {
             return None;
         }
-        let id = self.trans.lookup(target, self.standing).filter(|id| self.trans.carried.contains_key(id))?;
+        let id = self.trans.lookup(target, self.call_context).filter(|id| self.trans.carried.contains_key(id))?;
         let distance = self.trans.block(id).cache.wrapping_sub(self.out.code.base).cast_signed();
         (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
     }
@@ -212,7 +212,7 @@ impl Emitter<'_> {
         let (site, _) = self.exit_of(insn, None);
         let exits = &mut self.trans.follow.exits;
         self.carries.exits[t] = Some(exits.len() as u32);
-        exits.push((NO_COUNTER, site, self.standing));
+        exits.push((NO_COUNTER, site, self.call_context));
         true
     }
 

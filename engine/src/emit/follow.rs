@@ -1,4 +1,4 @@
-//! What a block does where it is left while emitted code follows calls: it counts that for the block's standing, and hands
+//! What a block does where it is left while emitted code follows calls: it counts that for the block's call context, and hands
 //! over to what is known of the transfer of control, or stops where nothing is known yet. `bridge` is what it hands over to.
 //!
 //! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
@@ -13,26 +13,26 @@ use super::{Emitter, Fixup, Goal};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::trace::SiteKind;
 use crate::transtab::{Point, StubKind};
 
 impl Emitter<'_> {
-    /// Executions count for this standing.
+    /// Executions count for this call context.
     #[inline(always)]
-    pub(crate) fn standing(mut self, standing: StandingId) -> Self {
-        self.standing = standing;
+    pub(crate) fn call_context(mut self, call_context: CallContextId) -> Self {
+        self.call_context = call_context;
         self
     }
 
-    /// The flags that may be read at `pc`, which is entered in the same standing.
+    /// The flags that may be read at `pc`, which is entered in the same call context.
     pub(super) fn live_at(&self, pc: u64) -> u8 {
         if !self.teller.steady {
             return STATUS;
         }
         match self.batch.find(pc) {
             Some(i) => self.batch.insns[self.batch.blocks[i].first].live,
-            None => match self.trans.lookup(pc, self.standing) {
+            None => match self.trans.lookup(pc, self.call_context) {
                 Some(id) => self.trans.block(id).live_in,
                 None => self.batch.live_ahead(pc),
             },
@@ -44,7 +44,7 @@ impl Emitter<'_> {
     pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, to: Option<Carrier>) {
         let done = self.teller.counted_early.filter(|_| self.teller.at_end());
         let counter = done.unwrap_or_else(|| self.trans.new_counter());
-        self.trans.follow.exits.push((counter, site, self.standing));
+        self.trans.follow.exits.push((counter, site, self.call_context));
         if done.is_none() {
             self.bump_executed(counter, executed, live, to);
         }
@@ -138,7 +138,7 @@ impl Emitter<'_> {
     pub(super) fn place_transfers(&mut self) {
         for (field, told) in std::mem::take(&mut self.work.transfers) {
             let root = self.out.code.base + field as u64;
-            let id = self.trans.add_stub(StubKind::Transfer { told, standing: self.standing, root });
+            let id = self.trans.add_stub(StubKind::Transfer { told, call_context: self.call_context, root });
             let here = self.out.code.here();
             self.out.code.patch_rel32(field, here);
             if let Some(requests) = &self.requests {

@@ -43,7 +43,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found, Registers};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
-use crate::follow::StandingId;
+use crate::follow::CallContextId;
 use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
@@ -276,7 +276,7 @@ pub(crate) struct Emitter<'a> {
     with_flows: bool,
     with_contexts: bool,
     /// Whom executions count for.
-    standing: StandingId,
+    call_context: CallContextId,
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
     carries: carry::Carries,
@@ -319,7 +319,7 @@ impl<'a> Emitter<'a> {
             here: flow::Plan::default(),
             with_flows: true,
             with_contexts: false,
-            standing: StandingId::NONE,
+            call_context: CallContextId::NONE,
             requests: None,
             carries: carry::Carries::default(),
             pairs: false,
@@ -561,7 +561,7 @@ impl<'a> Emitter<'a> {
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
         self.trans.add_block(Block {
             pc: b.pc,
-            standing: self.standing,
+            call_context: self.call_context,
             cache: base + start as u64,
             entry: base + start as u64,
             called,

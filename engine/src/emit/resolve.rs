@@ -12,7 +12,7 @@ impl Emitter<'_> {
         let fixups = std::mem::take(&mut self.out.fixups);
         for &f in &fixups {
             let calls = self.out.code.buf[f.pos - 1] == CALL;
-            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.standing)) {
+            if let Some(id) = f.to.map(|g| g.block).or_else(|| self.trans.lookup(f.target, self.call_context)) {
                 let b = *self.trans.block(id);
                 let free = f.to.is_some_and(|g| g.free);
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
@@ -37,8 +37,8 @@ impl Emitter<'_> {
                 }
             }
             let site = self.out.code.base + f.pos as u64;
-            let standing = self.standing;
-            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, standing });
+            let call_context = self.call_context;
+            let id = self.trans.add_stub(StubKind::Exit { target: f.target, site, call_context });
             let here = self.out.code.here();
             self.out.code.patch_rel32(f.pos, here);
             if calls {

@@ -6,7 +6,7 @@ use super::*;
 pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
     Block {
         pc,
-        standing: StandingId(0),
+        call_context: CallContextId(0),
         cache,
         entry: cache,
         called: 0,
@@ -113,7 +113,7 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
             a.sort_unstable();
             b.sort_unstable();
             assert_eq!(a, b, "round {round}");
-        } else if fast.lookup(pc, StandingId(0)).is_none() {
+        } else if fast.lookup(pc, CallContextId(0)).is_none() {
             let chunk = random(2) as usize;
             let new = block(pc, 1 + random(100) as u16, used[chunk]);
             if random(3) == 0 {
@@ -128,10 +128,10 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
             naive.0.push(new);
         }
         let at = 0x40_0000 + random(5 * 4096);
-        assert_eq!(fast.lookup(at, StandingId(0)), naive.lookup(at), "round {round}");
-        assert_eq!(fast.begins(at, StandingId(0)), naive.lookup(at).is_some());
-        let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a, StandingId(0))).unwrap_or((at | 0xfff) + 1);
-        assert_eq!(fast.next_begin(at, StandingId(0)), next);
+        assert_eq!(fast.lookup(at, CallContextId(0)), naive.lookup(at), "round {round}");
+        assert_eq!(fast.begins(at, CallContextId(0)), naive.lookup(at).is_some());
+        let next = (at..(at | 0xfff) + 1).find(|a| fast.begins(*a, CallContextId(0))).unwrap_or((at | 0xfff) + 1);
+        assert_eq!(fast.next_begin(at, CallContextId(0)), next);
         // Pages that hold nothing but dead blocks may still count as touched.
         let end = at + random(9000);
         let touched = naive.0.iter().any(|b| !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > at);

@@ -390,8 +390,8 @@ impl Sink for Recorder {
         self.show_followed(pid, tid, made, all)
     }
 
-    fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::Standing> {
-        self.standing_of(pid, tid, pc)
+    fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::CallContext> {
+        self.call_context_of(pid, tid, pc)
     }
 
     fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {

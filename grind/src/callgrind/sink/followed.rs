@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
 use grind_engine::fault;
-use grind_engine::follow::{self, Always, Book, Names, Outcome, RouteKind, Standing, WINDOW};
+use grind_engine::follow::{self, Always, Book, CallContext, Names, Outcome, RouteKind, WINDOW};
 use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
@@ -120,19 +120,19 @@ impl Thread {
 }
 
 impl Process {
-    fn standing(&mut self, here: Here, catalogue: &Catalogue, functions: &mut Functions) -> Standing {
-        Standing {
+    fn call_context(&mut self, here: Here, catalogue: &Catalogue, functions: &mut Functions) -> CallContext {
+        CallContext {
             function: self.followed.number(here.function, catalogue, functions),
             level: here.level,
             skip: here.skip.and_then(|site| self.followed.told.get(&site).copied()),
         }
     }
 
-    fn here(&mut self, standing: Standing, catalogue: &mut Catalogue, functions: &Functions) -> Here {
+    fn here(&mut self, call_context: CallContext, catalogue: &mut Catalogue, functions: &Functions) -> Here {
         Here {
-            function: self.followed.function(standing.function, catalogue, functions),
-            level: standing.level,
-            skip: standing.skip.and_then(|told| self.hot.get(told as usize)).map(|hot| hot.site),
+            function: self.followed.function(call_context.function, catalogue, functions),
+            level: call_context.level,
+            skip: call_context.skip.and_then(|told| self.hot.get(told as usize)).map(|hot| hot.site),
         }
     }
 
@@ -152,8 +152,8 @@ impl Process {
             RouteKind::Through => Made::Through,
         };
         let site = self.hot.get(route.site as usize)?.site;
-        let from = self.here(names.standings[route.from.0 as usize], catalogue, functions);
-        let to = self.here(names.standings[route.to.0 as usize], catalogue, functions);
+        let from = self.here(names.call_contexts[route.from.0 as usize], catalogue, functions);
+        let to = self.here(names.call_contexts[route.to.0 as usize], catalogue, functions);
         Some(Again { made, site, from, target: route.target, to })
     }
 }
@@ -208,13 +208,13 @@ impl Recorder {
         })
     }
 
-    pub(super) fn standing_of(&mut self, pid: i32, tid: i32, pc: u64) -> Option<Standing> {
+    pub(super) fn call_context_of(&mut self, pid: i32, tid: i32, pc: u64) -> Option<CallContext> {
         self.with_followed(pid, tid, |p, t, catalogue, space| {
             t.begun |= t.recording;
             let (calls, _) = t.live();
             calls.begin(catalogue, pc);
             let here = calls.here();
-            p.standing(here, catalogue, &mut space.functions)
+            p.call_context(here, catalogue, &mut space.functions)
         })
     }
 
@@ -266,11 +266,13 @@ impl Recorder {
                 }
             });
             // A skipped call that no site is known for cannot be told from others.
-            let known = |here: Here, standing: Standing| here.skip.is_some() == standing.skip.is_some();
-            let standings =
-                (p.standing(from, catalogue, &mut space.functions), p.standing(to, catalogue, &mut space.functions));
-            let always = always.filter(|_| known(from, standings.0) && known(to, standings.1));
-            Some(Outcome { from: standings.0, to: standings.1, always })
+            let known = |here: Here, call_context: CallContext| here.skip.is_some() == call_context.skip.is_some();
+            let call_contexts = (
+                p.call_context(from, catalogue, &mut space.functions),
+                p.call_context(to, catalogue, &mut space.functions),
+            );
+            let always = always.filter(|_| known(from, call_contexts.0) && known(to, call_contexts.1));
+            Some(Outcome { from: call_contexts.0, to: call_contexts.1, always })
         });
         let catalogue = self.processes.get(&pid)?.catalogue.clone();
         self.processes.get_mut(&pid)?.requests(pid, tid, &mut lock(&catalogue), &self.desk);
@@ -281,10 +283,10 @@ impl Recorder {
         let width = self.config.costs;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
             let functions = &space.functions;
-            let standing = |id: follow::StandingId| book.names.standings[id.0 as usize];
-            // Where there was no answer, there is no standing: it was the running function that went on, as far as anybody knows.
+            let call_context = |id: follow::CallContextId| book.names.call_contexts[id.0 as usize];
+            // Where there was no answer, there is no call context: it was the running function that went on, as far as anybody knows.
             let unknown = t.begun.then(|| t.calls.here());
-            let nobodys = |id: follow::StandingId| id == follow::StandingId::NONE;
+            let nobodys = |id: follow::CallContextId| id == follow::CallContextId::NONE;
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
@@ -293,7 +295,7 @@ impl Recorder {
                 let here = match unknown {
                     Some(here) if nobodys(id) => here,
                     None if nobodys(id) => continue,
-                    _ => p.here(standing(id), catalogue, functions),
+                    _ => p.here(call_context(id), catalogue, functions),
                 };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);
@@ -303,7 +305,7 @@ impl Recorder {
                 let here = match unknown {
                     Some(here) if nobodys(id) => here,
                     None if nobodys(id) => continue,
-                    _ => p.here(standing(id), catalogue, functions),
+                    _ => p.here(call_context(id), catalogue, functions),
                 };
                 t.calls.executed_again(catalogue, here, counter, n);
             }

@@ -12,7 +12,7 @@ mod code;
 mod learn;
 mod records;
 
-use cg_calls::{Calls, Standing};
+use cg_calls::{CallContext, Calls};
 use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
 use cg_sim::writeback::Outcome;
 use cg_sim::{Geometries, Port, Served};
@@ -169,7 +169,7 @@ pub(super) struct ThreadUse {
     chain: Chain,
     numbers: Numbers,
     /// By site: where its costs belonged the last time, and the number of that.
-    spots: Vec<(Standing, u32)>,
+    spots: Vec<(CallContext, u32)>,
     /// Who has answered the lines so far of an access to two.
     answered: Served,
 }
@@ -453,16 +453,16 @@ struct Accessing<'a> {
     calls: &'a mut Calls,
     chain: &'a mut Chain,
     numbers: &'a mut Numbers,
-    spot: &'a mut (Standing, u32),
+    spot: &'a mut (CallContext, u32),
     counter: u32,
     self_only: bool,
 }
 
 impl Residents for Accessing<'_> {
     fn loaded(&mut self, _: Level) -> Owner {
-        let standing = self.calls.standing();
-        if self.spot.0 != standing || self.spot.1 == u32::MAX {
-            *self.spot = (standing, self.book.spot(self.numbers, self.calls.spot(self.counter)));
+        let call_context = self.calls.call_context();
+        if self.spot.0 != call_context || self.spot.1 == u32::MAX {
+            *self.spot = (call_context, self.book.spot(self.numbers, self.calls.spot(self.counter)));
         }
         let node = if self.self_only {
             self.chain.root(&mut self.book.tree)

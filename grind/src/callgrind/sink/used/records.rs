@@ -282,7 +282,7 @@ impl Process {
         let Some(of_thread) = &mut t.used else { return Served::L1 };
         let ThreadUse { usage, chain, numbers, spots, .. } = &mut **of_thread;
         if at >= spots.len() {
-            spots.resize(used.loaders.len(), (Standing::NOBODY, u32::MAX));
+            spots.resize(used.loaders.len(), (CallContext::NOBODY, u32::MAX));
         }
         let collecting = t.calls.collecting();
         let mut accessing = Accessing {
