@@ -27,13 +27,13 @@ use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
 use crate::emit::{self, Emitter, Work, stack, walk};
 use crate::follow::CallContextId;
+use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
 use crate::heat::Heat;
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Home, Memory};
-use crate::transtab::{BlockId, StubKind, TransTab, Way};
 use crate::types::Module;
 
 /// Room that a chunk must have left before a batch is begun: the most that 64 blocks can take.
@@ -143,7 +143,7 @@ struct Outside<'a> {
     registers: bool,
     takes: Takes,
     crosses: &'a dyn Fn(u64, u64) -> bool,
-    trans: &'a TransTab,
+    trans: &'a FragmentTable,
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
     through: usize,
@@ -255,7 +255,7 @@ pub(crate) struct SpaceTrace {
 /// See the module's description.
 #[derive(Debug)]
 pub(crate) struct CodeCache {
-    pub(crate) trans: TransTab,
+    pub(crate) trans: FragmentTable,
     pub(crate) modules: Vec<Module>,
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
@@ -342,7 +342,7 @@ impl CodeCache {
         }
         tables.store_u64(arena::PAIR_BITS as usize, emit::PAIR_BITS.into());
         Self {
-            trans: TransTab::default(),
+            trans: FragmentTable::default(),
             modules: Vec::new(),
             boundaries: Vec::new(),
             ranges: Vec::new(),
@@ -563,7 +563,7 @@ impl CodeCache {
 
     /// Translates the block at `pc` and what is likely to follow. The caller has made sure that `pc` is executable and that
     /// there is a chunk. `None`: nothing can be read there.
-    pub(crate) fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<BlockId> {
+    pub(crate) fn translate(&mut self, pc: u64, call_context: CallContextId, memory: &Memory) -> Option<FragmentId> {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use crate::counts::{self, Corrections, Counts, block_counts};
+use crate::fragment_table::FragmentTable;
 use crate::hash::Map;
 use crate::slots::SlotId;
-use crate::transtab::TransTab;
 use crate::types::InstructionCount;
 
 /// The first number of a context that has a name.
@@ -54,17 +54,17 @@ impl Book {
     }
 
     /// The executions of every instruction. The same address may occur several times.
-    pub(crate) fn counts<'a>(&self, trans: &'a TransTab) -> Counts<'a> {
+    pub(crate) fn counts<'a>(&self, trans: &'a FragmentTable) -> Counts<'a> {
         counts::counts(trans, &self.sums(), &self.corrections, &self.earlier)
     }
 
     /// How often each block was executed, but for parts of blocks.
-    pub(crate) fn block_counts(&self, trans: &TransTab) -> Vec<u64> {
+    pub(crate) fn block_counts(&self, trans: &FragmentTable) -> Vec<u64> {
         block_counts(trans, &self.sums(), &self.corrections)
     }
 
     /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.
-    fn without_counters(&self, trans: &TransTab) -> Self {
+    fn without_counters(&self, trans: &FragmentTable) -> Self {
         let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
         let mut counts: Vec<InstructionCount> = self.counts(trans).instructions().collect();
         // Two long runs, nearly sorted already, which a stable sort makes use of.
@@ -158,7 +158,7 @@ impl Books {
     }
 
     /// The books as they go on when the translations have been thrown away; these hold the counts of all counters.
-    pub(crate) fn without_counters(&self, trans: &TransTab) -> Self {
+    pub(crate) fn without_counters(&self, trans: &FragmentTable) -> Self {
         Self { all: self.all.iter().map(|b| b.without_counters(trans)).collect(), index: self.index.clone() }
     }
 

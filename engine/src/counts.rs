@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 
 use crate::addr::GuestAddr;
+use crate::fragment_table::{Block, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
 use crate::hash::Map;
-use crate::transtab::{Block, BlockId, InsnShape, NO_COUNTER, TransTab, Unless};
 use crate::types::{InstructionCount, StaticEvents};
 
 /// Instructions that were executed without their block being counted, or the other way round.
@@ -25,7 +25,7 @@ pub(crate) struct Corrections {
 impl Corrections {
     /// A block was left after `executed` instructions; `bumped` tells whether its execution has been counted. Nothing flows
     /// on from it.
-    pub(crate) fn left(&mut self, id: BlockId, block: &Block, executed: u16, bumped: bool) {
+    pub(crate) fn left(&mut self, id: FragmentId, block: &Block, executed: u16, bumped: bool) {
         let mut bumped = bumped;
         if !bumped && block.edge != NO_COUNTER {
             // The branch in front of it has been counted as not taken, so far only by being counted at all.
@@ -42,7 +42,7 @@ impl Corrections {
     }
 
     /// Of `executed` instructions of a block that have been counted, the last one has not been executed after all.
-    pub(crate) fn not_the_last(&mut self, block: BlockId, executed: u16) {
+    pub(crate) fn not_the_last(&mut self, block: FragmentId, executed: u16) {
         let key = |k: u16| u64::from(block.0) << 16 | u64::from(k);
         *self.head.entry(key(executed)).or_default() -= 1;
         if executed > 1 {
@@ -165,7 +165,7 @@ fn count_of(counter: u32, sum: &[u64], fix: &Corrections) -> u64 {
 
 /// Tells, block by block, how often each was executed, but for parts of blocks; returns the same as a list.
 fn each_block<'a>(
-    trans: &'a TransTab,
+    trans: &'a FragmentTable,
     sum: &[u64],
     fix: &Corrections,
     mut tell: impl FnMut(u32, &'a Block, u64),
@@ -194,13 +194,13 @@ fn each_block<'a>(
 }
 
 /// How often each block was executed, but for parts of blocks.
-pub(crate) fn block_counts(trans: &TransTab, sum: &[u64], fix: &Corrections) -> Vec<u64> {
+pub(crate) fn block_counts(trans: &FragmentTable, sum: &[u64], fix: &Corrections) -> Vec<u64> {
     each_block(trans, sum, fix, |_, _, _| {})
 }
 
 /// The executions of every instruction, from sums of counters, and `earlier` ones.
 pub(crate) fn counts<'a>(
-    trans: &'a TransTab,
+    trans: &'a FragmentTable,
     sum: &[u64],
     fix: &Corrections,
     earlier: &[InstructionCount],
@@ -261,15 +261,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::transtab::{self, Flow, Site};
+    use crate::fragment_table::{self, Flow, Site};
 
     /// Of the last `n` instructions.
-    fn block(trans: &TransTab, pc: u64, n: u16, counter: u32) -> Block {
+    fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Block {
         let shapes = trans.shapes.len() as u32 - u32::from(n);
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
         let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
         let module = (pc >> 4) as u32 & 1;
-        Block { counter, shapes, n, bump_end: 9, module, ..transtab::tests::block(pc, guest_len, cache) }
+        Block { counter, shapes, n, bump_end: 9, module, ..fragment_table::tests::block(pc, guest_len, cache) }
     }
 
     #[test]
@@ -280,7 +280,7 @@ mod tests {
             (state >> 33) % n
         };
         for _ in 0..200 {
-            let (mut trans, mut fix, mut sum) = (TransTab::default(), Corrections::default(), Vec::new());
+            let (mut trans, mut fix, mut sum) = (FragmentTable::default(), Corrections::default(), Vec::new());
             let mut naive: BTreeMap<(u64, u8), u64> = BTreeMap::new();
             let mut before = 0;
             for i in 0..40u32 {
@@ -292,10 +292,10 @@ mod tests {
                 }
                 let counter = trans.new_counter();
                 sum.push(count);
-                let id = trans.add_block(block(&trans, pc, n, counter));
+                let id = trans.add_fragment(block(&trans, pc, n, counter));
                 let mut whole = count;
                 if i > 0 && random(4) == 0 {
-                    trans.flows.push(Flow { to: id, from: BlockId(i - 1), unless: None });
+                    trans.flows.push(Flow { to: id, from: FragmentId(i - 1), unless: None });
                     whole += before;
                 }
                 before = whole;

@@ -14,6 +14,7 @@ mod distances;
 mod emit;
 mod events;
 mod feed;
+mod fragment_table;
 mod guard;
 mod heat;
 mod image;
@@ -29,7 +30,6 @@ mod stacks;
 mod tick;
 mod tracee;
 mod transfer;
-mod transtab;
 mod types;
 
 pub mod addr;

@@ -9,10 +9,10 @@ use std::time::Instant;
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
+use crate::fragment_table::FragmentId;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;
 use crate::tracee::Memory;
-use crate::transtab::BlockId;
 
 /// What a thread is doing, as far as its next stop is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum State {
     SigReturn { traps: bool, mask: u64 },
     /// It executes one instruction in its original place.
     /// It is the last of the first `executed` instructions of `block`, and has been counted.
-    InPlace { pc: u64, block: BlockId, executed: u16, mask: u64 },
+    InPlace { pc: u64, block: FragmentId, executed: u16, mask: u64 },
     /// It executes a system call after which grind has work to do.
     Call { nr: i64, args: [u64; 6], next: u64 },
     /// It makes a system call by `int 0x80`, from a place in the code cache behind which it stops.

@@ -5,8 +5,8 @@
 use crate::arena::Scratch;
 use crate::asm::CALL;
 use crate::code_cache::CodeCache;
+use crate::fragment_table::{FragmentId, NO_REG, Point, StubKind, Way};
 use crate::tracee::{Regs, register};
-use crate::transtab::{BlockId, NO_REG, Point, StubKind, Way};
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) struct Repeat {
 /// An instruction's boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Boundary {
-    pub(crate) block: BlockId,
+    pub(crate) block: FragmentId,
     /// Instructions of the block that have been executed.
     pub(crate) executed: u16,
     /// Whether the block's counter counts this time.
@@ -133,7 +133,7 @@ pub(crate) fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
 }
 
 /// The registers that hold values of ours at `rip`, which is in the body of `block`.
-fn held(code_cache: &CodeCache, block: BlockId, rip: u64) -> Option<[u8; 2]> {
+fn held(code_cache: &CodeCache, block: FragmentId, rip: u64) -> Option<[u8; 2]> {
     let b = code_cache.trans.block(block);
     let at = rip - b.cache;
     (b.held != [NO_REG; 2] && (u64::from(b.held_from)..=u64::from(b.held_to)).contains(&at)).then_some(b.held)

@@ -5,8 +5,8 @@
 //! for long, all is thrown away. Invariant: nothing here changes what is executed, or counted.
 
 use super::CodeCache;
+use crate::fragment_table::FragmentId;
 use crate::hash::Map;
-use crate::transtab::BlockId;
 
 /// So many stops at one block are worth translating anew what was emitted with it.
 const TOGETHER: u32 = 8;
@@ -17,14 +17,14 @@ const LONG: u64 = 2_000;
 /// Stops at dead blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeadStops {
-    blocks: Map<BlockId, u32>,
+    blocks: Map<FragmentId, u32>,
     /// Those that nothing has helped against.
     idle: u64,
 }
 
 impl CodeCache {
     /// A thread has stopped at this dead block, and others may do so. Whether everything should be thrown away.
-    pub(crate) fn got_to_dead(&mut self, dead: BlockId) -> bool {
+    pub(crate) fn got_to_dead(&mut self, dead: FragmentId) -> bool {
         let stops = self.dead_stops.blocks.entry(dead).or_default();
         *stops += 1;
         let stops = *stops;
@@ -40,7 +40,7 @@ impl CodeCache {
     }
 
     /// Kills what was emitted together with a block.
-    fn kill_batch(&mut self, of: BlockId) {
+    fn kill_batch(&mut self, of: FragmentId) {
         for id in self.trans.batch_of(of) {
             let b = *self.trans.block(id);
             if !b.dead {

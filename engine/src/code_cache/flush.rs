@@ -11,8 +11,8 @@ use crate::arena;
 use crate::asm::Asm;
 use crate::emit::walk;
 use crate::follow::CallContextId;
+use crate::fragment_table::{FragmentTable, StubKind, Way};
 use crate::tracee::Memory;
-use crate::transtab::{StubKind, TransTab, Way};
 
 /// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
@@ -68,7 +68,7 @@ impl CodeCache {
 
     /// Takes note of how often blocks have been executed, before they are thrown away: `counts` are those of the blocks.
     pub(crate) fn learn_heat(&mut self, counts: &[u64]) {
-        let TransTab { heat, blocks, .. } = &mut self.trans;
+        let FragmentTable { heat, blocks, .. } = &mut self.trans;
         for (b, &n) in blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
             heat.note(b.pc, b.pc + u64::from(b.guest_len), n);
         }

@@ -9,9 +9,9 @@ use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{Always, CallContextId, Chain, Outcome, Route, RouteKind, TOTALS};
+use crate::fragment_table::{FragmentId, StubKind};
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;
-use crate::transtab::{BlockId, StubKind};
 
 /// Bytes that a bridge takes at most.
 const BRIDGE_ROOM: u64 = 1024;
@@ -54,7 +54,7 @@ impl CodeCache {
         &mut self,
         (told, from, root): (u32, CallContextId, u64),
         target: u64,
-        block: BlockId,
+        block: FragmentId,
         outcome: Outcome,
     ) -> Option<u32> {
         let always = outcome.always?;
@@ -115,7 +115,7 @@ impl CodeCache {
         let near = i32::try_from(odd_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
         let mut code = Asm { buf: Vec::with_capacity(512), base };
         // Stops of its own: one for odd returns where the common one is too far, one for what it returns to.
-        let stop = |code: &mut Asm, trans: &mut crate::transtab::TransTab, kind| {
+        let stop = |code: &mut Asm, trans: &mut crate::fragment_table::FragmentTable, kind| {
             let id = trans.add_stub(kind);
             trans.stubs[id as usize].addr = code.here();
             code.stop(id);

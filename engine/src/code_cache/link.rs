@@ -9,11 +9,11 @@ use crate::arena;
 use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;
-use crate::transtab::{BlockId, StubKind, Way};
+use crate::fragment_table::{FragmentId, StubKind, Way};
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
-    pub(crate) fn add_ibl_target(&mut self, id: BlockId, way: Way) {
+    pub(crate) fn add_ibl_target(&mut self, id: FragmentId, way: Way) {
         let b = *self.trans.block(id);
         let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
         if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
@@ -102,7 +102,7 @@ impl CodeCache {
     }
 
     /// Lets the branch whose field is at `site` lead to a block from now on.
-    pub(crate) fn link(&mut self, site: u64, to: BlockId) {
+    pub(crate) fn link(&mut self, site: u64, to: FragmentId) {
         let b = *self.trans.block(to);
         self.note_link(site, b.pc, b.call_context);
         if !self.is_call(site) {
@@ -118,7 +118,7 @@ impl CodeCache {
     }
 
     /// Where a block is called. `None`: there is no room for that.
-    fn called(&mut self, id: BlockId) -> Option<u64> {
+    fn called(&mut self, id: FragmentId) -> Option<u64> {
         let b = *self.trans.block(id);
         if b.called != 0 {
             return Some(b.called);
@@ -218,7 +218,7 @@ impl CodeCache {
 
     /// Lets what enters a dead block from elsewhere lead to its successor, if there is room for a jump and it gets there. Only
     /// while no thread can be inside the dead block's first bytes.
-    pub(crate) fn forward(&mut self, dead: BlockId, to: BlockId) -> bool {
+    pub(crate) fn forward(&mut self, dead: FragmentId, to: FragmentId) -> bool {
         let from = *self.trans.block(dead);
         let to = self.trans.block(to).entry;
         let rel = to.wrapping_sub(from.entry + 5) as i64;

@@ -22,10 +22,10 @@ use crate::arena::{Scratch, TARGET};
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
 use crate::follow::CallContextId;
+use crate::fragment_table::StubKind;
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
 use crate::tracee::{self, Wait};
-use crate::transtab::StubKind;
 
 /// So many stops in a row begin it.
 const STOPS: u32 = 3;

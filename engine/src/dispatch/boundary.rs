@@ -7,9 +7,9 @@ use nix::libc;
 use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::arena::Scratch;
+use crate::fragment_table::{NO_REG, Point, STUB_BYTES, StubKind};
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
-use crate::transtab::{NO_REG, Point, STUB_BYTES, StubKind};
 
 impl Dispatcher<'_> {
     /// Books what has been executed of a block that was left at `b`.

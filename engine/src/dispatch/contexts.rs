@@ -18,9 +18,9 @@ use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
 use crate::process::{Process, State, Thread};
 
+use crate::fragment_table::Point;
 use crate::slots::{SlotId, SlotPool};
 use crate::tracee::{self, How, Regs, Stopped};
-use crate::transtab::Point;
 
 /// The most slots that a thread has beside its first one. Each costs some kernel memory, so beyond this a new context
 /// takes over the slot of the one that got its slot first.

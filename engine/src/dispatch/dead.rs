@@ -5,14 +5,14 @@
 use std::rc::Rc;
 
 use super::Dispatcher;
+use crate::fragment_table::FragmentId;
 use crate::recreate::Boundary;
 use crate::tracee::{How, Stopped};
-use crate::transtab::BlockId;
 
 impl Dispatcher<'_> {
     /// The thread got to a block whose guest code has changed or gone.
     /// `at` is where it would have entered it.
-    pub(super) fn dead_block(&mut self, t: Stopped, dead: BlockId, at: u64) {
+    pub(super) fn dead_block(&mut self, t: Stopped, dead: FragmentId, at: u64) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
         let (pc, call_context) = {
             let s = code_cache.borrow();

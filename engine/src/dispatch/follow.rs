@@ -17,10 +17,10 @@ use crate::follow::{Always, CallContextId, Counts, Outcome, TOTALS};
 use crate::image::Remote;
 
 use crate::code_cache::CodeCache;
+use crate::fragment_table::{FragmentId, StubKind};
 use crate::slots::SlotId;
 use crate::tracee::{Regs, register};
 use crate::transfer::Transfer;
-use crate::transtab::{BlockId, StubKind};
 
 /// What a transfer of control has led to.
 #[derive(Clone, Copy, Debug)]
@@ -285,7 +285,7 @@ impl Dispatcher<'_> {
     }
 
     /// The translation at `pc`, where that is so.
-    fn translation_asked(&self, tid: i32, pc: u64, call_context: CallContextId) -> Option<BlockId> {
+    fn translation_asked(&self, tid: i32, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         let p = self.process_of(tid)?;
         let known = p.code_cache.borrow().trans.lookup(pc, call_context);
         known.or_else(|| p.code_cache.borrow_mut().translate(pc, call_context, &p.memory))
@@ -308,7 +308,7 @@ impl Dispatcher<'_> {
     }
 
     /// Lets emitted code do from now on what `outcome` says of the transfer by `site` to `target`, whose translation is `id`.
-    fn bridge(&mut self, tid: i32, site: (u32, CallContextId, u64), (target, id): (u64, BlockId), outcome: Outcome) {
+    fn bridge(&mut self, tid: i32, site: (u32, CallContextId, u64), (target, id): (u64, FragmentId), outcome: Outcome) {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         if code_cache.borrow().trans.block(id).dead {
             return;

@@ -10,15 +10,15 @@ use nix::libc;
 use super::flush::fault_pending;
 use super::{Dispatcher, signal};
 use crate::arena::Scratch;
+use crate::fragment_table::FragmentId;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped, is_sent};
-use crate::transtab::BlockId;
 
 /// A step in an instruction's original place, as [`State::InPlace`] has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) pc: u64,
-    pub(super) block: BlockId,
+    pub(super) block: FragmentId,
     pub(super) executed: u16,
     pub(super) mask: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct Step {
 impl Dispatcher<'_> {
     /// Lets one instruction run where the program has it: the last of the first `executed` instructions of `block` (`None`:
     /// of all), which have been counted.
-    pub(super) fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: BlockId, executed: Option<u16>) {
+    pub(super) fn in_place(&mut self, t: Stopped, mut regs: Regs, pc: u64, block: FragmentId, executed: Option<u16>) {
         let tid = t.tid();
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let executed = executed.unwrap_or_else(|| code_cache.borrow().trans.block(block).n);
@@ -97,7 +97,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    pub(super) fn uncount_last(&mut self, tid: i32, block: BlockId, executed: u16) {
+    pub(super) fn uncount_last(&mut self, tid: i32, block: FragmentId, executed: u16) {
         let told = self.process_of(tid).and_then(|p| p.code_cache.borrow().trans.block(block).told);
         if let Some(told) = told {
             return self.tell_correction(tid, told, usize::from(executed), usize::from(executed) - 1);

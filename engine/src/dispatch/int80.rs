@@ -13,9 +13,9 @@ use nix::libc;
 use super::flush::{Restart, restarts};
 use super::signal::{called_from, caught};
 use super::{Dispatcher, again};
+use crate::fragment_table::FragmentId;
 use crate::process::State;
 use crate::tracee::{self, How, Memory, Regs, Stopped, is_sent};
-use crate::transtab::BlockId;
 
 /// Bytes of the instruction.
 const LEN: u64 = 2;
@@ -63,7 +63,7 @@ pub(super) struct Call {
     pc: u64,
     next: u64,
     /// The block that the instruction is the last one of.
-    block: BlockId,
+    block: FragmentId,
     nr: u32,
     args: [u64; 6],
     /// The call of the other table that changes mappings in the same way, with its arguments.
@@ -135,7 +135,7 @@ pub(super) fn is_at(memory: &Memory, pc: u64, next: u64) -> bool {
 
 impl Dispatcher<'_> {
     /// `t` is before the `int 0x80` at `pc`, which ends `block` and has been counted; `regs` are the guest's.
-    pub(super) fn int80(&mut self, t: Stopped, mut regs: Regs, pc: u64, next: u64, block: BlockId) {
+    pub(super) fn int80(&mut self, t: Stopped, mut regs: Regs, pc: u64, next: u64, block: FragmentId) {
         let tid = t.tid();
         let args = [regs.rbx, regs.rcx, regs.rdx, regs.rsi, regs.rdi, regs.rbp].map(|r| u64::from(r as u32));
         let mut call = Call { pc, next, block, nr: regs.rax as u32, args, mapping: None, follow: false };

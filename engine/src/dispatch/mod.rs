@@ -51,6 +51,7 @@ use crate::error::EngineError;
 use crate::fault;
 use crate::feed::Feed;
 use crate::follow::CallContextId;
+use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
 use crate::hash::Map;
 use crate::image::{self, Remote};
@@ -60,7 +61,6 @@ use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::trace::Sink;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
-use crate::transtab::{BlockId, Emulate, StubKind, Way};
 use crate::types::Module;
 
 /// Bytes of a stub: `int3` and its number.
@@ -458,7 +458,12 @@ impl Dispatcher<'_> {
 
     /// The translation of `pc`, made now if need be. The thread may be asked to make system calls; `None` for it if it
     /// died over that; `None` for the block if no code is there.
-    fn translation(&mut self, t: Stopped, pc: u64, call_context: CallContextId) -> (Option<Stopped>, Option<BlockId>) {
+    fn translation(
+        &mut self,
+        t: Stopped,
+        pc: u64,
+        call_context: CallContextId,
+    ) -> (Option<Stopped>, Option<FragmentId>) {
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
         if let Some(id) = code_cache.borrow().trans.lookup(pc, call_context) {
             return (Some(t), Some(id));
@@ -603,7 +608,7 @@ impl Dispatcher<'_> {
     }
 
     /// An instruction that grind carries out. `rip` is behind the stub.
-    fn emulate(&mut self, t: Stopped, what: Emulate, pc: u64, next: u64, block: BlockId, rip: u64) {
+    fn emulate(&mut self, t: Stopped, what: Emulate, pc: u64, next: u64, block: FragmentId, rip: u64) {
         let Ok(mut regs) = t.regs() else { return };
         match what {
             Emulate::Cpuid => {

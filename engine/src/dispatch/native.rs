@@ -6,9 +6,9 @@ use grind_unwind::Stack;
 
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
+use crate::fragment_table::StubKind;
 use crate::recreate::{self, Spot};
 use crate::tracee::{Regs, Stopped};
-use crate::transtab::StubKind;
 
 impl Dispatcher<'_> {
     /// The frames of thread `tid`, whose registers are the guest's and which is at `pc`: `most` of them at most.

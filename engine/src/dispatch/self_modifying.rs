@@ -16,11 +16,11 @@ use nix::libc;
 use super::Dispatcher;
 use super::signal::address_of;
 use crate::code_cache::{CodeCache, Protected};
+use crate::fragment_table::FragmentId;
 use crate::image::Remote;
 use crate::maps;
 use crate::recreate;
 use crate::tracee::{How, Regs, Stopped};
-use crate::transtab::BlockId;
 
 impl Dispatcher<'_> {
     /// Whether a fault is a write to a page that has been protected.
@@ -80,7 +80,7 @@ impl Dispatcher<'_> {
         t: Stopped,
         info: &libc::siginfo_t,
         regs: Regs,
-        block: BlockId,
+        block: FragmentId,
         executed: u16,
     ) {
         if let Some(t) = self.open_page(t, info) {

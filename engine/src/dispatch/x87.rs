@@ -7,10 +7,10 @@ use iced_x86::{Decoder, DecoderOptions, Register};
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
 use crate::decode;
+use crate::fragment_table::StubKind;
 use crate::process::Process;
 use crate::tracee::register;
 use crate::tracee::{Regs, Stopped};
-use crate::transtab::StubKind;
 
 impl Dispatcher<'_> {
     /// Does what a stub within an instruction asks for; the thread goes on behind it.

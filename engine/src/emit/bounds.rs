@@ -6,9 +6,9 @@ use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
 use crate::decode::MAX_INSNS;
+use crate::fragment_table::{FragmentTable, NO_REG};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
-use crate::transtab::{NO_REG, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 
@@ -54,7 +54,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 &mut window.reader(&memory, &|_, _| false, &|_| u64::MAX),
                 &Untranslated(0..0, settings.takes()),
             );
-            let mut trans = TransTab::default();
+            let mut trans = FragmentTable::default();
             let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0, &mut Work::default())
                 .traced(settings, false)
                 .emit();

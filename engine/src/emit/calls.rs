@@ -15,9 +15,9 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
 use crate::decode::{Class, Insn, STATUS};
+use crate::fragment_table::InsnShape;
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
 use crate::transfer::Transfer;
-use crate::transtab::InsnShape;
 use crate::types::StaticEvents;
 
 /// A branch that is taken: what remains to be emitted behind the hot code.

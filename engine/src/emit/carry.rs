@@ -5,18 +5,18 @@
 //! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code,
 //! which leads on to what else the block has in front ([`super::lines`]).
 //! Invariants: how often such a way is taken follows from the counters of the blocks behind it; where a block is left in the
-//! middle before it has been counted, what it carries has not been counted either ([`TransTab::carried`]), so both are told; so is
-//! what has been taken off for the next block by one that is left when it has been counted ([`TransTab::taken_off`]);
+//! middle before it has been counted, what it carries has not been counted either ([`FragmentTable::carried`]), so both are told; so is
+//! what has been taken off for the next block by one that is left when it has been counted ([`FragmentTable::taken_off`]);
 //! the translations of both blocks die together, because they are on one page.
 //!
-//! [`TransTab::carried`]: crate::transtab::TransTab::carried
-//! [`TransTab::taken_off`]: crate::transtab::TransTab::taken_off
+//! [`FragmentTable::carried`]: crate::fragment table::TransTab::carried
+//! [`FragmentTable::taken_off`]: crate::fragment table::TransTab::taken_off
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
+use crate::fragment_table::{Carried, FragmentId, NO_COUNTER};
 use crate::trace::SiteKind;
-use crate::transtab::{BlockId, Carried, NO_COUNTER};
 use crate::types::StaticEvents;
 
 /// The most ways one after the other.
@@ -41,7 +41,7 @@ pub(super) enum Carrier {
     /// Of this batch, by its place.
     Here(usize),
     /// One that was there.
-    Known(BlockId),
+    Known(FragmentId),
 }
 
 /// Which exit a way is.
@@ -177,9 +177,9 @@ impl Emitter<'_> {
         Some(Goal { block, free: false, past_way_in: true })
     }
 
-    fn id_of(&self, carrier: Carrier) -> BlockId {
+    fn id_of(&self, carrier: Carrier) -> FragmentId {
         match carrier {
-            Carrier::Here(t) => BlockId(self.carries.first + t as u32),
+            Carrier::Here(t) => FragmentId(self.carries.first + t as u32),
             Carrier::Known(id) => id,
         }
     }
@@ -244,7 +244,7 @@ impl Emitter<'_> {
     pub(super) fn place_ways_in(&mut self) {
         for t in 0..self.carries.to.len() {
             let Some(carry) = self.carries.to[t].clone() else { continue };
-            let id = BlockId(self.carries.first + t as u32);
+            let id = FragmentId(self.carries.first + t as u32);
             let b = *self.trans.block(id);
             let way_in = self.out.code.here();
             let counter = self.trans.new_counter();

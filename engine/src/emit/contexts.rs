@@ -11,8 +11,8 @@ use super::Emitter;
 use crate::arena::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
+use crate::fragment_table::{Emulate, Point};
 use crate::trace;
-use crate::transtab::{Emulate, Point};
 
 const RSI: Gpr = Gpr(6);
 

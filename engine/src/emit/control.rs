@@ -9,7 +9,7 @@ use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};
-use crate::transtab::{Emulate, NOT_SPILLED, Point, StubKind, Way};
+use crate::fragment_table::{Emulate, NOT_SPILLED, Point, StubKind, Way};
 
 /// The error number.
 const EFAULT: i32 = 14;

@@ -11,8 +11,8 @@ use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
+use crate::fragment_table::{Flow, FragmentId, NO_COUNTER, Unless};
 use crate::heat::Bias;
-use crate::transtab::{BlockId, Flow, NO_COUNTER, Unless};
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Entry {
 /// A block of the batch at hand, as the goal of a branch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
-    pub(super) block: BlockId,
+    pub(super) block: FragmentId,
     /// Past what is counted there.
     pub(super) free: bool,
     /// Past its way in, because what is carried to it has not been counted, or has been taken off.
@@ -60,7 +60,7 @@ pub(super) struct Exit {
     pub(super) target: u64,
     pub(super) to: Option<Goal>,
     /// The block that is not executed then.
-    pub(super) skipped: BlockId,
+    pub(super) skipped: FragmentId,
 }
 
 /// A short loop, emitted several times in a row, so that no counter has to wait for its last bump: the processor takes
@@ -210,7 +210,7 @@ impl Emitter<'_> {
             place[i] = place[i].min(k);
         }
         let first = self.trans.next_block().0;
-        let id = |k: usize| BlockId(first + k as u32);
+        let id = |k: usize| FragmentId(first + k as u32);
         let blocks = &self.batch.blocks;
         // Whoever runs into it would run into its IBL target. One behind a call is not in the way.
         let lands = |i: usize| blocks[i].return_site && !self.pairs;
@@ -300,12 +300,12 @@ impl Emitter<'_> {
     }
 
     /// The ways in from elsewhere to blocks that are run into uncounted. `first` is the first block of the batch.
-    pub(super) fn entries(&mut self, first: BlockId) {
+    pub(super) fn entries(&mut self, first: FragmentId) {
         for k in 0..self.work.plan.len() {
             if !matches!(self.work.plan[k].entry, Entry::Edge | Entry::Free) {
                 continue;
             }
-            let id = BlockId(first.0 + k as u32);
+            let id = FragmentId(first.0 + k as u32);
             let entry = self.out.code.here();
             let b = *self.trans.block(id);
             debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_COUNTER) == (self.work.plan[k].entry == Entry::Edge));

@@ -14,8 +14,8 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::CallContextId;
+use crate::fragment_table::{Point, StubKind};
 use crate::trace::SiteKind;
-use crate::transtab::{Point, StubKind};
 
 impl Emitter<'_> {
     /// Executions count for this call context.

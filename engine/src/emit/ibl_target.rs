@@ -9,7 +9,7 @@ use super::Emitted;
 use super::request::Requests;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
-use crate::transtab::{TransTab, Way};
+use crate::fragment_table::{FragmentTable, Way};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +131,7 @@ pub(crate) fn emit_ibl_target(
     pc: u64,
     way: Way,
     body: u64,
-    trans: &mut TransTab,
+    trans: &mut FragmentTable,
     requests: Option<&Requests>,
 ) -> Emitted {
     let mut e = Emitted::new(base);

@@ -10,8 +10,8 @@
 use super::plan::Plan;
 use super::{Emitter, Fixup};
 use crate::decode::{Class, Insn};
+use crate::fragment_table::FragmentId;
 use crate::trace::FirstLevel;
-use crate::transtab::BlockId;
 
 /// What has been settled about a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,7 +126,7 @@ impl Emitter<'_> {
     }
 
     /// The ways in from elsewhere to blocks that begin without a check. `first` is the first block of the batch.
-    pub(super) fn fronts(&mut self, first: BlockId, order: &[usize]) {
+    pub(super) fn fronts(&mut self, first: FragmentId, order: &[usize]) {
         for (k, &i) in order.iter().enumerate() {
             if !self.has_front(k) {
                 continue;
@@ -140,7 +140,7 @@ impl Emitter<'_> {
             self.work.past_front.push(pos);
             let to = self.past_way_in(insns[0].pc());
             self.out.fixups.push(Fixup { pos, target: insns[0].pc(), to });
-            self.trans.set_entry(BlockId(first.0 + k as u32), entry);
+            self.trans.set_entry(FragmentId(first.0 + k as u32), entry);
         }
     }
 }

@@ -48,8 +48,8 @@ use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
 
-use crate::transtab::{
-    Block, BlockId, Emulate, Flow, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, TransTab, Way,
+use crate::fragment_table::{
+    Block, Emulate, Flow, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, Way,
 };
 
 pub(crate) use ibl_target::PAIR_BITS;
@@ -136,7 +136,7 @@ impl Emitted {
     }
 
     /// Until another IBL target follows in its chain, an IBL target leads to a stop.
-    fn place_misses(&mut self, trans: &mut TransTab, requests: Option<&Requests>) {
+    fn place_misses(&mut self, trans: &mut FragmentTable, requests: Option<&Requests>) {
         for i in 0..self.ibl_targets.len() {
             let l = self.ibl_targets[i];
             if let Some(requests) = requests {
@@ -255,7 +255,7 @@ impl std::fmt::Debug for Work {
 /// Turns batches into code.
 pub(crate) struct Emitter<'a> {
     batch: &'a Batch,
-    trans: &'a mut TransTab,
+    trans: &'a mut FragmentTable,
     /// Address of the system-call and indirect-branch tables (below 2 GiB).
     tables: u64,
     module_of: &'a dyn Fn(u64) -> u32,
@@ -265,7 +265,7 @@ pub(crate) struct Emitter<'a> {
     bump: Bump,
     counter: u32,
     bump_end: usize,
-    current: BlockId,
+    current: FragmentId,
     tracer: simulate::Tracer,
     teller: calls::Teller,
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
@@ -292,7 +292,7 @@ impl<'a> Emitter<'a> {
     #[inline(always)]
     pub(crate) fn new(
         batch: &'a Batch,
-        trans: &'a mut TransTab,
+        trans: &'a mut FragmentTable,
         base: u64,
         tables: u64,
         module_of: &'a dyn Fn(u64) -> u32,
@@ -311,7 +311,7 @@ impl<'a> Emitter<'a> {
             bump: Bump::Spill,
             counter: 0,
             bump_end: 0,
-            current: BlockId(0),
+            current: FragmentId(0),
             tracer: simulate::Tracer::default(),
             teller: calls::Teller::default(),
             crosses: &|_, _| false,
@@ -559,7 +559,7 @@ impl<'a> Emitter<'a> {
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
-        self.trans.add_block(Block {
+        self.trans.add_fragment(Block {
             pc: b.pc,
             call_context: self.call_context,
             cache: base + start as u64,
@@ -654,7 +654,7 @@ impl<'a> Emitter<'a> {
                 let pos = self.out.code.jcc(condition ^ u8::from(inverted));
                 let target = if inverted { insn.next() } else { insn.target() };
                 if let Some(counter) = self.here.exit {
-                    let skipped = BlockId(self.current.0 + 1);
+                    let skipped = FragmentId(self.current.0 + 1);
                     self.work.exits.push(flow::Exit { pos, counter, target, to: self.here.goal, skipped });
                 } else if !self.tell_taken(insn, pos) {
                     self.note_branch(insn, target, pos);

@@ -9,7 +9,7 @@ use crate::arena::Scratch;
 use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
-use crate::transtab::{NOT_SPILLED, Point};
+use crate::fragment_table::{NOT_SPILLED, Point};
 
 /// A register in the place of one that is bound, while an instruction is executed that names that.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
-use crate::transtab::{Block, BlockId, CallSite, Point, TransTab, Way};
+use crate::fragment_table::{Block, CallSite, FragmentId, FragmentTable, Point, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -128,7 +128,7 @@ impl Emitter<'_> {
     }
 
     /// Where a block of the table is called; it may have to be emitted. `None`: the block is too far away for that.
-    pub(super) fn called_entry(&mut self, id: BlockId) -> Option<u64> {
+    pub(super) fn called_entry(&mut self, id: FragmentId) -> Option<u64> {
         let b = *self.trans.block(id);
         if b.called != 0 {
             return Some(b.called);
@@ -142,9 +142,9 @@ impl Emitter<'_> {
     }
 }
 
-impl TransTab {
+impl FragmentTable {
     /// The block is called at `called`.
-    pub(crate) fn set_called(&mut self, id: BlockId, called: u64) {
+    pub(crate) fn set_called(&mut self, id: FragmentId, called: u64) {
         self.blocks[id.0 as usize].called = called;
     }
 }

@@ -8,7 +8,7 @@ use super::Emitter;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
-use crate::transtab::{Point, Site};
+use crate::fragment_table::{Point, Site};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.

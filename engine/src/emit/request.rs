@@ -13,7 +13,7 @@ use dynasmrt::{DynasmApi, dynasm};
 
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
-use crate::transtab::{StubKind, TransTab, Way};
+use crate::fragment_table::{FragmentTable, StubKind, Way};
 
 /// What `Posted` is while the engine deals with a request.
 pub(crate) const TAKEN: u64 = 2;
@@ -52,7 +52,7 @@ impl Requests {
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub(crate) fn emit_requests(base: u64, trans: &mut TransTab, takes: Takes) -> (Asm, Requests) {
+pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });

@@ -4,7 +4,7 @@
 
 use super::Emitter;
 use crate::asm::CALL;
-use crate::transtab::StubKind;
+use crate::fragment_table::StubKind;
 
 impl Emitter<'_> {
     /// Gives every branch its way: to a block of this batch, to one that was there, or to a stub.

@@ -27,8 +27,8 @@ use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
+use crate::fragment_table::NO_REG;
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
-use crate::transtab::NO_REG;
 use crate::types::StaticEvents;
 
 /// Where registers that a block holds are saved.

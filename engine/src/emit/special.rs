@@ -15,8 +15,8 @@ use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
+use crate::fragment_table::{Point, StubKind};
 use crate::trace::{Done, SiteKind, Special, Target};
-use crate::transtab::{Point, StubKind};
 
 impl Emitter<'_> {
     /// A repeated string instruction is about to begin: remembers where it starts. Returns the number of its site, if its

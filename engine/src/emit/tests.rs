@@ -11,9 +11,9 @@ use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
 use crate::follow::{Always, RouteKind};
+use crate::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
-use crate::transtab::{NO_COUNTER, StubKind, TransTab};
 
 const GUEST: u64 = 0x40_0000;
 const CACHE: u64 = 0x5000_0000;
@@ -68,7 +68,7 @@ fn listing_of(
         window
     });
     let mut batch = Batch::default();
-    let mut trans = TransTab::default();
+    let mut trans = FragmentTable::default();
     for &(begin, end, n) in executed {
         trans.heat.note(pc + begin, pc + end, n);
     }
@@ -258,7 +258,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     let code = [0x90, 0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
-    let mut trans = TransTab::default();
+    let mut trans = FragmentTable::default();
     // What is found later begins within what is there.
     let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
         let mut batch = Batch::default();
@@ -279,7 +279,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let code = [0xe8, 0x01, 0x00, 0x00, 0x00, 0xc3, 0xc3];
     let memory = Memory::open(std::process::id() as i32).expect("/proc is there");
     let mut cache_of_code = CodeWindows::holding(GUEST, &code);
-    let mut trans = TransTab::default();
+    let mut trans = FragmentTable::default();
     let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
@@ -305,7 +305,7 @@ fn behind_a_system_call_the_line_is_checked_again() {
         batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::Clock));
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
-        let mut trans = TransTab::default();
+        let mut trans = FragmentTable::default();
         Emitter::new(&batch, &mut trans, CACHE, TABLES, &|_| 0, &mut Work::default()).traced(settings, true).emit();
         // What has no check in front is entered elsewhere.
         let behind = trans.blocks.iter().find(|b| b.pc == GUEST + 2).expect("the block behind the first one");

@@ -8,7 +8,7 @@ use super::Emitter;
 use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::decode::Insn;
-use crate::transtab::StubKind;
+use crate::fragment_table::StubKind;
 
 impl Emitter<'_> {
     /// Behind `insn`, which has written such an address `offset` bytes from where its operand begins.

@@ -1,7 +1,7 @@
 //! The table of translations: which guest address has a fragment and where, which fragment a cache address belongs to, what
 //! each stub is for, and what a report needs to know of every block. Entries are only ever added or marked dead; numbers
 //! are never used twice, so counts can be attributed after a block is gone; until all are forgotten at once
-//! ([`TransTab::flush`]).
+//! ([`FragmentTable::flush`]).
 
 mod page;
 mod way;
@@ -22,7 +22,7 @@ pub(crate) use way::Way;
 
 /// Number of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct BlockId(pub(crate) u32);
+pub(crate) struct FragmentId(pub(crate) u32);
 
 /// Guest length of an instruction (low 7 bits) and whether the block's counter counts it (bit 7 clear).
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub(crate) struct Block {
     pub(crate) edge: u32,
     /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`Flow`].
     pub(crate) flows_in: bool,
-    /// First of its instructions in [`TransTab::shapes`].
+    /// First of its instructions in [`FragmentTable::shapes`].
     pub(crate) shapes: u32,
     /// Instructions.
     pub(crate) n: u16,
@@ -85,7 +85,7 @@ pub(crate) struct Block {
     pub(crate) held: [u8; 2],
     pub(crate) held_from: u32,
     pub(crate) held_to: u32,
-    /// Its number among [`TransTab::trace_blocks`], if executions are told.
+    /// Its number among [`FragmentTable::trace_blocks`], if executions are told.
     pub(crate) told: Option<u32>,
     /// Its guest code has gone or changed: not to be entered any more.
     pub(crate) dead: bool,
@@ -96,7 +96,7 @@ pub(crate) struct Block {
 pub(crate) struct Carried {
     /// All of it.
     pub(crate) total: [u32; TOTALS],
-    /// Numbers among [`TransTab::trace_blocks`], and how many of the instructions of each have been executed.
+    /// Numbers among [`FragmentTable::trace_blocks`], and how many of the instructions of each have been executed.
     pub(crate) parts: Vec<(u32, u16)>,
     /// The exits that it counts for (among [`follow::Book::exits`]).
     pub(crate) exits: Vec<u32>,
@@ -111,8 +111,8 @@ pub(crate) const NO_COUNTER: u32 = u32::MAX;
 /// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
-    pub(crate) to: BlockId,
-    pub(crate) from: BlockId,
+    pub(crate) to: FragmentId,
+    pub(crate) from: FragmentId,
     pub(crate) unless: Option<Unless>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unless {
     /// The edge counter of the block behind its branch, which is not taken then.
-    Edge(BlockId),
+    Edge(FragmentId),
     /// A counter of its own.
     Counter(u32),
 }
@@ -156,7 +156,7 @@ pub(crate) enum StubKind {
     /// A system call has answered EFAULT; its number is in `Scratch::T2`, its `syscall` instruction at `go`.
     CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
-    Emulate { what: Emulate, pc: u64, next: u64, block: BlockId },
+    Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
     /// In front of an instruction whose accesses the engine walks through the cache: those of the record that was written
     /// last, which is `site`'s. Execution goes on behind the stub.
     Walk { site: u32 },
@@ -222,7 +222,7 @@ pub(crate) struct CallSite {
     /// Where the guest's return address is pushed.
     pub(crate) at: u64,
     /// The block that ends with it.
-    pub(crate) block: BlockId,
+    pub(crate) block: FragmentId,
 }
 
 /// No register.
@@ -235,7 +235,7 @@ pub(crate) const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) counter: u32,
-    pub(crate) block: BlockId,
+    pub(crate) block: FragmentId,
     /// Index of the instruction in its block.
     pub(crate) index: u16,
 }
@@ -243,7 +243,7 @@ pub(crate) struct Site {
 /// What is at a cache address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) block: BlockId,
+    pub(crate) block: FragmentId,
     /// Index of the instruction whose translation it is in; the block's count if behind the last.
     pub(crate) index: u16,
     /// Whether it is that translation's first byte.
@@ -257,20 +257,20 @@ pub(crate) struct Place {
 struct Run {
     /// Address of the chunk.
     start: u64,
-    blocks: Vec<BlockId>,
+    blocks: Vec<FragmentId>,
     points: Vec<(u64, Point)>,
     /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
-    ways_in: Vec<(u64, BlockId)>,
+    ways_in: Vec<(u64, FragmentId)>,
     /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
-    ways_out: Vec<(u64, BlockId)>,
+    ways_out: Vec<(u64, FragmentId)>,
 }
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TransTab {
+pub(crate) struct FragmentTable {
     pub(crate) blocks: Vec<Block>,
     /// The first of each group of blocks that were emitted together.
-    batches: Vec<BlockId>,
+    batches: Vec<FragmentId>,
     pub(crate) shapes: Vec<InsnShape>,
     pub(crate) stubs: Vec<Stub>,
     pub(crate) sites: Vec<Site>,
@@ -285,7 +285,7 @@ pub(crate) struct TransTab {
     /// What is known by cache address, a run for each chunk.
     runs: Vec<Run>,
     /// Where dead blocks can be entered: there stands a bare `int3`.
-    dead: Map<u64, BlockId>,
+    dead: Map<u64, FragmentId>,
     /// Where conditional branches lead, by module.
     pub(crate) distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
@@ -308,16 +308,16 @@ pub(crate) struct TransTab {
     /// What calls are followed by.
     pub(crate) follow: follow::Book,
     /// What is carried to blocks, as long as they have not been counted.
-    pub(crate) carried: Map<BlockId, Carried>,
+    pub(crate) carried: Map<FragmentId, Carried>,
     /// Blocks whose counters, where they end, take off what is carried to the next one, and which that is.
-    pub(crate) taken_off: Map<BlockId, BlockId>,
+    pub(crate) taken_off: Map<FragmentId, FragmentId>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,
 }
 
-impl TransTab {
+impl FragmentTable {
     /// The live fragment for `pc`.
-    pub(crate) fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<BlockId> {
+    pub(crate) fn lookup(&self, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
     }
 
@@ -327,7 +327,7 @@ impl TransTab {
         Some((live.live_in, live.dead_in))
     }
 
-    pub(crate) fn block(&self, id: BlockId) -> &Block {
+    pub(crate) fn block(&self, id: FragmentId) -> &Block {
         &self.blocks[id.0 as usize]
     }
 
@@ -410,8 +410,8 @@ impl TransTab {
     }
 
     /// The number that the next block gets.
-    pub(crate) fn next_block(&self) -> BlockId {
-        BlockId(self.blocks.len() as u32)
+    pub(crate) fn next_block(&self) -> FragmentId {
+        FragmentId(self.blocks.len() as u32)
     }
 
     /// What is added from now on is emitted together.
@@ -420,15 +420,15 @@ impl TransTab {
     }
 
     /// The blocks that were emitted together with `id`, itself among them.
-    pub(crate) fn batch_of(&self, id: BlockId) -> impl Iterator<Item = BlockId> + use<> {
+    pub(crate) fn batch_of(&self, id: FragmentId) -> impl Iterator<Item = FragmentId> + use<> {
         let next = self.batches.partition_point(|first| *first <= id);
         let first = next.checked_sub(1).map_or(0, |i| self.batches[i].0);
         let end = self.batches.get(next).map_or(self.next_block().0, |b| b.0);
-        (first..end).map(BlockId)
+        (first..end).map(FragmentId)
     }
 
     /// Adds a block; only the first of several with the same address is found by it.
-    pub(crate) fn add_block(&mut self, block: Block) -> BlockId {
+    pub(crate) fn add_fragment(&mut self, block: Block) -> FragmentId {
         let id = self.next_block();
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;
@@ -517,13 +517,13 @@ impl TransTab {
     }
 
     /// Marks every block that has a byte in `start..end` as dead; returns them.
-    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
+    pub(crate) fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
         let mut killed = Vec::new();
         let last = if end > start { (end - 1) >> 12 } else { return killed };
         for page in self.pages_in(start >> 12, last) {
             let Some(entry) = self.pages.get_mut(&page) else { continue };
             let blocks = &mut self.blocks;
-            let keep = |id: BlockId| {
+            let keep = |id: FragmentId| {
                 let b = &mut blocks[id.0 as usize];
                 if !b.dead && b.pc < end && b.pc + u64::from(b.guest_len) > start {
                     b.dead = true;
@@ -547,23 +547,23 @@ impl TransTab {
     }
 
     /// The block is entered at `entry` from elsewhere.
-    pub(crate) fn set_entry(&mut self, id: BlockId, entry: u64) {
+    pub(crate) fn set_entry(&mut self, id: FragmentId, entry: u64) {
         self.blocks[id.0 as usize].entry = entry;
     }
 
     /// The jump at cache address `at`, behind what was added before, leads from a block's entry to its translation.
-    pub(crate) fn add_way_in(&mut self, at: u64, id: BlockId) {
+    pub(crate) fn add_way_in(&mut self, at: u64, id: FragmentId) {
         self.run_for(at).ways_in.push((at, id));
     }
 
     /// The instruction at cache address `at`, behind what was added before, is on the way out of a loop, and not counted yet:
     /// `skipped` is not executed.
-    pub(crate) fn add_way_out(&mut self, at: u64, skipped: BlockId) {
+    pub(crate) fn add_way_out(&mut self, at: u64, skipped: FragmentId) {
         self.run_for(at).ways_out.push((at, skipped));
     }
 
     /// The dead block that would be entered at `cache`.
-    pub(crate) fn dead_at(&self, cache: u64) -> Option<BlockId> {
+    pub(crate) fn dead_at(&self, cache: u64) -> Option<FragmentId> {
         self.dead.get(&cache).copied()
     }
 
@@ -575,7 +575,7 @@ impl TransTab {
         let b = self.block(id);
         let offset = cache - b.cache;
         if offset >= u64::from(b.len) {
-            let among = |ways: &[(u64, BlockId)]| ways.binary_search_by_key(&cache, |w| w.0).ok().map(|i| ways[i].1);
+            let among = |ways: &[(u64, FragmentId)]| ways.binary_search_by_key(&cache, |w| w.0).ok().map(|i| ways[i].1);
             if let Some(block) = among(&run.ways_out) {
                 return Some(Place { block, index: 0, at_start: false, bumped: true });
             }
@@ -595,7 +595,7 @@ impl TransTab {
     }
 
     /// The guest address of instruction `index` of a block (the block's end for its count).
-    pub(crate) fn pc_of(&self, id: BlockId, index: u16) -> u64 {
+    pub(crate) fn pc_of(&self, id: FragmentId, index: u16) -> u64 {
         let b = self.block(id);
         b.pc + self.shapes[b.shapes as usize..][..usize::from(index)].iter().map(|s| s.guest_len()).sum::<u64>()
     }

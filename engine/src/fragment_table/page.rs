@@ -2,7 +2,7 @@
 //! Invariants: the live blocks stand in the order of their addresses, each address once, so that the place of one follows from
 //! how many bits are set in front of its own; what is told of a block here is what the table has.
 
-use super::{Block, BlockId};
+use super::{Block, FragmentId};
 
 /// A page of guest code.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ pub(super) struct Page {
     /// The live blocks that begin on it, in order.
     live: Vec<Live>,
     /// Other blocks with code on it; some may be dead.
-    tails: Vec<BlockId>,
+    tails: Vec<FragmentId>,
 }
 
 /// What is asked most of a live block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
-    pub(super) id: BlockId,
+    pub(super) id: FragmentId,
     /// As in [`Block`].
     pub(super) dead_in: u16,
     /// As in [`Block`].
@@ -79,7 +79,7 @@ impl Page {
     }
 
     /// Adds a block that begins here.
-    pub(super) fn insert(&mut self, block: &Block, id: BlockId) {
+    pub(super) fn insert(&mut self, block: &Block, id: FragmentId) {
         if self.begins(block.pc) {
             // Of the copies of a loop, the first one is the one to be entered.
             self.tails.push(id);
@@ -94,12 +94,12 @@ impl Page {
     }
 
     /// Adds a block that begins elsewhere.
-    pub(super) fn insert_tail(&mut self, id: BlockId) {
+    pub(super) fn insert_tail(&mut self, id: FragmentId) {
         self.tails.push(id);
     }
 
     /// The block at `pc` is dead, if it is `id`.
-    pub(super) fn forget(&mut self, pc: u64, id: BlockId) {
+    pub(super) fn forget(&mut self, pc: u64, id: FragmentId) {
         if self.at(pc).is_none_or(|live| live.id != id) {
             return;
         }
@@ -110,7 +110,7 @@ impl Page {
     }
 
     /// Keeps those blocks for which `keep` says so.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(BlockId) -> bool) {
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(FragmentId) -> bool) {
         let mut live = std::mem::take(&mut self.live).into_iter();
         let mut n = 0;
         for word in 0..64 {

@@ -34,8 +34,8 @@ fn code_that_is_translated_anew_has_its_old_sites() {
     let site = |addr, kind| trace::Site { module: 1, len: 4, addr: crate::addr::GuestAddr(addr), kind };
     let repeated =
         SiteKind::Repeated { size: 1, source: true, target: trace::Target::Write, target_first: false, narrow: false };
-    let mut t = TransTab::default();
-    let code = |t: &mut TransTab| {
+    let mut t = FragmentTable::default();
+    let code = |t: &mut FragmentTable| {
         let kinds = [SiteKind::Fetch, SiteKind::Read(8), repeated, SiteKind::Sized { done: trace::Done::Read }];
         let mut numbers: Vec<u32> = kinds.iter().map(|&k| t.new_trace_site(site(0x1000, k))).collect();
         numbers.push(t.new_trace_site(site(0x1000, SiteKind::Sized { done: trace::Done::Write })));
@@ -58,13 +58,13 @@ fn code_that_is_translated_anew_has_its_old_sites() {
 
 #[test]
 fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
-    let mut t = TransTab::default();
+    let mut t = FragmentTable::default();
     // One instruction of three bytes and a jump of two, of which nothing is left; and the jump alone, with a byte to be killed by.
     let jump = InsnShape { guest: 2, cache: 0 };
     t.shapes.extend([InsnShape { guest: 3, cache: 3 }, jump, jump]);
     let base = arena::CHUNK_SIZE;
-    let both = t.add_block(Block { n: 2, len: 4, ..block(0x1000, 5, base) });
-    let alone = t.add_block(Block { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
+    let both = t.add_fragment(Block { n: 2, len: 4, ..block(0x1000, 5, base) });
+    let alone = t.add_fragment(Block { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
     let place = |cache: u64| t.place(cache).map(|p| (p.block, p.index, p.at_start));
     assert_eq!(place(base), Some((both, 0, true)));
     assert_eq!(place(base + 3), Some((both, 1, true)));
@@ -76,16 +76,16 @@ fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
 struct Naive(Vec<Block>);
 
 impl Naive {
-    fn lookup(&self, pc: u64) -> Option<BlockId> {
-        self.0.iter().rposition(|b| b.pc == pc && !b.dead).map(|i| BlockId(i as u32))
+    fn lookup(&self, pc: u64) -> Option<FragmentId> {
+        self.0.iter().rposition(|b| b.pc == pc && !b.dead).map(|i| FragmentId(i as u32))
     }
 
-    fn kill_range(&mut self, start: u64, end: u64) -> Vec<BlockId> {
+    fn kill_range(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
         let mut killed = Vec::new();
         for (i, b) in self.0.iter_mut().enumerate() {
             if !b.dead && start < end && b.pc < end && b.pc + u64::from(b.guest_len) > start {
                 b.dead = true;
-                killed.push(BlockId(i as u32));
+                killed.push(FragmentId(i as u32));
             }
         }
         killed
@@ -103,7 +103,7 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
     };
     let chunks = [0x7000_0000_0000u64, 0x1000_0000];
     let mut used = chunks;
-    let (mut fast, mut naive) = (TransTab::default(), Naive(Vec::new()));
+    let (mut fast, mut naive) = (FragmentTable::default(), Naive(Vec::new()));
     let mut points: Vec<(u64, Point)> = Vec::new();
     for round in 0..3000 {
         let pc = 0x40_0000 + random(5 * 4096);
@@ -124,7 +124,7 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
                 }
             }
             used[chunk] += 16 + 8 * random(2);
-            fast.add_block(new);
+            fast.add_fragment(new);
             naive.0.push(new);
         }
         let at = 0x40_0000 + random(5 * 4096);
