@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::addr::GuestAddr;
-use crate::fragment_table::{Block, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
+use crate::fragment_table::{Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, Unless};
 use crate::hash::Map;
 use crate::types::{InstructionCount, StaticEvents};
 
@@ -25,7 +25,7 @@ pub(crate) struct Corrections {
 impl Corrections {
     /// A block was left after `executed` instructions; `bumped` tells whether its execution has been counted. Nothing flows
     /// on from it.
-    pub(crate) fn left(&mut self, id: FragmentId, block: &Block, executed: u16, bumped: bool) {
+    pub(crate) fn left(&mut self, id: FragmentId, block: &Fragment, executed: u16, bumped: bool) {
         let mut bumped = bumped;
         if !bumped && block.edge != NO_COUNTER {
             // The branch in front of it has been counted as not taken, so far only by being counted at all.
@@ -168,7 +168,7 @@ fn each_block<'a>(
     trans: &'a FragmentTable,
     sum: &[u64],
     fix: &Corrections,
-    mut tell: impl FnMut(u32, &'a Block, u64),
+    mut tell: impl FnMut(u32, &'a Fragment, u64),
 ) -> Vec<u64> {
     let counter = |counter: u32| count_of(counter, sum, fix);
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
@@ -264,12 +264,12 @@ mod tests {
     use crate::fragment_table::{self, Flow, Site};
 
     /// Of the last `n` instructions.
-    fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Block {
+    fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Fragment {
         let shapes = trans.shapes.len() as u32 - u32::from(n);
         let guest_len = trans.shapes[shapes as usize..].iter().map(|s| s.guest_len() as u16).sum();
         let cache = 0x7000_0000 + 64 * trans.blocks.len() as u64;
         let module = (pc >> 4) as u32 & 1;
-        Block { counter, shapes, n, bump_end: 9, module, ..fragment_table::tests::block(pc, guest_len, cache) }
+        Fragment { counter, shapes, n, bump_end: 9, module, ..fragment_table::tests::block(pc, guest_len, cache) }
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl InsnShape {
 
 /// A translated block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct Fragment {
     /// Its guest address.
     pub(crate) pc: u64,
     /// Whom its executions count for.
@@ -125,7 +125,7 @@ pub(crate) enum Unless {
     Counter(u32),
 }
 
-impl Block {
+impl Fragment {
     /// Every address at which it can be entered.
     pub(crate) fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
         let counted = self.cache + u64::from(self.bump_end);
@@ -268,7 +268,7 @@ struct Run {
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FragmentTable {
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Fragment>,
     /// The first of each group of blocks that were emitted together.
     batches: Vec<FragmentId>,
     pub(crate) shapes: Vec<InsnShape>,
@@ -321,13 +321,13 @@ impl FragmentTable {
         Some(self.pages.get(&(pc >> 12, call_context))?.at(pc)?.id)
     }
 
-    /// The flags and registers of the live fragment for `pc`, as [`Block::live_in`] and [`Block::dead_in`] have them.
+    /// The flags and registers of the live fragment for `pc`, as [`Fragment::live_in`] and [`Fragment::dead_in`] have them.
     pub(crate) fn state_in(&self, pc: u64, call_context: CallContextId) -> Option<(u8, u16)> {
         let live = self.pages.get(&(pc >> 12, call_context))?.at(pc)?;
         Some((live.live_in, live.dead_in))
     }
 
-    pub(crate) fn block(&self, id: FragmentId) -> &Block {
+    pub(crate) fn block(&self, id: FragmentId) -> &Fragment {
         &self.blocks[id.0 as usize]
     }
 
@@ -428,7 +428,7 @@ impl FragmentTable {
     }
 
     /// Adds a block; only the first of several with the same address is found by it.
-    pub(crate) fn add_fragment(&mut self, block: Block) -> FragmentId {
+    pub(crate) fn add_fragment(&mut self, block: Fragment) -> FragmentId {
         let id = self.next_block();
         self.run_for(block.cache).blocks.push(id);
         let first = block.pc >> 12;

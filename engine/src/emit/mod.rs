@@ -49,7 +49,7 @@ use flow::Goal;
 use request::Requests;
 
 use crate::fragment_table::{
-    Block, Emulate, Flow, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, Way,
+    Emulate, Flow, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, Way,
 };
 
 pub(crate) use ibl_target::PAIR_BITS;
@@ -559,7 +559,7 @@ impl<'a> Emitter<'a> {
         let base = self.out.code.base;
         let (held, held_from, held_to) = self.tracer.held(start);
         let dead_in = self.batch.registers_of(b).first().map_or(0, |r| r.dead);
-        self.trans.add_fragment(Block {
+        self.trans.add_fragment(Fragment {
             pc: b.pc,
             call_context: self.call_context,
             cache: base + start as u64,

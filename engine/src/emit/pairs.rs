@@ -18,7 +18,7 @@ use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{Block, CallSite, FragmentId, FragmentTable, Point, Way};
+use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, Point, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -47,7 +47,7 @@ impl Asm {
 }
 
 /// What a call of `b` leads to, where it has not been emitted with one.
-pub(crate) fn emit_called(base: u64, b: &Block) -> Asm {
+pub(crate) fn emit_called(base: u64, b: &Fragment) -> Asm {
     let mut c = Asm { buf: Vec::with_capacity(16), base };
     c.called();
     let field = c.jmp();

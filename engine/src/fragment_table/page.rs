@@ -2,7 +2,7 @@
 //! Invariants: the live blocks stand in the order of their addresses, each address once, so that the place of one follows from
 //! how many bits are set in front of its own; what is told of a block here is what the table has.
 
-use super::{Block, FragmentId};
+use super::{Fragment, FragmentId};
 
 /// A page of guest code.
 #[derive(Clone, Debug)]
@@ -21,9 +21,9 @@ pub(super) struct Page {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
     pub(super) id: FragmentId,
-    /// As in [`Block`].
+    /// As in [`Fragment`].
     pub(super) dead_in: u16,
-    /// As in [`Block`].
+    /// As in [`Fragment`].
     pub(super) live_in: u8,
     /// Where it begins on the page.
     offset: u16,
@@ -79,13 +79,13 @@ impl Page {
     }
 
     /// Adds a block that begins here.
-    pub(super) fn insert(&mut self, block: &Block, id: FragmentId) {
+    pub(super) fn insert(&mut self, block: &Fragment, id: FragmentId) {
         if self.begins(block.pc) {
             // Of the copies of a loop, the first one is the one to be entered.
             self.tails.push(id);
             return;
         }
-        let Block { pc, dead_in, live_in, .. } = *block;
+        let Fragment { pc, dead_in, live_in, .. } = *block;
         self.live.insert(self.rank(pc), Live { id, dead_in, live_in, offset: (pc & 0xfff) as u16 });
         let (word, bit) = place(pc);
         self.starts[word] |= bit;

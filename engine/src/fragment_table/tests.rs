@@ -3,8 +3,8 @@
 use super::*;
 
 /// A block that has nothing special about it.
-pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Block {
-    Block {
+pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
+    Fragment {
         pc,
         call_context: CallContextId(0),
         cache,
@@ -63,8 +63,8 @@ fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
     let jump = InsnShape { guest: 2, cache: 0 };
     t.shapes.extend([InsnShape { guest: 3, cache: 3 }, jump, jump]);
     let base = arena::CHUNK_SIZE;
-    let both = t.add_fragment(Block { n: 2, len: 4, ..block(0x1000, 5, base) });
-    let alone = t.add_fragment(Block { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
+    let both = t.add_fragment(Fragment { n: 2, len: 4, ..block(0x1000, 5, base) });
+    let alone = t.add_fragment(Fragment { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
     let place = |cache: u64| t.place(cache).map(|p| (p.block, p.index, p.at_start));
     assert_eq!(place(base), Some((both, 0, true)));
     assert_eq!(place(base + 3), Some((both, 1, true)));
@@ -73,7 +73,7 @@ fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
 }
 
 /// The same questions, answered by looking at all blocks.
-struct Naive(Vec<Block>);
+struct Naive(Vec<Fragment>);
 
 impl Naive {
     fn lookup(&self, pc: u64) -> Option<FragmentId> {
