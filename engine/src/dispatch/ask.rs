@@ -124,8 +124,8 @@ impl Dispatcher<'_> {
             self.drain_thread(thread);
         }
         self.collect_counters_all(pid);
-        if let Some(feed) = self.feed.as_ref().filter(|_| self.processes.contains_key(&pid)) {
-            feed.asked(pid, tid, ask);
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
+            trace_channel.asked(pid, tid, ask);
         }
         self.push_stack_all(pid);
         if let Some(p) = self.processes.get(&pid) {
@@ -255,8 +255,8 @@ impl Dispatcher<'_> {
         self.collect_counters(tid);
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
-        if let Some(feed) = &self.feed {
-            feed.asked(p.pid, tid, &Ask::ToggleCollect);
+        if let Some(trace_channel) = &self.trace_channel {
+            trace_channel.asked(p.pid, tid, &Ask::ToggleCollect);
         }
         if self.follows(tid) {
             if let Some(th) = self.threads.get_mut(&tid) {

@@ -90,8 +90,8 @@ impl Dispatcher<'_> {
                 self.collect_counters(tid);
             }
             self.fork_process(pid, child, has(libc::CLONE_VM), has(libc::CLONE_VFORK));
-            if let Some(feed) = &self.feed {
-                feed.forked(pid, tid, child);
+            if let Some(trace_channel) = &self.trace_channel {
+                trace_channel.forked(pid, tid, child);
             }
         }
         let Some(p) = self.processes.get_mut(&child_pid) else { return };
@@ -141,8 +141,8 @@ impl Dispatcher<'_> {
         }
         // A forked one is as its creator is, unless that has not followed the last change yet.
         let differs = child_pid != child || self.threads.get(&tid).is_some_and(|th| th.switch);
-        if let Some(feed) = self.feed.as_ref().filter(|_| differs) {
-            feed.recording(child_pid, child, counting);
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| differs) {
+            trace_channel.recording(child_pid, child, counting);
         }
         // The child has inherited the parent's processors, too few while the two are kept together.
         if let affinity::Pin::Together { guest, .. } = &self.pin {

@@ -17,14 +17,16 @@ impl Dispatcher<'_> {
     /// If the sink has broken, it is told what has been counted up to here, and nothing more. Calls are told from now on, to
     /// nobody: that needs no answer.
     pub(super) fn notice_broken_sink(&mut self) {
-        let Some(what) = self.feed.as_ref().and_then(|feed| feed.health().news()) else { return };
+        let Some(what) = self.trace_channel.as_ref().and_then(|trace_channel| trace_channel.health().news()) else {
+            return;
+        };
         self.session.broke(&what, true);
         let pids: Vec<i32> = self.processes.keys().copied().collect();
         for pid in &pids {
             self.collect_counters_all(*pid);
         }
-        if let Some(feed) = &self.feed {
-            feed.health().close();
+        if let Some(trace_channel) = &self.trace_channel {
+            trace_channel.health().close();
         }
         for pid in pids {
             if self.processes.get(&pid).is_some_and(|p| p.threads.iter().any(|tid| self.follows(*tid))) {

@@ -28,7 +28,7 @@ impl Dispatcher<'_> {
         let addr = next.wrapping_sub(2);
         self.timed.insert(tid, Timed { addr, begun: None });
         let call = SystemCall { addr: GuestAddr(addr), begins: true, elapsed: 0, processor: 0 };
-        self.tell(tid, |feed, pid| feed.system_call(pid, tid, call));
+        self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
         How::Syscall
     }
 
@@ -56,7 +56,7 @@ impl Dispatcher<'_> {
         let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let processor = processor_time(tid).saturating_sub(used);
         let call = SystemCall { addr: GuestAddr(addr), begins: false, elapsed, processor };
-        self.tell(tid, |feed, pid| feed.system_call(pid, tid, call));
+        self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
     }
 }
 

@@ -288,7 +288,7 @@ impl Dispatcher<'_> {
             let gadget = p.code_cache.borrow().gadget;
             let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
             let shown = show_header(&mut remote, from, to);
-            if shown && self.feed.is_some() {
+            if shown && self.trace_channel.is_some() {
                 trace::guard(&mut remote, to);
             }
             let Some(thread) = remote.thread.take() else {
@@ -324,7 +324,9 @@ impl Dispatcher<'_> {
     /// Tells the sink which context `tid` is in from here on. `changed`: it was in another one when it was last counted, so
     /// that the lines of its data cache are old now.
     pub(super) fn record_context(&mut self, tid: i32, changed: bool) {
-        let Some(slot) = self.threads.get(&tid).filter(|_| self.feed.is_some()).map(|th| th.slot) else { return };
+        let Some(slot) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()).map(|th| th.slot) else {
+            return;
+        };
         self.drain(tid, slot);
         let context = self.context(tid);
         let record = [crate::trace::CONTEXT_SITE, context as u32, (context >> 32) as u32];

@@ -58,12 +58,15 @@ impl Dispatcher<'_> {
 
     /// Tells the sink what emitted code has done about the calls of `tid`.
     pub(super) fn pull_stack(&self, tid: i32) {
-        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        let (Some(trace_channel), Some(slot), Some(p)) = (&self.trace_channel, self.slot_of(tid), self.process_of(tid))
+        else {
+            return;
+        };
         if !self.follows(tid) {
             return;
         }
         self.drain(tid, slot);
-        super::trace::announce(feed, &mut p.code_cache.borrow_mut());
+        super::trace::announce(trace_channel, &mut p.code_cache.borrow_mut());
         let code_cache = p.code_cache.borrow();
         let Some(th) = self.threads.get(&tid) else { return };
         let calls = {
@@ -74,7 +77,7 @@ impl Dispatcher<'_> {
             calls
         };
         self.frames_known(tid, slot);
-        let _ = feed.ask(|sink| {
+        let _ = trace_channel.ask(|sink| {
             sink.caught_up(p.pid, tid, &code_cache.trans.follow, &calls);
             Some(())
         });
@@ -91,12 +94,15 @@ impl Dispatcher<'_> {
     }
 
     fn show(&self, tid: i32, made: Option<u32>, all: bool) {
-        let (Some(feed), Some(slot), Some(p)) = (&self.feed, self.slot_of(tid), self.process_of(tid)) else { return };
+        let (Some(trace_channel), Some(slot), Some(p)) = (&self.trace_channel, self.slot_of(tid), self.process_of(tid))
+        else {
+            return;
+        };
         if !self.follows(tid) {
             return;
         }
         let Some(th) = self.threads.get(&tid) else { return };
-        if let Some(calls) = feed.ask(|sink| sink.goes_on(p.pid, tid, made, all)) {
+        if let Some(calls) = trace_channel.ask(|sink| sink.goes_on(p.pid, tid, made, all)) {
             let code_cache = p.code_cache.borrow();
             let mut shown = th.frames.borrow_mut();
             shown.truncate(calls.kept);
@@ -123,10 +129,12 @@ impl Dispatcher<'_> {
         }
         self.know_map(tid, pc);
         self.pull_stack(tid);
-        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return CallContextId::NONE };
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else {
+            return CallContextId::NONE;
+        };
         let call_context = {
             let code_cache = p.code_cache.borrow();
-            feed.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
+            trace_channel.ask(|sink| sink.runs(p.pid, tid, &code_cache.trans.follow, pc))
         };
         self.push_stack(tid, None);
         call_context.map_or(CallContextId::NONE, |s| p.code_cache.borrow_mut().trans.follow.call_context(s))
@@ -136,8 +144,8 @@ impl Dispatcher<'_> {
     pub(super) fn has_counted(&mut self, tid: i32, pc: u64) {
         self.know_map(tid, pc);
         self.pull_stack(tid);
-        if let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) {
-            let _ = feed.ask(|sink| {
+        if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) {
+            let _ = trace_channel.ask(|sink| {
                 sink.has_counted(p.pid, tid, pc);
                 Some(())
             });
@@ -368,10 +376,10 @@ impl Dispatcher<'_> {
         self.know_map(tid, target);
         self.collect_counters_before_change(tid, false);
         self.pull_stack(tid);
-        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return none };
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return none };
         let outcome = {
             let code_cache = p.code_cache.borrow();
-            feed.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target, sp))
+            trace_channel.ask(|sink| sink.transfer(p.pid, tid, &code_cache.trans.follow, told, target, sp))
         };
         self.push_stack(tid, None);
         let Some(outcome) = outcome else { return none };
@@ -387,7 +395,9 @@ impl Dispatcher<'_> {
     pub(super) fn collect_counters(&mut self, tid: i32) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
         self.pull_stack(tid);
-        let (Some(feed), Some(p), Some(th)) = (&self.feed, self.process_of(tid), self.threads.get(&tid)) else {
+        let (Some(trace_channel), Some(p), Some(th)) =
+            (&self.trace_channel, self.process_of(tid), self.threads.get(&tid))
+        else {
             return;
         };
         let code_cache = p.code_cache.borrow();
@@ -427,7 +437,7 @@ impl Dispatcher<'_> {
                 }
             }
         }
-        let _ = feed.ask(|sink| {
+        let _ = trace_channel.ask(|sink| {
             sink.counted(p.pid, tid, &trans.follow, &counts);
             Some(())
         });
@@ -437,8 +447,8 @@ impl Dispatcher<'_> {
     /// A handler `begins`, or else may end.
     pub(super) fn collect_counters_before_change(&mut self, tid: i32, begins: bool) {
         let Some(th) = self.threads.get(&tid).filter(|th| th.toggles) else { return };
-        let (pid, Some(feed)) = (th.pid, &self.feed) else { return };
-        if feed.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
+        let (pid, Some(trace_channel)) = (th.pid, &self.trace_channel) else { return };
+        if trace_channel.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
             self.collect_counters(tid);
         }
     }

@@ -155,14 +155,14 @@ impl Dispatcher<'_> {
         code_cache.code_limit = self.settings.code_limit;
         code_cache.pairs_from = self.settings.pairs_from;
         code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
-        if let Some(feed) = &mut self.feed {
+        if let Some(trace_channel) = &mut self.trace_channel {
             if self.settings.trace.system_calls {
                 code_cache.stop_before_all_calls();
             }
-            code_cache.trace_with(self.settings.trace, feed.new_code_cache());
-            feed.image(tid, code_cache.trace.id);
+            code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
+            trace_channel.image(tid, code_cache.trace.id);
             if !counting {
-                feed.recording(tid, tid, false);
+                trace_channel.recording(tid, tid, false);
             }
         }
         let process = Process {
@@ -274,8 +274,8 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get_mut(&tid) else { return };
         th.folded = true;
         let pid = th.pid;
-        if let Some(feed) = &self.feed {
-            feed.thread_ended(pid, tid);
+        if let Some(trace_channel) = &self.trace_channel {
+            trace_channel.thread_ended(pid, tid);
         }
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let counters = p.code_cache.borrow().trans.counters();
@@ -307,10 +307,10 @@ impl Dispatcher<'_> {
         if std::mem::replace(&mut p.reported, true) {
             return;
         }
-        if let Some(feed) = &self.feed {
-            feed.process_ended(pid);
+        if let Some(trace_channel) = &self.trace_channel {
+            trace_channel.process_ended(pid);
             // Before what it has found is written. (The rest is done behind this stop.)
-            if let Some(what) = feed.health().unnoticed() {
+            if let Some(what) = trace_channel.health().unnoticed() {
                 self.session.broke(&what, true);
             }
         }

@@ -49,7 +49,6 @@ use crate::code_cache::CodeCache;
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
 use crate::fault;
-use crate::feed::Feed;
 use crate::follow::CallContextId;
 use crate::fragment_table::{Emulate, FragmentId, StubKind, Way};
 use crate::guard::{self, CarefulSession};
@@ -60,6 +59,7 @@ use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::trace::Sink;
+use crate::trace_channel::TraceChannel;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 use crate::types::Module;
 
@@ -79,7 +79,7 @@ pub(crate) struct Dispatcher<'s> {
     turns: turns::Turns,
     spells: progress::Spells,
     /// The way to whoever analyses the trace, if there is one.
-    feed: Option<Feed>,
+    trace_channel: Option<TraceChannel>,
     /// What processes do with SIGTRAP, where that needs care.
     traps: Map<i32, sigtrap::Traps>,
     /// Address spaces whose translations are about to be thrown away.
@@ -126,8 +126,8 @@ pub(crate) fn run(
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,
 ) -> Result<Exit, EngineError> {
-    let feed = sink
-        .map(|sink| if settings.trace.followed() { Feed::at_hand(sink) } else { Feed::new(sink) })
+    let trace_channel = sink
+        .map(|sink| if settings.trace.followed() { TraceChannel::at_hand(sink) } else { TraceChannel::new(sink) })
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
     let launched = launch::launch(program)?;
@@ -143,7 +143,7 @@ pub(crate) fn run(
         attention: attend::Attention::default(),
         turns: turns::Turns::default(),
         spells: progress::Spells::default(),
-        feed,
+        trace_channel,
         traps: Map::default(),
         flushes: Vec::new(),
         full: None,
@@ -537,9 +537,9 @@ impl Dispatcher<'_> {
         let Ok(regions) = maps::read(pid) else { return };
         let chunks: Vec<u64> = code_cache.borrow().chunks.iter().map(|c| c.guest).collect();
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
-        if let Some(feed) = &self.feed {
+        if let Some(trace_channel) = &self.trace_channel {
             // What has been translated is of what was there before.
-            trace::announce(feed, &mut code_cache.borrow_mut());
+            trace::announce(trace_channel, &mut code_cache.borrow_mut());
         }
         let known = code_cache.borrow().modules.len();
         let image = |start, end| {

@@ -29,9 +29,9 @@ impl Dispatcher<'_> {
         let Some(p) = self.process_of_mut(tid) else { return };
         let is_ours = |at| code_cache.borrow().is_cache(at);
         let (pid, frames) = (p.pid, p.stacks.calls((p.pid, &p.memory), is_ours, (pc, &regs)));
-        if let (Some(feed), true) = (&self.feed, frames.len() > 1) {
-            super::trace::announce(feed, &mut code_cache.borrow_mut());
-            feed.stands(pid, tid, frames);
+        if let (Some(trace_channel), true) = (&self.trace_channel, frames.len() > 1) {
+            super::trace::announce(trace_channel, &mut code_cache.borrow_mut());
+            trace_channel.stands(pid, tid, frames);
         }
     }
 }

@@ -136,10 +136,10 @@ impl Dispatcher<'_> {
             regs.gs_base = self.gs(tid);
             let _ = t.set_regs(&regs);
         }
-        if let Some(feed) = &self.feed
+        if let Some(trace_channel) = &self.trace_channel
             && let Some(p) = self.process_of(tid)
         {
-            feed.recording(p.pid, tid, p.counting);
+            trace_channel.recording(p.pid, tid, p.counting);
             if p.counting && self.session.tool_name() == clientreq::CALLGRIND {
                 // It empties its caches, but does not forget how branches went.
                 let (pool, code_cache) = (p.pool.borrow(), p.code_cache.borrow());

@@ -11,18 +11,18 @@ use crate::addr::GuestAddr;
 use crate::arena::{self, Scratch};
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::walk::Repeat;
-use crate::feed::Feed;
 use crate::image::Remote;
 use crate::level1::{self, Touched, Walker, Words};
 use crate::recreate::Boundary;
 use crate::slots::SlotId;
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
+use crate::trace_channel::TraceChannel;
 use crate::tracee::{Regs, Stopped, register};
 
 impl Dispatcher<'_> {
     /// Makes the slot that `t` is on ready for records. `None` if the thread died over it.
     pub(super) fn ready_trace(&mut self, t: Stopped) -> Option<Stopped> {
-        if self.feed.is_none() {
+        if self.trace_channel.is_none() {
             return Some(t);
         }
         let tid = t.tid();
@@ -70,7 +70,7 @@ impl Dispatcher<'_> {
         if self.frames_full(tid, info, regs) {
             return true;
         }
-        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return false };
+        let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return false };
         let Some(p) = self.processes.get(&th.pid) else { return false };
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
@@ -91,7 +91,7 @@ impl Dispatcher<'_> {
 
     /// Whether there are records of `tid`.
     fn records(&self, tid: i32) -> bool {
-        self.feed.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
+        self.trace_channel.is_some() && (self.settings.trace.simulates() || !self.follows(tid))
     }
 
     /// Hands over what a thread has recorded on `slot`, which is empty afterwards.
@@ -102,24 +102,29 @@ impl Dispatcher<'_> {
     /// The same. `full`: nobody asks the sink anything, unlike at other stops, so it need not have dealt with that when the thread
     /// goes on.
     fn hand_over(&self, tid: i32, slot: SlotId, full: bool) {
-        let Some(feed) = self.feed.as_ref().filter(|_| self.records(tid)) else { return };
+        let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         if counted_slot(th, p.counting) != Some(slot) {
             return p.pool.borrow_mut().drop_trace(slot);
         }
         let follows = self.follows(tid);
         if follows && !full {
-            announce(feed, &mut p.code_cache.borrow_mut());
-            return feed.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
+            announce(trace_channel, &mut p.code_cache.borrow_mut());
+            return trace_channel.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
                 p.pool.borrow_mut().read_trace(slot, to);
             });
         }
         let Some(segment) = p.pool.borrow_mut().take_trace(slot) else { return };
-        announce(feed, &mut p.code_cache.borrow_mut());
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
         let code_cache = p.code_cache.borrow();
         match full {
-            true => feed.full(p.pid, tid, follows.then_some((code_cache.trace.id, &code_cache.trans.follow)), segment),
-            false => feed.segment(p.pid, tid, segment),
+            true => trace_channel.full(
+                p.pid,
+                tid,
+                follows.then_some((code_cache.trace.id, &code_cache.trans.follow)),
+                segment,
+            ),
+            false => trace_channel.segment(p.pid, tid, segment),
         }
     }
 
@@ -130,22 +135,24 @@ impl Dispatcher<'_> {
         if !self.settings.trace.simulates() || !self.follows(tid) {
             return;
         }
-        let (Some(feed), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else {
+        let (Some(trace_channel), Some(th), Some(p)) =
+            (&self.trace_channel, self.threads.get(&tid), self.process_of(tid))
+        else {
             return;
         };
         let slot = th.slot;
-        if counted_slot(th, p.counting) != Some(slot) || !feed.has_caught_up() {
+        if counted_slot(th, p.counting) != Some(slot) || !trace_channel.has_caught_up() {
             return;
         }
-        announce(feed, &mut p.code_cache.borrow_mut());
-        feed.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
+        trace_channel.recorded(p.pid, tid, &p.code_cache.borrow().trans.follow, |to| {
             p.pool.borrow_mut().read_trace_ahead(slot, AHEAD, to);
         });
     }
 
     /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
     pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs) {
-        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
+        let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         // Whatever it records from here on has the frames of this moment in front.
         self.pull_stack(tid);
@@ -172,7 +179,7 @@ impl Dispatcher<'_> {
 
     /// The emitted walk of a repeated instruction was interrupted at the start of its loop: does the rest of it.
     pub(super) fn finish_repeat(&mut self, tid: i32, site: u32, regs: &mut Regs) {
-        if self.feed.is_none() {
+        if self.trace_channel.is_none() {
             return;
         }
         self.pull_stack(tid);
@@ -221,7 +228,7 @@ impl Dispatcher<'_> {
 
     /// Walks the accesses of a special instruction, which has just recorded its registers, through the cache.
     pub(super) fn walk_special(&mut self, tid: i32, site: u32) {
-        let Some(th) = self.threads.get(&tid).filter(|_| self.feed.is_some()) else { return };
+        let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
         let (pool, code_cache) = (p.pool.clone(), p.code_cache.clone());
@@ -266,7 +273,7 @@ impl Dispatcher<'_> {
 
     /// Tells how the lines in a thread's data cache have been used, if that is kept: behind all that it has recorded.
     pub(super) fn tell_uses(&mut self, tid: i32) {
-        let (Some(feed), Some(th)) = (&self.feed, self.threads.get(&tid)) else { return };
+        let (Some(trace_channel), Some(th)) = (&self.trace_channel, self.threads.get(&tid)) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         let settings = p.code_cache.borrow().trace.settings;
         let (Some(cache), Some(slot)) =
@@ -282,7 +289,7 @@ impl Dispatcher<'_> {
             .flat_map(|(way, (parts, count))| [trace::LINE_USED, way as u32, count, parts])
             .collect();
         if !words.is_empty() {
-            feed.records(th.pid, tid, words);
+            trace_channel.records(th.pid, tid, words);
         }
     }
 
@@ -297,7 +304,9 @@ impl Dispatcher<'_> {
 
     /// The only thread of a new process goes on with its creator's caches and predictors.
     pub(super) fn copy_simulated_state(&mut self, tid: i32, child: i32, counting: bool) {
-        let (Some(_), Some(th), Some(p)) = (&self.feed, self.threads.get(&tid), self.process_of(tid)) else { return };
+        let (Some(_), Some(th), Some(p)) = (&self.trace_channel, self.threads.get(&tid), self.process_of(tid)) else {
+            return;
+        };
         let Some(from) = counted_slot(th, p.counting) else { return };
         let (pool, parts) = (p.pool.clone(), p.code_cache.borrow().simulated_state());
         let Some(th) = self.threads.get_mut(&child) else { return };
@@ -315,7 +324,7 @@ impl Dispatcher<'_> {
 
     /// `own` is a copy of `code_cache`; these processes go on with it. What they recorded before is handed over first.
     pub(super) fn trace_copied(&mut self, code_cache: &RefCell<CodeCache>, own: &RefCell<CodeCache>, moved: &[i32]) {
-        if self.feed.is_none() {
+        if self.trace_channel.is_none() {
             return;
         }
         for pid in moved {
@@ -323,25 +332,25 @@ impl Dispatcher<'_> {
                 self.drain_thread(tid);
             }
         }
-        let Some(feed) = &mut self.feed else { return };
+        let Some(trace_channel) = &mut self.trace_channel else { return };
         let from = code_cache.borrow().trace.id;
-        let to = feed.new_code_cache();
-        feed.space_copied(from, to);
+        let to = trace_channel.new_code_cache();
+        trace_channel.space_copied(from, to);
         let mut own = own.borrow_mut();
         own.trace = code_cache.borrow().trace;
         own.trace.id = to;
         for &pid in moved {
-            feed.moved(pid, to);
+            trace_channel.moved(pid, to);
         }
     }
 
     /// Tells the sink, behind all that thread `tid` has recorded, what `tell` does.
-    pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&Feed, i32)) {
+    pub(super) fn tell(&mut self, tid: i32, tell: impl FnOnce(&TraceChannel, i32)) {
         self.drain_thread(tid);
         self.pull_stack(tid);
-        let (Some(feed), Some(p)) = (&self.feed, self.process_of(tid)) else { return };
-        announce(feed, &mut p.code_cache.borrow_mut());
-        tell(feed, p.pid);
+        let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return };
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
+        tell(trace_channel, p.pid);
         self.push_stack(tid, None);
     }
 
@@ -350,7 +359,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid) else { return };
         let recording = self.processes.get(&th.pid).is_some_and(|p| counted_slot(th, p.counting) == Some(th.slot));
         if recording && counted != executed {
-            self.tell(tid, |feed, pid| feed.corrected(pid, tid, block, counted, executed));
+            self.tell(tid, |trace_channel, pid| trace_channel.corrected(pid, tid, block, counted, executed));
         }
     }
 
@@ -369,7 +378,7 @@ impl Dispatcher<'_> {
                 let _ = pool.set_scratch(th.slot, Scratch::Total, total);
             } else {
                 let [low, high] = halves(p.pool.borrow().take_off_counter(th.slot, rep.counter, left));
-                self.tell(tid, |feed, pid| feed.records(pid, tid, vec![site, low, high]));
+                self.tell(tid, |trace_channel, pid| trace_channel.records(pid, tid, vec![site, low, high]));
             }
         }
         if let Some(site) = rep.site {
@@ -394,14 +403,14 @@ impl Dispatcher<'_> {
             stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
         };
         self.collect_counters_before_change(t.tid(), true);
-        self.tell(t.tid(), |feed, pid| feed.signal_begins(pid, t.tid(), handler));
+        self.tell(t.tid(), |trace_channel, pid| trace_channel.signal_begins(pid, t.tid(), handler));
     }
 
     /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
             self.collect_counters_before_change(tid, false);
-            self.tell(tid, |feed, pid| feed.signal_ends(pid, tid));
+            self.tell(tid, |trace_channel, pid| trace_channel.signal_ends(pid, tid));
         }
     }
 
@@ -440,15 +449,15 @@ pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x8
 }
 
 /// Tells the sink of everything in `code_cache` that records may name.
-pub(super) fn announce(feed: &Feed, code_cache: &mut CodeCache) {
+pub(super) fn announce(trace_channel: &TraceChannel, code_cache: &mut CodeCache) {
     let known = code_cache.trace;
     if known.map_changed && known.settings.calls.is_some() {
-        feed.mapped(known.id, code_cache.mapped_modules());
+        trace_channel.mapped(known.id, code_cache.mapped_modules());
         code_cache.trace.map_changed = false;
     }
     let trans = &code_cache.trans;
-    feed.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
-    feed.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
+    trace_channel.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
+    trace_channel.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
     let (sites, specials, blocks) = (trans.trace_sites.len(), trans.specials.len(), trans.trace_blocks.len());
     code_cache.trace.announced = sites;
     code_cache.trace.announced_specials = specials;
@@ -463,8 +472,8 @@ impl Dispatcher<'_> {
             return;
         }
         self.drain_thread(tid);
-        if let Some(feed) = &self.feed {
-            announce(feed, &mut code_cache.borrow_mut());
+        if let Some(trace_channel) = &self.trace_channel {
+            announce(trace_channel, &mut code_cache.borrow_mut());
         }
     }
 }

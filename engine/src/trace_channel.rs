@@ -48,7 +48,7 @@ enum Message {
 
 /// The engine's end of the way to the sink.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct TraceChannel {
     to: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
     /// The sink itself, where it is asked at stops.
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Here {
     }
 }
 
-impl Feed {
+impl TraceChannel {
     /// Starts the sink's thread.
     pub(crate) fn new(sink: Box<dyn Sink>) -> std::io::Result<Self> {
         let (to, from) = sync_channel(QUEUE);
@@ -273,7 +273,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl Drop for TraceChannel {
     fn drop(&mut self) {
         self.to = None;
         // It cannot have panicked: the sink is called with care.
@@ -381,10 +381,10 @@ mod tests {
         }
     }
 
-    fn feed() -> (Feed, Sender<()>, Receiver<Seen>) {
+    fn trace_channel() -> (TraceChannel, Sender<()>, Receiver<Seen>) {
         let (go, let_on) = channel();
         let (seen, look) = channel();
-        (Feed::at_hand(Box::new(Notes { let_on, seen })).expect("a thread"), go, look)
+        (TraceChannel::at_hand(Box::new(Notes { let_on, seen })).expect("a thread"), go, look)
     }
 
     fn learn(book: &mut Book, target: u64) {
@@ -394,26 +394,26 @@ mod tests {
 
     #[test]
     fn full_buffers_are_dealt_with_in_order_while_nobody_asks() {
-        let (mut feed, go, look) = feed();
+        let (mut trace_channel, go, look) = trace_channel();
         let mut book = Book::default();
-        let code_caches = [feed.new_code_cache(), feed.new_code_cache()];
+        let code_caches = [trace_channel.new_code_cache(), trace_channel.new_code_cache()];
         for n in 0..3 {
             learn(&mut book, 100 + u64::from(n));
             // Returns although nothing is dealt with yet.
-            feed.full(1, 1, Some((code_caches[0], &book)), Segment::Copied(vec![n]));
+            trace_channel.full(1, 1, Some((code_caches[0], &book)), Segment::Copied(vec![n]));
         }
         assert!(look.try_recv().is_err());
         learn(&mut book, 200);
         (0..4).for_each(|_| go.send(()).expect("the sink is there"));
-        feed.recorded(1, 1, &book, |to| *to = vec![3]);
-        feed.records(1, 1, vec![4]);
-        assert_eq!(feed.ask(|_| Some(5)), Some(5));
+        trace_channel.recorded(1, 1, &book, |to| *to = vec![3]);
+        trace_channel.records(1, 1, vec![4]);
+        assert_eq!(trace_channel.ask(|_| Some(5)), Some(5));
         // Another space knows nothing of that.
         go.send(()).expect("the sink is there");
-        feed.full(1, 1, Some((code_caches[1], &Book::default())), Segment::Copied(vec![6]));
+        trace_channel.full(1, 1, Some((code_caches[1], &Book::default())), Segment::Copied(vec![6]));
         // Nor is there a book where calls are told.
-        feed.full(1, 1, None, Segment::Copied(vec![7]));
-        drop(feed);
+        trace_channel.full(1, 1, None, Segment::Copied(vec![7]));
+        drop(trace_channel);
         let seen: Vec<_> = look.iter().collect();
         let expected = [(0, 2, 1), (1, 3, 2), (2, 4, 3), (3, 5, 4), (4, 0, 0), (6, 1, 0), (7, 0, 0)];
         assert_eq!(seen, expected.map(|(word, call_contexts, routes)| (vec![word], call_contexts, routes)));
@@ -421,32 +421,32 @@ mod tests {
 
     #[test]
     fn a_sink_that_panics_with_a_buffer_keeps_nobody_waiting() {
-        let (feed, go, look) = feed();
+        let (trace_channel, go, look) = trace_channel();
         drop((go, look));
         for n in 0..QUEUE as u32 + 3 {
-            feed.full(1, 1, Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
+            trace_channel.full(1, 1, Some((SpaceId(0), &Book::default())), Segment::Copied(vec![n]));
         }
-        assert_eq!(feed.ask(|_| Some(1)), Some(1));
-        assert!(feed.health().news().is_some(), "somebody learns of it");
-        assert_eq!(feed.health().news(), None, "once");
-        drop(feed);
+        assert_eq!(trace_channel.ask(|_| Some(1)), Some(1));
+        assert!(trace_channel.health().news().is_some(), "somebody learns of it");
+        assert_eq!(trace_channel.health().news(), None, "once");
+        drop(trace_channel);
     }
 
     #[test]
     fn a_sink_that_has_panicked_is_told_of_ends_alone() {
-        let (feed, go, look) = feed();
+        let (trace_channel, go, look) = trace_channel();
         go.send(()).expect("the sink is there");
         drop(go);
-        feed.full(1, 1, None, Segment::Copied(vec![1]));
-        feed.recorded(1, 1, &Book::default(), |to| *to = vec![2]);
-        feed.recorded(1, 1, &Book::default(), |to| *to = vec![3]);
-        feed.records(1, 1, vec![4]);
-        feed.thread_ended(1, 1);
-        feed.process_ended(1);
-        assert!(feed.health().news().is_some());
-        feed.health().close();
-        feed.process_ended(2);
-        drop(feed);
+        trace_channel.full(1, 1, None, Segment::Copied(vec![1]));
+        trace_channel.recorded(1, 1, &Book::default(), |to| *to = vec![2]);
+        trace_channel.recorded(1, 1, &Book::default(), |to| *to = vec![3]);
+        trace_channel.records(1, 1, vec![4]);
+        trace_channel.thread_ended(1, 1);
+        trace_channel.process_ended(1);
+        assert!(trace_channel.health().news().is_some());
+        trace_channel.health().close();
+        trace_channel.process_ended(2);
+        drop(trace_channel);
         let seen: Vec<Vec<u32>> = look.iter().map(|(words, ..)| words).collect();
         assert_eq!(seen, [vec![1], vec![2], vec![101], vec![1001], vec![1002]]);
     }
