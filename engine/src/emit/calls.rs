@@ -39,7 +39,7 @@ pub(super) struct Taken {
 
 /// What telling needs while a batch is emitted.
 #[derive(Debug, Default)]
-pub(super) struct Teller {
+pub(super) struct CallRecorder {
     pub(super) settings: Option<CallTrace>,
     /// No code changes without a system call.
     pub(super) steady: bool,
@@ -59,7 +59,7 @@ pub(super) struct Teller {
     executed: Sums,
 }
 
-impl Teller {
+impl CallRecorder {
     /// `early`: blocks are told where they begin, by the record of their accesses, and nothing is left to tell at their ends.
     pub(super) fn new(settings: Option<CallTrace>, early: bool) -> Self {
         Self { settings, early, ..Self::default() }
@@ -109,30 +109,30 @@ impl Teller {
 impl Emitter<'_> {
     /// A block begins.
     pub(super) fn begin_told_block(&mut self) {
-        self.teller.block = self.trans.trace_blocks.len() as u32;
-        self.teller.parts.clear();
-        self.teller.counted_early = None;
+        self.call_recorder.block = self.trans.trace_blocks.len() as u32;
+        self.call_recorder.parts.clear();
+        self.call_recorder.counted_early = None;
         // Not before it is left, wherever that will be.
         self.bump_end = usize::MAX;
     }
 
     /// What has been executed of the block is told where the code goes on, unless it was told before.
     pub(super) fn block_told(&mut self) {
-        if !self.teller.early && self.teller.counted_early.is_none() {
+        if !self.call_recorder.early && self.call_recorder.counted_early.is_none() {
             self.bump_end = self.out.code.pos();
         }
     }
 
     /// The first record of a block has been emitted: it tells of the block, too.
     pub(super) fn block_told_early(&mut self) {
-        if self.teller.active() && self.bump_end == usize::MAX {
+        if self.call_recorder.active() && self.bump_end == usize::MAX {
             self.bump_end = self.out.code.pos();
         }
     }
 
     /// How an instruction transfers control, if that is recorded. (A conditional branch: when it is taken.)
     pub(super) fn recorded(&self, insn: &Insn) -> Option<Transfer> {
-        let settings = self.teller.settings?;
+        let settings = self.call_recorder.settings?;
         let to = || GuestAddr(insn.target());
         match insn.class {
             Class::Call => Some(Transfer::Call(to())),
@@ -154,9 +154,9 @@ impl Emitter<'_> {
 
     /// The site of what tells all that was executed of the block when it is left by `how`, or by nothing that is recorded.
     fn exit_site(&mut self, insn: &Insn, how: Option<Transfer>) -> u32 {
-        let block = self.teller.so_far();
+        let block = self.call_recorder.so_far();
         let kind = match how {
-            Some(how) => SiteKind::Transfer { how, block, tells: !self.teller.early },
+            Some(how) => SiteKind::Transfer { how, block, tells: !self.call_recorder.early },
             None => SiteKind::Block { block },
         };
         self.call_site(insn, kind)
@@ -164,14 +164,14 @@ impl Emitter<'_> {
 
     /// The same, and what executing it has been.
     pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, Sums) {
-        (self.exit_site(insn, how), self.teller.executed)
+        (self.exit_site(insn, how), self.call_recorder.executed)
     }
 
     /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is
     /// recorded.
     fn dead_at(&self, pc: u64) -> Option<Gpr> {
         let batch = self.batch;
-        let block = self.teller.steady.then(|| batch.find(pc)).flatten();
+        let block = self.call_recorder.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
         let dead = first.map_or(0, |r| r.dead) & !self.takes().free_set();
         (dead != 0).then(|| Gpr(dead.trailing_zeros() as u8))
@@ -180,7 +180,7 @@ impl Emitter<'_> {
     /// How the transfer of an instruction is recorded, if leaving by it is told at all.
     fn told_exit(&self, insn: &Insn) -> Option<Option<Transfer>> {
         let how = self.recorded(insn);
-        (self.teller.active() && !(self.teller.early && how.is_none())).then_some(how)
+        (self.call_recorder.active() && !(self.call_recorder.early && how.is_none())).then_some(how)
     }
 
     /// Before the last instruction of a block: tells of it if that instruction makes a system call, or stops.
@@ -196,9 +196,9 @@ impl Emitter<'_> {
                 | Class::Jcc
                 | Class::Loop
         );
-        if self.teller.active() && !self.teller.early && insn.class.ends_block() && !goes {
+        if self.call_recorder.active() && !self.call_recorder.early && insn.class.ends_block() && !goes {
             let (site, n) = self.exit_of(insn, None);
-            if self.teller.followed() {
+            if self.call_recorder.followed() {
                 self.count_exit(site, n, insn.live, None);
             } else {
                 self.out.code.record(site, false, None);
@@ -211,12 +211,12 @@ impl Emitter<'_> {
     /// the target of an indirect transfer is in rcx. Says whether what has been emitted goes there, too.
     pub(super) fn tell_transfer(&mut self, insn: &Insn) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
-        if let Some(how) = how.filter(|_| self.teller.followed()) {
+        if let Some(how) = how.filter(|_| self.call_recorder.followed()) {
             if matches!(how, Transfer::CallIndirect | Transfer::JumpIndirect) {
                 self.followed_indirect(insn, how);
             } else {
                 let (site, n) = self.exit_of(insn, Some(how));
-                let live = if self.teller.steady { insn.live } else { STATUS };
+                let live = if self.call_recorder.steady { insn.live } else { STATUS };
                 self.count_exit(site, n, live, None);
                 self.block_told();
                 self.leave_by(site);
@@ -236,7 +236,7 @@ impl Emitter<'_> {
                 c.end_record(pos, site, 20, None);
             }
             _ => {
-                if self.teller.followed() {
+                if self.call_recorder.followed() {
                     let to = self.carrier(insn.target());
                     self.count_end(site, n, insn.live, to);
                 } else {
@@ -261,7 +261,15 @@ impl Emitter<'_> {
         let (site, executed) = self.exit_of(insn, how);
         let place = self.carries.here;
         let past_front = self.leads_past_front(insn, target);
-        self.teller.taken.push(Taken { from, target, site, transfer: how.is_some(), executed, place, past_front });
+        self.call_recorder.taken.push(Taken {
+            from,
+            target,
+            site,
+            transfer: how.is_some(),
+            executed,
+            place,
+            past_front,
+        });
         true
     }
 
@@ -269,7 +277,7 @@ impl Emitter<'_> {
     pub(super) fn tell_loop(&mut self, insn: &Insn) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
         let (site, n) = self.exit_of(insn, how);
-        if !self.teller.followed() {
+        if !self.call_recorder.followed() {
             self.out.code.record(site, how.is_some(), None);
             return false;
         }
@@ -287,17 +295,18 @@ impl Emitter<'_> {
             insn.class,
             Class::Call | Class::CallIndirect | Class::CallNoRedirect | Class::Jmp | Class::JmpIndirect | Class::Ret
         );
-        if !self.teller.active() || goes_away {
+        if !self.call_recorder.active() || goes_away {
             return false;
         }
-        let told = self.teller.early || insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
+        let told =
+            self.call_recorder.early || insn.class.ends_block() && !matches!(insn.class, Class::Jcc | Class::Loop);
         let crosses = insn.class.goes_on() && (self.crosses)(insn.pc(), insn.next());
         let onward = Transfer::Onward(GuestAddr(insn.next()));
         if told {
             if crosses {
-                let block = self.teller.block;
+                let block = self.call_recorder.block;
                 let site = self.call_site(insn, SiteKind::Transfer { how: onward, block, tells: false });
-                if self.teller.followed() {
+                if self.call_recorder.followed() {
                     self.leave_by(site);
                     return true;
                 }
@@ -309,7 +318,7 @@ impl Emitter<'_> {
             return false;
         }
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             let to = self.carrier(insn.next()).filter(|_| !crosses && insn.class != Class::Loop);
             self.count_end(site, n, self.live_at(insn.next()), to);
             if crosses {
@@ -320,14 +329,14 @@ impl Emitter<'_> {
             self.out.code.record(site, crosses, free);
         }
         self.block_told();
-        crosses && self.teller.followed()
+        crosses && self.call_recorder.followed()
     }
 
     /// A repeated instruction has ended: tells how often it has been executed. All of its registers and flags are the guest's.
     /// Returns the site.
     pub(super) fn tell_executions(&mut self, insn: &Insn, counter: u32, site: Option<u32>) {
         let Some(site) = site else { return };
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             return self.total_executions(counter);
         }
         debug_assert!(insn.class == Class::RepMove || insn.class == Class::RepCompare);
@@ -342,14 +351,14 @@ impl Emitter<'_> {
 
     /// The site of [`Emitter::tell_executions`], if there is to be one.
     pub(super) fn executions_site(&mut self, insn: &Insn) -> Option<u32> {
-        let block = self.teller.block()?;
+        let block = self.call_recorder.block()?;
         Some(self.call_site(insn, SiteKind::Executions { block }))
     }
 
     /// The block at hand has been emitted, its shapes and facts are in the table.
     pub(super) fn end_told_block(&mut self, b: &Found, insns: &[Insn]) {
-        self.teller.counted_early = None;
-        if !self.teller.active() {
+        self.call_recorder.counted_early = None;
+        if !self.call_recorder.active() {
             return;
         }
         let shapes = &self.trans.shapes[self.trans.shapes.len() - insns.len()..];
@@ -367,15 +376,15 @@ impl Emitter<'_> {
             .collect();
         let all = trace::Instructions::from(all);
         let module = (self.module_of)(b.pc);
-        for n in std::iter::once(all.len()).chain(self.teller.parts.drain(..)) {
+        for n in std::iter::once(all.len()).chain(self.call_recorder.parts.drain(..)) {
             self.trans.trace_blocks.push(trace::Block { module, instructions: all.first(n) });
         }
     }
 
     /// Emits what was left for later.
     pub(super) fn cold_transfers(&mut self) {
-        for taken in std::mem::take(&mut self.teller.taken) {
-            if self.teller.followed() {
+        for taken in std::mem::take(&mut self.call_recorder.taken) {
+            if self.call_recorder.followed() {
                 self.followed_taken(taken);
                 continue;
             }

@@ -75,7 +75,7 @@ impl Emitter<'_> {
     /// Settles what is carried where.
     pub(super) fn plan_carries(&mut self, order: &[usize]) {
         self.carries = Carries::default();
-        if !self.teller.followed() || !self.teller.steady {
+        if !self.call_recorder.followed() || !self.call_recorder.steady {
             return;
         }
         let batch = self.batch;
@@ -208,7 +208,7 @@ impl Emitter<'_> {
 
     /// If the way to `target` behind the instruction at hand is carried, takes note of what it is told by, and says so.
     pub(super) fn carry_on(&mut self, insn: &Insn, target: u64) -> bool {
-        let Some(t) = self.carries_to(target, self.teller.done) else { return false };
+        let Some(t) = self.carries_to(target, self.call_recorder.done) else { return false };
         let (site, _) = self.exit_of(insn, None);
         let exits = &mut self.trans.follow.exits;
         self.carries.exits[t] = Some(exits.len() as u32);

@@ -121,7 +121,7 @@ impl Emitter<'_> {
 
     pub(super) fn ret(&mut self, insn: &Insn) {
         self.out.code.spill(Scratch::Rcx, Gpr::RCX);
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             return self.followed_return(insn);
         }
         if self.bump == Bump::InLast {

@@ -150,7 +150,7 @@ impl Emitter<'_> {
             groups: stretch.groups.len() as u8,
             members: members as u8,
             // The first one of its block.
-            tells: self.teller.block().filter(|_| i == 0),
+            tells: self.call_recorder.block().filter(|_| i == 0),
         };
         let site = self.trace_site(insn, kind);
         for (n, group) in stretch.groups.iter().enumerate() {

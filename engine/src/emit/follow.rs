@@ -27,7 +27,7 @@ impl Emitter<'_> {
 
     /// The flags that may be read at `pc`, which is entered in the same call context.
     pub(super) fn live_at(&self, pc: u64) -> u8 {
-        if !self.teller.steady {
+        if !self.call_recorder.steady {
             return STATUS;
         }
         match self.batch.find(pc) {
@@ -42,7 +42,7 @@ impl Emitter<'_> {
     /// Counts that the block is left where `site` tells of, after so much has been executed. `live`: flags that are needed;
     /// `to`: the block that it leads to past its way in.
     pub(super) fn count_exit(&mut self, site: u32, executed: Sums, live: u8, to: Option<Carrier>) {
-        let done = self.teller.counted_early.filter(|_| self.teller.at_end());
+        let done = self.call_recorder.counted_early.filter(|_| self.call_recorder.at_end());
         let counter = done.unwrap_or_else(|| self.trans.new_counter());
         self.trans.follow.exits.push((counter, site, self.call_context));
         if done.is_none() {
@@ -66,7 +66,7 @@ impl Emitter<'_> {
     /// instruction where no flag is live.
     pub(super) fn early_exit(&self, insns: &[Insn]) -> Option<usize> {
         let last = insns.last()?;
-        if !self.teller.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.carries_end(insns) {
+        if !self.call_recorder.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.carries_end(insns) {
             return None;
         }
         let from = insns.iter().rposition(|i| i.class == Class::Jcc).map_or(0, |i| i + 1);
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         });
         self.bump_executed(counter, all, 0, to);
         self.bump_end = self.out.code.pos();
-        self.teller.counted_early = Some(counter);
+        self.call_recorder.counted_early = Some(counter);
     }
 
     /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are

@@ -267,7 +267,7 @@ pub(crate) struct Emitter<'a> {
     bump_end: usize,
     current: FragmentId,
     tracer: simulate::Tracer,
-    teller: calls::Teller,
+    call_recorder: calls::CallRecorder,
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
     crosses: &'a dyn Fn(u64, u64) -> bool,
     masked: bool,
@@ -313,7 +313,7 @@ impl<'a> Emitter<'a> {
             bump_end: 0,
             current: FragmentId(0),
             tracer: simulate::Tracer::default(),
-            teller: calls::Teller::default(),
+            call_recorder: calls::CallRecorder::default(),
             crosses: &|_, _| false,
             masked: false,
             here: flow::Plan::default(),
@@ -341,7 +341,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn traced(mut self, settings: TraceSettings, masked: bool) -> Self {
         self.masked = masked;
         self.tracer = simulate::Tracer::new(settings);
-        self.teller = calls::Teller::new(settings.calls, settings.every.is_some());
+        self.call_recorder = calls::CallRecorder::new(settings.calls, settings.every.is_some());
         self
     }
 
@@ -350,7 +350,7 @@ impl<'a> Emitter<'a> {
     #[inline(always)]
     pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
-        self.teller.steady = steady;
+        self.call_recorder.steady = steady;
         self
     }
 
@@ -462,14 +462,14 @@ impl<'a> Emitter<'a> {
             }
             flow::Entry::Free => Bump::Done,
         };
-        if self.teller.active() {
+        if self.call_recorder.active() {
             self.bump = Bump::Done;
             self.begin_told_block();
         }
         self.work.points.clear();
         let shapes = self.trans.shapes.len() as u32;
         let checked = self.tracer.checks();
-        let told = self.teller.active();
+        let told = self.call_recorder.active();
         // Then there is nothing to do about most instructions.
         let counts_only = !told && !self.tracer.active();
         let mut gone = false;
@@ -510,7 +510,7 @@ impl<'a> Emitter<'a> {
                 }
             }
             let facts = (self.tracer.active() || told).then(|| self.facts(insn));
-            self.teller.at(i + 1, insns.len(), insn, facts.unwrap_or_default());
+            self.call_recorder.at(i + 1, insns.len(), insn, facts.unwrap_or_default());
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);
             }
@@ -530,7 +530,7 @@ impl<'a> Emitter<'a> {
             self.end_held();
         }
         let last = &insns[insns.len() - 1];
-        if self.teller.active() {
+        if self.call_recorder.active() {
             self.bump_end = self.bump_end.min(self.out.code.pos());
         }
         let guest_len = last.next().wrapping_sub(b.pc) as u16;
@@ -579,7 +579,7 @@ impl<'a> Emitter<'a> {
             held,
             held_from,
             held_to,
-            told: self.teller.block(),
+            told: self.call_recorder.block(),
             dead: false,
         });
         self.end_told_block(b, insns);

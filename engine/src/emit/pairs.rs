@@ -59,7 +59,7 @@ impl Emitter<'_> {
     /// Calls and returns are pairs from now on, unless they are told or followed.
     #[inline(always)]
     pub(crate) fn in_pairs(mut self, yes: bool) -> Self {
-        self.pairs = yes && !self.teller.active();
+        self.pairs = yes && !self.call_recorder.active();
         self
     }
 

@@ -40,7 +40,7 @@ impl Emitter<'_> {
     pub(super) fn rep_move(&mut self, insn: &Insn, index: usize) {
         let address32 = uses_ecx(&insn.ins);
         let counter = self.new_site(index);
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             self.note_executions(counter);
         }
         self.add_count(counter, address32);
@@ -58,7 +58,7 @@ impl Emitter<'_> {
         let address32 = uses_ecx(&insn.ins);
         let counter = self.new_site(index);
         let offset = arena::counter_offset(counter);
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             self.note_executions(counter);
         }
         let jrcxz = |c: &mut Asm| {

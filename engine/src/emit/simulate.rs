@@ -152,7 +152,7 @@ impl Emitter<'_> {
         let lines = self.new_lines(insn);
         let mut taken = None;
         if lines[0] != NO_LINES[0] {
-            let block = self.teller.block().filter(|_| i > 0);
+            let block = self.call_recorder.block().filter(|_| i > 0);
             taken = self.check_fetch(insn, i, lines, block);
         }
         self.record_stretch(insns, i);

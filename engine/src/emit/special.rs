@@ -91,7 +91,7 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(Scratch::TracePos.at(), a);
-        if self.teller.followed() {
+        if self.call_recorder.followed() {
             self.total_accesses(repeat, [a, b]);
         }
         self.give_back(taken);
