@@ -16,7 +16,7 @@ use crate::asm::Takes;
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 use crate::distances;
-use crate::heat::{Bias, Heat};
+use crate::hotness::{Bias, Hotness};
 
 pub(crate) use registers::Registers;
 
@@ -137,7 +137,7 @@ pub(crate) trait Known {
         None
     }
     /// What has been executed before, if anything is known of that.
-    fn heat(&self) -> Option<&Heat> {
+    fn hotness(&self) -> Option<&Hotness> {
         None
     }
     /// Whether code at `pc` may be translated before the guest gets there.
@@ -188,9 +188,9 @@ impl Index {
 
 /// How likely it is that a block goes on to its next instruction, and to its branch's target, once it is run, sooner or later:
 /// shares seen in compilers, two interpreters, a database, an assembler, a linker and git, which hardly differ.
-fn likelihoods(last: &Insn, heat: Option<&Heat>) -> (u32, u32) {
+fn likelihoods(last: &Insn, hotness: Option<&Hotness>) -> (u32, u32) {
     let percent = |p: u32| CERTAIN / 100 * p;
-    if let Some(bias) = heat.filter(|_| last.class == Class::Jcc).and_then(|heat| heat.bias(last)) {
+    if let Some(bias) = hotness.filter(|_| last.class == Class::Jcc).and_then(|hotness| hotness.bias(last)) {
         return match bias {
             Bias::Next => (CERTAIN, percent(2)),
             Bias::Target => (percent(2), CERTAIN),
@@ -227,7 +227,7 @@ impl Batch {
         self.left.clear();
         self.ahead.clear();
         // What has been executed before is known better.
-        let expected = expected && known.heat().is_none();
+        let expected = expected && known.hotness().is_none();
         self.least = if expected { self.least / 4 * 3 } else { LEAST.min(self.least / 2 * 3) }.max(CERTAIN >> 12);
         let mut candidates = 0;
         let mut candidate = |pc, likely, return_site| {
@@ -292,14 +292,14 @@ impl Batch {
             let within = if known.through() > 0 { first..first + n - 1 } else { 0..0 };
             for insn in &self.insns[within] {
                 if insn.class == Class::Jcc {
-                    let (on, taken) = likelihoods(insn, known.heat());
+                    let (on, taken) = likelihoods(insn, known.hotness());
                     if known.stays(insn.pc(), insn.target()) {
                         self.queue.push(candidate(insn.target(), scale(likely, taken), false));
                     }
                     likely = scale(likely, on);
                 }
             }
-            let (on, taken) = likelihoods(&last, known.heat());
+            let (on, taken) = likelihoods(&last, known.hotness());
             let scaled = |share: u32| scale(likely, share);
             let calls = matches!(class, Class::Call | Class::CallIndirect | Class::CallNoRedirect);
             if class.goes_on() && (calls || known.stays(last.pc(), last.next())) {

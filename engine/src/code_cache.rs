@@ -29,7 +29,7 @@ use crate::emit::{self, Emitter, Work, stack, walk};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
-use crate::heat::Heat;
+use crate::hotness::Hotness;
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
@@ -215,8 +215,8 @@ impl Known for Outside<'_> {
         fixed.borrow_mut().target(memory, at, (user.pc(), user.next()))
     }
 
-    fn heat(&self) -> Option<&Heat> {
-        (!self.trans.heat.is_empty()).then_some(&self.trans.heat)
+    fn hotness(&self) -> Option<&Hotness> {
+        (!self.trans.hotness.is_empty()).then_some(&self.trans.hotness)
     }
 
     fn may_look_ahead(&self, pc: u64) -> bool {
@@ -287,7 +287,7 @@ pub(crate) struct CodeCache {
     /// Bytes of executable files from which on calls and returns are pairs.
     pub(crate) pairs_from: u64,
     /// Steps of counters from which on it pays to translate all anew.
-    pub(crate) heat_due: u64,
+    pub(crate) hotness_due: u64,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -363,7 +363,7 @@ impl CodeCache {
             users: 1,
             code_limit: u64::MAX,
             pairs_from: u64::MAX,
-            heat_due: 0,
+            hotness_due: 0,
             dead_stops: DeadStops::default(),
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -449,7 +449,7 @@ impl CodeCache {
             users: 1,
             code_limit: self.code_limit,
             pairs_from: self.pairs_from,
-            heat_due: self.heat_due,
+            hotness_due: self.hotness_due,
             dead_stops: self.dead_stops.clone(),
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),

@@ -13,7 +13,7 @@ use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, CallContextId, TOTALS};
 use crate::hash::Map;
-use crate::heat::Heat;
+use crate::hotness::Hotness;
 use crate::own_memory::{self, AHEAD};
 use crate::trace::{self, SiteKind};
 use crate::types::StaticEvents;
@@ -289,7 +289,7 @@ pub(crate) struct FragmentTable {
     /// Where conditional branches lead, by module.
     pub(crate) distances: Map<u32, Distances>,
     /// What had been executed when translations were thrown away.
-    pub(crate) heat: Heat,
+    pub(crate) hotness: Hotness,
     /// Calls, by where they return to.
     pub(crate) call_sites: Map<u64, CallSite>,
     counters: u32,
@@ -383,7 +383,7 @@ impl FragmentTable {
             self.add_chunk(run.start);
         }
         self.distances = old.distances;
-        self.heat = old.heat;
+        self.hotness = old.hotness;
         self.known_sites = Some(old.known_sites.unwrap_or_else(|| {
             // Those that belong to others are never looked for: they are just some that are the same.
             old.trace_sites.iter().zip(0..).map(|(&site, number)| (site, number)).collect()

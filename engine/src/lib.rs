@@ -15,7 +15,7 @@ mod emit;
 mod events;
 mod fragment_table;
 mod guard;
-mod heat;
+mod hotness;
 mod image;
 mod launch;
 mod level1;

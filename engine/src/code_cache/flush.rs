@@ -67,17 +67,17 @@ impl CodeCache {
     }
 
     /// Takes note of how often blocks have been executed, before they are thrown away: `counts` are those of the blocks.
-    pub(crate) fn learn_heat(&mut self, counts: &[u64]) {
-        let FragmentTable { heat, blocks, .. } = &mut self.trans;
+    pub(crate) fn learn_hotness(&mut self, counts: &[u64]) {
+        let FragmentTable { hotness, blocks, .. } = &mut self.trans;
         for (b, &n) in blocks.iter().zip(counts).filter(|(_, n)| **n != 0) {
-            heat.note(b.pc, b.pc + u64::from(b.guest_len), n);
+            hotness.note(b.pc, b.pc + u64::from(b.guest_len), n);
         }
     }
 
     /// Translates what is hot at once, the hottest first, so that it stands together, and nothing has to stop for it. `memory`
     /// is that of the only address space.
     pub(crate) fn translate_hot(&mut self, memory: &Memory) {
-        for pc in self.trans.heat.hot(HOT) {
+        for pc in self.trans.hotness.hot(HOT) {
             if self.is_full() || self.trans.counters() > arena::MAX_COUNTERS / 2 {
                 break;
             }

@@ -289,7 +289,7 @@ impl Dispatcher<'_> {
             if r.for_speed {
                 let mut code_cache = code_cache.borrow_mut();
                 let counts = sum.sum().block_counts(&code_cache.trans);
-                code_cache.learn_heat(&counts);
+                code_cache.learn_hotness(&counts);
             }
             if let Some(p) = self.processes.get_mut(&pid) {
                 p.books = sum.without_counters(&code_cache.borrow().trans);

@@ -8,7 +8,6 @@ mod affinity;
 mod again;
 mod alignment;
 mod ask;
-mod attend;
 mod birth;
 mod boundary;
 mod broken;
@@ -17,15 +16,17 @@ mod clientreq;
 mod contexts;
 mod dead;
 mod deadly;
+mod fair_wait;
 mod first;
 mod flush;
 mod follow;
-mod heat;
+mod hotness;
 mod in_place;
 mod int80;
 mod life;
 mod limits;
 mod native;
+mod poller;
 mod progress;
 mod self_modifying;
 mod signal;
@@ -35,7 +36,6 @@ mod switch;
 mod syscall;
 mod trace;
 mod trapflag;
-mod turns;
 mod x87;
 
 use std::cell::RefCell;
@@ -75,8 +75,8 @@ pub(crate) struct Dispatcher<'s> {
     /// First stops of threads whose creator has not told of them yet, and the stops' signals.
     early: Map<i32, (Stopped, i32)>,
     pin: affinity::Pin,
-    attention: attend::Attention,
-    turns: turns::Turns,
+    poller: poller::Poller,
+    fair_wait: fair_wait::FairWait,
     spells: progress::Spells,
     /// The way to whoever analyses the trace, if there is one.
     trace_channel: Option<TraceChannel>,
@@ -86,7 +86,7 @@ pub(crate) struct Dispatcher<'s> {
     flushes: Vec<flush::Flush>,
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
-    looks: heat::Looks,
+    hotness_sampler: hotness::HotnessSampler,
     /// Transfers of control that have been decided on, but whose threads have to stop before they go on.
     decided: Map<i32, follow::Followed>,
     /// Threads whose costs are, or were, not collected for a while.
@@ -140,14 +140,14 @@ pub(crate) fn run(
         threads: Map::default(),
         early: Map::default(),
         pin: affinity::Pin::default(),
-        attention: attend::Attention::default(),
-        turns: turns::Turns::default(),
+        poller: poller::Poller::default(),
+        fair_wait: fair_wait::FairWait::default(),
         spells: progress::Spells::default(),
         trace_channel,
         traps: Map::default(),
         flushes: Vec::new(),
         full: None,
-        looks: heat::Looks::begin(settings),
+        hotness_sampler: hotness::HotnessSampler::begin(settings),
         decided: Map::default(),
         uncollected: Map::default(),
         again: Map::default(),
@@ -185,7 +185,7 @@ impl Dispatcher<'_> {
     fn until_everything_ended(&mut self) -> Result<(), EngineError> {
         loop {
             let wait = if self.flushes.is_empty() {
-                match self.attend() {
+                match self.poll() {
                     Some(wait) => wait,
                     None => self.wait_in_turn().map_err(|source| EngineError::Os { what: "waitpid", source })?,
                 }
@@ -208,7 +208,7 @@ impl Dispatcher<'_> {
                 self.begin_flush(pid, false);
             }
             self.end_spells();
-            self.look_for_heat();
+            self.look_for_hotness();
             if !self.flushes.is_empty() {
                 self.settle_flushes();
             }
@@ -349,7 +349,7 @@ impl Dispatcher<'_> {
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
         let kind = match kind {
             StubKind::Asked => {
-                self.not_attended(t.tid());
+                self.not_polled(t.tid());
                 match self.asked_for(t.tid()) {
                     Some(kind) => kind,
                     None => return,

@@ -12,7 +12,7 @@ use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
 use crate::fragment_table::{Flow, FragmentId, NO_COUNTER, Unless};
-use crate::heat::Bias;
+use crate::hotness::Bias;
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl Emitter<'_> {
 
     /// Whether a conditional branch is probably taken so seldom that it is cheaper to count that than where it falls through.
     fn seldom(&self, last: &Insn) -> bool {
-        if let Some(bias) = self.trans.heat.bias(last) {
+        if let Some(bias) = self.trans.hotness.bias(last) {
             return bias == Bias::Next;
         }
         let of_module = || self.trans.distances.get(&(self.module_of)(last.pc())).is_some_and(Distances::laid_out);
@@ -193,7 +193,7 @@ impl Emitter<'_> {
 
     /// Whether a conditional branch is known to go to its target, which should stand behind it then.
     pub(super) fn turned(&self, last: &Insn) -> bool {
-        self.with_flows && last.class == Class::Jcc && self.trans.heat.bias(last) == Some(Bias::Target)
+        self.with_flows && last.class == Class::Jcc && self.trans.hotness.bias(last) == Some(Bias::Target)
     }
 
     /// Settles it for all blocks, in the order of their emission.

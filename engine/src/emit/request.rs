@@ -1,5 +1,5 @@
 //! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a scratch word and goes to a
-//! piece of code that every chunk has; that waits for an answer as long as the engine says that it is looking (`dispatch::attend`),
+//! piece of code that every chunk has; that waits for an answer as long as the engine says that it is looking (`dispatch::poller`),
 //! and stops if it does not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop
 //! here, or is stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub
 //! means.

@@ -70,7 +70,7 @@ fn listing_of(
     let mut batch = Batch::default();
     let mut trans = FragmentTable::default();
     for &(begin, end, n) in executed {
-        trans.heat.note(pc + begin, pc + end, n);
+        trans.hotness.note(pc + begin, pc + end, n);
     }
     batch.discover(
         pc,

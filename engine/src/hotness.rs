@@ -26,14 +26,14 @@ const SELDOM: u64 = 16;
 
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heat {
+pub(crate) struct Hotness {
     /// Executions of blocks, by where they begin.
     begin: Map<u64, u64>,
     /// The same, by the address behind them.
     end: Map<u64, u64>,
 }
 
-impl Heat {
+impl Hotness {
     /// A block has been executed `n` times.
     pub(crate) fn note(&mut self, begin: u64, end: u64, n: u64) {
         for sum in [self.begin.entry(begin).or_default(), self.end.entry(end).or_default()] {
@@ -93,14 +93,14 @@ mod tests {
         batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000, Takes::default()));
         let branch = *batch.insns_of(&batch.blocks[0]).last()?;
         assert_eq!((branch.next(), branch.target()), (AT + 2, AT + 7));
-        let mut heat = Heat::default();
-        assert_eq!(heat.bias(&branch), None);
-        heat.note(AT, AT + 2, 10);
-        assert_eq!(heat.bias(&branch), None, "too few");
-        heat.note(AT, AT + 2, 990);
-        heat.note(AT + 2, AT + 7, next);
-        heat.note(AT + 7, AT + 8, target);
-        heat.bias(&branch)
+        let mut hotness = Hotness::default();
+        assert_eq!(hotness.bias(&branch), None);
+        hotness.note(AT, AT + 2, 10);
+        assert_eq!(hotness.bias(&branch), None, "too few");
+        hotness.note(AT, AT + 2, 990);
+        hotness.note(AT + 2, AT + 7, next);
+        hotness.note(AT + 7, AT + 8, target);
+        hotness.bias(&branch)
     }
 
     #[test]

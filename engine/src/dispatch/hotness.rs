@@ -1,5 +1,5 @@
 //! When it pays to translate a program once more: while it runs, a look now and then at how much has been executed tells
-//! whether enough is known of where it goes (`crate::heat`). Then its translations are thrown away (`dispatch::flush`), and those
+//! whether enough is known of where it goes (`crate::hotness`). Then its translations are thrown away (`dispatch::flush`), and those
 //! of hot code are laid out, and counted, by what was learnt. Only where calls are not recorded, and the code is one address
 //! space's alone. Counts are the same either way, and so are the states of caches and predictors, which stay.
 
@@ -37,7 +37,7 @@ const THREADS: usize = 64;
 
 /// When the next look is due.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct HotnessSampler {
     begun: Instant,
     /// `None`: never.
     due: Option<Instant>,
@@ -48,7 +48,7 @@ pub(super) struct Looks {
     counted: Vec<u64>,
 }
 
-impl Looks {
+impl HotnessSampler {
     /// From now on, where it may ever pay.
     pub(super) fn begin(settings: &Settings) -> Self {
         let begun = Instant::now();
@@ -86,14 +86,14 @@ impl Looks {
 
 impl Dispatcher<'_> {
     /// If it is time for that, begins anew where enough is known.
-    pub(super) fn look_for_heat(&mut self) {
+    pub(super) fn look_for_hotness(&mut self) {
         let after = self.settings.hot_after;
         let at_once = after < AT_ONCE;
-        if self.looks.due.is_none() || !at_once && !self.looks.is_due() {
+        if self.hotness_sampler.due.is_none() || !at_once && !self.hotness_sampler.is_due() {
             return;
         }
         let pids: Vec<i32> = self.processes.keys().copied().collect();
-        let mut counted = std::mem::take(&mut self.looks.counted);
+        let mut counted = std::mem::take(&mut self.hotness_sampler.counted);
         let mut nearest = 0.0;
         for pid in pids {
             let Some(p) = self.processes.get(&pid) else { continue };
@@ -114,16 +114,16 @@ impl Dispatcher<'_> {
             let hot = counted.iter().filter(|n| **n >= HOT).count() as u64;
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
             let pays = hot * if code_cache.borrow().any_self_modifying() { PAYS_LATER } else { PAYS };
-            let due = if at_once { after } else { code_cache.borrow().heat_due.max(after).max(pays) };
+            let due = if at_once { after } else { code_cache.borrow().hotness_due.max(after).max(pays) };
             if sum >= due && self.begin_flush(pid, true) {
-                code_cache.borrow_mut().heat_due = sum.saturating_mul(AGAIN);
+                code_cache.borrow_mut().hotness_due = sum.saturating_mul(AGAIN);
             } else {
                 nearest = f64::max(nearest, sum as f64 / due as f64);
             }
         }
-        self.looks.counted = counted;
+        self.hotness_sampler.counted = counted;
         if !at_once {
-            self.looks.looked(nearest);
+            self.hotness_sampler.looked(nearest);
         }
     }
 }

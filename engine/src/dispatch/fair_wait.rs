@@ -15,14 +15,14 @@ const MANY: u64 = 16;
 
 /// How long stops have been waiting, and whose turn it is.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct FairWait {
     /// Stops since none waited.
     in_a_row: u64,
     /// Whose turn it was last.
     last: i32,
 }
 
-impl Turns {
+impl FairWait {
     /// The threads in the order of their turns.
     fn order(&self, threads: impl Iterator<Item = i32>) -> Vec<i32> {
         let mut all: Vec<i32> = threads.collect();
@@ -41,20 +41,20 @@ impl Dispatcher<'_> {
             return tracee::wait_any();
         }
         // Every other time it may be one that is not known yet.
-        if self.turns.in_a_row >= MANY && self.turns.in_a_row.is_multiple_of(2) {
-            for tid in self.turns.order(self.threads.keys().copied()) {
+        if self.fair_wait.in_a_row >= MANY && self.fair_wait.in_a_row.is_multiple_of(2) {
+            for tid in self.fair_wait.order(self.threads.keys().copied()) {
                 if let Some(wait) = tracee::wait_now(tid) {
-                    self.turns.in_a_row += 1;
-                    self.turns.last = tid;
+                    self.fair_wait.in_a_row += 1;
+                    self.fair_wait.last = tid;
                     return Ok(wait);
                 }
             }
         }
         if let Some(wait) = tracee::wait_any_now() {
-            self.turns.in_a_row += 1;
+            self.fair_wait.in_a_row += 1;
             return Ok(wait);
         }
-        self.turns.in_a_row = 0;
+        self.fair_wait.in_a_row = 0;
         tracee::wait_any()
     }
 }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn everyone_has_a_turn_before_anyone_has_another() {
-        let mut turns = Turns::default();
+        let mut turns = FairWait::default();
         let mut had = Vec::new();
         for _ in 0..8 {
             // All of them wait all the time; the kernel shows the newest first.

@@ -44,7 +44,7 @@ const TURNS: u32 = 32;
 
 /// How requests are dealt with at present.
 #[derive(Debug, Default)]
-pub(super) struct Attention {
+pub(super) struct Poller {
     /// Stops in a row that could have been requests, and the time of the last one.
     stops: u32,
     last: Option<Instant>,
@@ -58,7 +58,7 @@ pub(super) struct Attention {
     load: Option<File>,
 }
 
-impl Attention {
+impl Poller {
     /// Whether more threads want to run than there are processors.
     fn is_busy(&mut self, processors: usize) -> bool {
         if self.load.is_none() {
@@ -75,9 +75,9 @@ impl Attention {
 
 impl Dispatcher<'_> {
     /// A request had to stop.
-    pub(super) fn not_attended(&mut self, tid: i32) {
+    pub(super) fn not_polled(&mut self, tid: i32) {
         let now = Instant::now();
-        let a = &mut self.attention;
+        let a = &mut self.poller;
         let in_a_row = a.last.is_some_and(|last| now - last < SOON);
         a.stops = if in_a_row { a.stops + 1 } else { 1 };
         a.last = Some(now);
@@ -101,17 +101,17 @@ impl Dispatcher<'_> {
 
     /// Grind may run anywhere again.
     pub(super) fn beside_no_more(&mut self) {
-        self.attention.aside = false;
+        self.poller.aside = false;
     }
 
     /// Answers requests for as long as they come often; returns what has stopped meanwhile. `None`: they do not.
-    pub(super) fn attend(&mut self) -> Option<Wait> {
+    pub(super) fn poll(&mut self) -> Option<Wait> {
         if !self.settings.trace.may_ask() {
             return None;
         }
-        if !self.attention.aside {
+        if !self.poller.aside {
             let now = Instant::now();
-            let a = &mut self.attention;
+            let a = &mut self.poller;
             match self.settings.beside {
                 Beside::Never => return None,
                 Beside::Always => {}
@@ -127,40 +127,45 @@ impl Dispatcher<'_> {
                 }
             }
         }
-        let stopped = self.attend_aside();
-        if stopped.is_none() && std::mem::take(&mut self.attention.aside) {
+        let stopped = self.poll_aside();
+        if stopped.is_none() && std::mem::take(&mut self.poller.aside) {
             self.step_back();
         }
         stopped
     }
 
-    fn attend_aside(&mut self) -> Option<Wait> {
-        let tid = match (&self.pin, self.attention.aside) {
+    fn poll_aside(&mut self) -> Option<Wait> {
+        let tid = match (&self.pin, self.poller.aside) {
             (super::affinity::Pin::Together { tid, .. }, true) => *tid,
             (_, true) => return None,
             (_, false) => match self.step_aside() {
                 Some(tid) => tid,
                 // Several threads: the kernel has found another processor for the one that goes on.
-                None if self.threads.len() > 1 && self.pin.processors() > 1 => self.attention.asker,
+                None if self.threads.len() > 1 && self.pin.processors() > 1 => self.poller.asker,
                 None => {
-                    self.attention.not_before = Some(Instant::now() + PAUSE);
+                    self.poller.not_before = Some(Instant::now() + PAUSE);
                     return None;
                 }
             },
         };
-        self.attention.aside = self.pin.is_together();
+        self.poller.aside = self.pin.is_together();
         let (code_cache, state) = self.code_cache_and_state(tid)?;
         if state != State::Cache || !code_cache.borrow().trace.settings.may_ask() {
             return None;
         }
         let header = self.header(tid)?;
         header.store_u64(Scratch::Listening as usize, 1);
-        let stopped = self.look_out(tid, &code_cache, &header);
+        let stopped = self.wait_for_request(tid, &code_cache, &header);
         header.store_u64(Scratch::Listening as usize, 0);
         stopped
     }
 
-    fn look_out(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<Wait> {
+    fn wait_for_request(
+        &mut self,
+        tid: i32,
+        code_cache: &Rc<RefCell<CodeCache>>,
+        header: &SharedMemory,
+    ) -> Option<Wait> {
         let mut seen = Instant::now();
         let mut last = seen;
         let mut turns = 0;
@@ -190,7 +195,7 @@ impl Dispatcher<'_> {
             }
             let now = Instant::now();
             if now - seen.max(last) > GAP && self.settings.beside == Beside::WhenWorthwhile {
-                self.attention.not_before = Some(now + PAUSE);
+                self.poller.not_before = Some(now + PAUSE);
                 return None;
             }
             if now - last > IDLE {
