@@ -189,7 +189,7 @@ pub(crate) struct Stub {
 
 /// How the guest's state follows from the registers at a certain address of translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Point {
+pub(crate) enum StateMapEntry {
     /// Registers are in scratch words: up to four pairs of register number and offset.
     Spilled([(u8, u8); 4]),
     /// As if the instruction had not begun.
@@ -209,7 +209,7 @@ pub(crate) enum Point {
     RepeatWalk { site: u32 },
 }
 
-impl Point {
+impl StateMapEntry {
     /// This register alone is in its scratch word.
     pub(crate) fn spilled(r: Gpr, word: Scratch) -> Self {
         Self::Spilled([(r.0, word as u8), NOT_SPILLED, NOT_SPILLED, NOT_SPILLED])
@@ -258,7 +258,7 @@ struct Run {
     /// Address of the chunk.
     start: u64,
     blocks: Vec<FragmentId>,
-    points: Vec<(u64, Point)>,
+    state_map: Vec<(u64, StateMapEntry)>,
     /// The last instruction of what leads from a block's entry to its translation, when the entry has been counted.
     ways_in: Vec<(u64, FragmentId)>,
     /// Where it is still to be counted that a block is left, and the block that counts as the next one until then.
@@ -404,8 +404,8 @@ impl FragmentTable {
         own_memory::touch_ahead(shapes, s, AHEAD);
         own_memory::touch_ahead(stubs, t, AHEAD);
         own_memory::touch_ahead(flows, f, AHEAD);
-        if let Some(run) = runs.iter_mut().rev().find(|r| !r.points.is_empty()) {
-            own_memory::touch_ahead(&mut run.points, p, AHEAD);
+        if let Some(run) = runs.iter_mut().rev().find(|r| !r.state_map.is_empty()) {
+            own_memory::touch_ahead(&mut run.state_map, p, AHEAD);
         }
     }
 
@@ -483,18 +483,18 @@ impl FragmentTable {
     }
 
     /// `cache` is not below those of the points added before in its chunk; the last one for an address counts.
-    pub(crate) fn add_point(&mut self, cache: u64, point: Point) {
-        self.run_for(cache).points.push((cache, point));
+    pub(crate) fn add_state_map_entry(&mut self, cache: u64, entry: StateMapEntry) {
+        self.run_for(cache).state_map.push((cache, entry));
     }
 
     fn run_of(&self, cache: u64) -> Option<&Run> {
         self.runs.iter().find(|r| cache.wrapping_sub(r.start) < arena::CHUNK_SIZE)
     }
 
-    pub(crate) fn point(&self, cache: u64) -> Option<Point> {
-        let points = &self.run_of(cache)?.points;
-        let i = points.partition_point(|p| p.0 <= cache).checked_sub(1)?;
-        (points[i].0 == cache).then_some(points[i].1)
+    pub(crate) fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {
+        let state_map = &self.run_of(cache)?.state_map;
+        let i = state_map.partition_point(|p| p.0 <= cache).checked_sub(1)?;
+        (state_map[i].0 == cache).then_some(state_map[i].1)
     }
 
     /// The pages from `first` to `last` that have entries.

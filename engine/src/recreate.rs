@@ -5,7 +5,7 @@
 use crate::arena::Scratch;
 use crate::asm::CALL;
 use crate::code_cache::CodeCache;
-use crate::fragment_table::{FragmentId, NO_REG, Point, StubKind, Way};
+use crate::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
 use crate::tracee::{Regs, register};
 
 /// Where a thread is that stopped in translated code.
@@ -59,13 +59,18 @@ pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
         if p.at_start {
             return at(p.index, false, None);
         }
-        return match code_cache.trans.point(rip) {
-            Some(Point::Before) => at(p.index, false, None),
-            Some(Point::After) => at(p.index + 1, true, None),
-            Some(Point::Rep { counter, address32, site, told }) => {
+        return match code_cache.trans.state_map_entry(rip) {
+            Some(StateMapEntry::Before) => at(p.index, false, None),
+            Some(StateMapEntry::After) => at(p.index + 1, true, None),
+            Some(StateMapEntry::Rep { counter, address32, site, told }) => {
                 at(p.index, false, Some(Repeat { counter, address32, site, told }))
             }
-            Some(Point::Spilled(_) | Point::Called { .. } | Point::Request { .. } | Point::RepeatWalk { .. })
+            Some(
+                StateMapEntry::Spilled(_)
+                | StateMapEntry::Called { .. }
+                | StateMapEntry::Request { .. }
+                | StateMapEntry::RepeatWalk { .. },
+            )
             | None => Spot::Between,
         };
     }
@@ -81,22 +86,24 @@ pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, scratch: impl Fn
     let rip = regs.rip;
     let p = code_cache.trans.place(rip)?;
     let mut rep = None;
-    match code_cache.trans.point(rip) {
-        Some(Point::Spilled(pairs)) => {
+    match code_cache.trans.state_map_entry(rip) {
+        Some(StateMapEntry::Spilled(pairs)) => {
             for (reg, slot) in pairs {
                 if reg != NO_REG {
                     *register(regs, reg) = scratch(slot);
                 }
             }
         }
-        Some(Point::Called { in_rcx }) => {
+        Some(StateMapEntry::Called { in_rcx }) => {
             regs.rsp = regs.rsp.wrapping_add(8);
             if in_rcx {
                 regs.rcx = scratch(Scratch::Rcx as u8);
             }
         }
-        Some(Point::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
-        Some(Point::Rep { counter, address32, site, told }) => rep = Some(Repeat { counter, address32, site, told }),
+        Some(StateMapEntry::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
+        Some(StateMapEntry::Rep { counter, address32, site, told }) => {
+            rep = Some(Repeat { counter, address32, site, told })
+        }
         _ => {}
     }
     // Last: a register that was saved by the instruction held a value of ours.
@@ -115,15 +122,17 @@ pub(crate) fn own_push(code_cache: &CodeCache, regs: &mut Regs) -> bool {
         let known = u64::from(field) == code_cache.tables_at + table && rcx < way.entries();
         known.then(|| code_cache.tables.load_u64((table + rcx * 8) as usize))
     };
-    let (to, sp) = match (code, code_cache.trans.point(regs.rip)) {
-        ([CALL, a, b, c, d, ..], Some(Point::Called { in_rcx: false })) => {
+    let (to, sp) = match (code, code_cache.trans.state_map_entry(regs.rip)) {
+        ([CALL, a, b, c, d, ..], Some(StateMapEntry::Called { in_rcx: false })) => {
             let distance = i32::from_le_bytes([a, b, c, d]);
             (Some((regs.rip + 5).wrapping_add_signed(distance.into())), regs.rsp.wrapping_sub(8))
         }
-        ([0xff, 0x14, 0xcd, ..], Some(Point::Called { in_rcx: true })) => {
+        ([0xff, 0x14, 0xcd, ..], Some(StateMapEntry::Called { in_rcx: true })) => {
             (entry(Way::Call, regs.rcx), regs.rsp.wrapping_sub(8))
         }
-        ([0xff, 0x34, 0xcd, ..], Some(Point::Spilled(_))) => (entry(Way::Paired, regs.rcx), regs.rsp.wrapping_add(8)),
+        ([0xff, 0x34, 0xcd, ..], Some(StateMapEntry::Spilled(_))) => {
+            (entry(Way::Paired, regs.rcx), regs.rsp.wrapping_add(8))
+        }
         _ => (None, 0),
     };
     let Some(to) = to else { return false };

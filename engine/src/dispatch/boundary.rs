@@ -7,7 +7,7 @@ use nix::libc;
 use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::arena::Scratch;
-use crate::fragment_table::{NO_REG, Point, STUB_BYTES, StubKind};
+use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
 
@@ -95,8 +95,8 @@ impl Dispatcher<'_> {
                 Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
                 Spot::Between => {}
             }
-            let point = code_cache.borrow().trans.point(regs.rip);
-            if let Some(Point::RepeatWalk { site }) = point
+            let entry = code_cache.borrow().trans.state_map_entry(regs.rip);
+            if let Some(StateMapEntry::RepeatWalk { site }) = entry
                 && regs.rax != 0
             {
                 // It would take very many steps.

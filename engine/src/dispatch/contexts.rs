@@ -18,7 +18,7 @@ use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
 use crate::process::{Process, State, Thread};
 
-use crate::fragment_table::Point;
+use crate::fragment_table::StateMapEntry;
 use crate::slots::{SlotId, SlotPool};
 use crate::tracee::{self, How, Regs, Stopped};
 
@@ -432,7 +432,7 @@ impl Dispatcher<'_> {
     pub(super) fn request_is_elsewhere(&self, tid: i32, regs: &mut Regs) -> bool {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return false };
         let code_cache = code_cache.borrow();
-        let Some(Point::Request { stub }) = code_cache.trans.point(regs.rip) else { return false };
+        let Some(StateMapEntry::Request { stub }) = code_cache.trans.state_map_entry(regs.rip) else { return false };
         regs.rip = code_cache.trans.stubs[stub as usize].addr;
         *tracee::register(regs, 1) = self.scratch(tid, Scratch::T1);
         true

@@ -11,7 +11,7 @@ use super::Emitter;
 use crate::arena::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
-use crate::fragment_table::{Emulate, Point};
+use crate::fragment_table::{Emulate, StateMapEntry};
 use crate::trace;
 
 const RSI: Gpr = Gpr(6);
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         }
         let stub = self.stub_for(insn, Emulate::ClientRequest);
         self.out.code.spill(Scratch::T1, Gpr::RCX);
-        self.point(Point::Request { stub });
+        self.state_map_entry(StateMapEntry::Request { stub });
         let c = &mut self.out.code;
         dynasm!(c; mov rcx, [rax]);
         c.lea_disp(Gpr::RCX, Gpr::RCX, -(Request::GrindPushContext.code() as i32));
@@ -53,7 +53,7 @@ impl Emitter<'_> {
         c.patch_short(pop);
         let to_pop = c.jmp();
         c.patch_short(push);
-        self.point(Point::Request { stub });
+        self.state_map_entry(StateMapEntry::Request { stub });
         let c = &mut self.out.code;
         dynasm!(c; mov rcx, [rax + 8]);
         c.save_for_context();

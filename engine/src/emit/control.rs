@@ -9,7 +9,7 @@ use super::{Bump, Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{Emulate, NOT_SPILLED, Point, StubKind, Way};
+use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 
 /// The error number.
 const EFAULT: i32 = 14;
@@ -92,7 +92,7 @@ impl Emitter<'_> {
                 }
                 self.address_into(ins, Register::RCX);
             }
-            self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
+            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
             self.out.code.load_through(Gpr::RCX);
         }
     }
@@ -112,7 +112,7 @@ impl Emitter<'_> {
         }
         let segment = (ins.segment_prefix() == Register::FS).then_some(0x64);
         let [one, other] = stand_ins.saved();
-        self.point(Point::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), one, other, NOT_SPILLED]));
+        self.state_map_entry(StateMapEntry::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), one, other, NOT_SPILLED]));
         let c = &mut self.out.code;
         c.bytes(segment.as_slice());
         c.load_through(Gpr::RCX);
@@ -126,7 +126,7 @@ impl Emitter<'_> {
         }
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
-            self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
+            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
             self.bump = Bump::Done;
         }
         if self.pairs && insn.ins.op_count() != 1 {
@@ -170,28 +170,28 @@ impl Emitter<'_> {
         // rcx is the kernel's to overwrite, so it is free from here on.
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
-            self.point(Point::Before);
+            self.state_map_entry(StateMapEntry::Before);
         }
         let takes = self.takes();
         if let Some(word) = takes.in_r9() {
             self.out.code.spill(word, Gpr::R9);
-            self.point(Point::Before);
+            self.state_map_entry(StateMapEntry::Before);
         }
         // The fourth argument, and the fifth.
         for &(r, word) in takes.free() {
             self.out.code.reload(r, word);
-            self.point(Point::Before);
+            self.state_map_entry(StateMapEntry::Before);
         }
         // If the call fails with EFAULT it may have to be made once more.
         self.out.code.spill(Scratch::T2, Gpr::RAX);
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         dynasm!(self.out.code; movzx ecx, ax);
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         let table = (self.tables + arena::SYSCALL_TABLE) as i32;
         dynasm!(self.out.code; movzx ecx, BYTE [rcx + table]);
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         let runs = self.out.code.jrcxz();
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         let pos = self.out.code.pos();
         // (The engine sees to r9 if it lets the call be made.)
         let ahead = if takes.in_r9().is_some() { 5 + 4 } else { 5 };
@@ -199,38 +199,38 @@ impl Emitter<'_> {
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         if takes.in_r9().is_some() {
             // The sixth.
             self.out.code.reload(Gpr::R9, Scratch::R9);
-            self.point(Point::Before);
+            self.state_map_entry(StateMapEntry::Before);
         }
         let go = self.out.code.here();
         self.out.code.bytes(&SYSCALL);
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         self.out.code.put_r11_away();
         if let Some(word) = takes.in_r9() {
-            self.point(Point::After);
+            self.state_map_entry(StateMapEntry::After);
             self.out.code.take_r9_back(word);
         }
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         self.out.code.slot_base_to_r11();
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         self.out.code.base_to_r11(Gpr::R11);
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, EFAULT);
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         let fault = self.out.code.jrcxz();
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         let over = self.out.code.jmp_short();
         self.out.code.patch_short(fault);
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::CallFaulted { go });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(over);
-        self.point(Point::After);
+        self.state_map_entry(StateMapEntry::After);
         self.out.code.mov_address(Gpr::RCX, insn.next());
     }
 
@@ -246,7 +246,7 @@ impl Emitter<'_> {
 
     /// Stops here, as if the instruction had not begun.
     pub(super) fn place_stub(&mut self, id: u32) {
-        self.point(Point::Before);
+        self.state_map_entry(StateMapEntry::Before);
         let pos = self.out.code.pos();
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);

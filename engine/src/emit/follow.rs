@@ -14,7 +14,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::CallContextId;
-use crate::fragment_table::{Point, StubKind};
+use crate::fragment_table::{StateMapEntry, StubKind};
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {
@@ -158,7 +158,7 @@ impl Emitter<'_> {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
         self.count_exit(site, n, STATUS, None);
         self.block_told();
-        self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
+        self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
         let c = &mut self.out.code;
         dynasm!(c; pop rcx);
         if insn.ins.op_count() == 1 {

@@ -49,7 +49,8 @@ use flow::Goal;
 use request::Requests;
 
 use crate::fragment_table::{
-    Emulate, Flow, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, Point, StubKind, Way,
+    Emulate, Flow, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, StateMapEntry, StubKind,
+    Way,
 };
 
 pub(crate) use ibl_target::PAIR_BITS;
@@ -177,7 +178,7 @@ pub(crate) struct Work {
     info: InstructionInfoFactory,
     encoder: Encoder,
     /// Points of the block at hand, by offset.
-    points: Vec<(usize, Point)>,
+    state_map: Vec<(usize, StateMapEntry)>,
     /// How blocks are counted, in the order of emission.
     plan: Vec<flow::Plan>,
     loops: Vec<flow::Loop>,
@@ -205,8 +206,8 @@ pub(crate) struct Work {
 impl Work {
     fn clear(&mut self) {
         // The rest is filled anew by whoever uses it.
-        let Self { points, plan, loops, exits, fronts, past_front, transfers, .. } = self;
-        points.clear();
+        let Self { state_map, plan, loops, exits, fronts, past_front, transfers, .. } = self;
+        state_map.clear();
         plan.clear();
         loops.clear();
         exits.clear();
@@ -227,7 +228,7 @@ impl Default for Work {
             out: Emitted::default(),
             info: InstructionInfoFactory::new(),
             encoder: Encoder::new(64),
-            points: Vec::new(),
+            state_map: Vec::new(),
             plan: Vec::new(),
             loops: Vec::new(),
             exits: Vec::new(),
@@ -466,7 +467,7 @@ impl<'a> Emitter<'a> {
             self.bump = Bump::Done;
             self.begin_told_block();
         }
-        self.work.points.clear();
+        self.work.state_map.clear();
         let shapes = self.trans.shapes.len() as u32;
         let checked = self.tracer.checks();
         let told = self.call_recorder.active();
@@ -583,8 +584,8 @@ impl<'a> Emitter<'a> {
             dead: false,
         });
         self.end_told_block(b, insns);
-        for &(pos, point) in &self.work.points {
-            self.trans.add_point(base + pos as u64, point);
+        for &(pos, entry) in &self.work.state_map {
+            self.trans.add_state_map_entry(base + pos as u64, entry);
         }
     }
 
@@ -632,8 +633,8 @@ impl<'a> Emitter<'a> {
         None
     }
 
-    fn point(&mut self, point: Point) {
-        self.work.points.push((self.out.code.pos(), point));
+    fn state_map_entry(&mut self, entry: StateMapEntry) {
+        self.work.state_map.push((self.out.code.pos(), entry));
     }
 
     /// Emits one instruction; true if its executions are counted elsewhere than by the block.
@@ -685,11 +686,11 @@ impl<'a> Emitter<'a> {
                 self.record_indirect(insn);
                 if self.pairs {
                     self.find_entry(Way::Call);
-                    self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
+                    self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
                     self.call_entry(insn);
                     return false;
                 }
-                self.point(Point::spilled(Gpr::RCX, Scratch::Rcx));
+                self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
                 self.push_return(insn.next());
                 if !self.tell_transfer(insn) {
                     self.look_up(Way::Jump);

@@ -9,7 +9,7 @@ use crate::arena::Scratch;
 use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{NOT_SPILLED, Point};
+use crate::fragment_table::{NOT_SPILLED, StateMapEntry};
 
 /// A register in the place of one that is bound, while an instruction is executed that names that.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ impl StandIns {
         self.0[0].map(|one| one.by)
     }
 
-    /// Those that are saved, and the words, as [`Point::Spilled`] has them.
+    /// Those that are saved, and the words, as [`StateMapEntry::Spilled`] has them.
     pub(super) fn saved(&self) -> [(u8, u8); 2] {
         self.0.map(|one| one.and_then(|one| one.saved.map(|word| (one.by.0, word as u8))).unwrap_or(NOT_SPILLED))
     }
@@ -207,7 +207,7 @@ impl Emitter<'_> {
             self.through_scratch(&ins, saved, &stand_ins.registers());
         } else {
             if saved != [NOT_SPILLED; 2] {
-                self.point(Point::Spilled([saved[0], saved[1], NOT_SPILLED, NOT_SPILLED]));
+                self.state_map_entry(StateMapEntry::Spilled([saved[0], saved[1], NOT_SPILLED, NOT_SPILLED]));
             }
             self.encode(&ins);
         }
@@ -284,7 +284,7 @@ impl Emitter<'_> {
         plain.set_memory_index_scale(1);
         plain.set_memory_displacement64(0);
         plain.set_memory_displ_size(0);
-        self.point(Point::Spilled(spilled));
+        self.state_map_entry(StateMapEntry::Spilled(spilled));
         self.encode(&plain);
         if let Some(g2) = second {
             self.out.code.reload(g2, Scratch::T2);
@@ -314,7 +314,7 @@ impl Emitter<'_> {
         plain.set_memory_index_scale(1);
         plain.set_memory_displacement64(0);
         plain.set_memory_displ_size(0);
-        self.point(Point::Spilled([
+        self.state_map_entry(StateMapEntry::Spilled([
             (Gpr::RAX.0, Scratch::Rax as u8),
             (Gpr::RDX.0, Scratch::T1 as u8),
             (gb.0, Scratch::T2 as u8),

@@ -18,7 +18,7 @@ use super::{Emitter, Fixup};
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, Point, Way};
+use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -74,7 +74,7 @@ impl Emitter<'_> {
         if !self.goes_on_with_call(insn) {
             self.begin_call(insn);
             self.out.code.align_field(1);
-            self.point(Point::Called { in_rcx: false });
+            self.state_map_entry(StateMapEntry::Called { in_rcx: false });
             let pos = self.out.code.call();
             self.out.fixups.push(Fixup { pos, target: insn.target(), to: None });
         }
@@ -84,7 +84,7 @@ impl Emitter<'_> {
     pub(super) fn call_entry(&mut self, insn: &Insn) {
         if !self.goes_on_with_call(insn) {
             self.begin_call(insn);
-            self.point(Point::Called { in_rcx: true });
+            self.state_map_entry(StateMapEntry::Called { in_rcx: true });
             let table = (self.tables + Way::Call.table()) as i32;
             dynasm!(self.out.code; call QWORD [rcx * 8 + table]);
         }
@@ -122,7 +122,7 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         let bits = (self.tables + arena::PAIR_BITS) as i32;
         dynasm!(c; mov ecx, [rsp]; pext ecx, ecx, [bits]);
-        self.work.points.push((c.pos(), Point::spilled(Gpr::RCX, Scratch::Rcx)));
+        self.work.state_map.push((c.pos(), StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx)));
         let table = (self.tables + Way::Paired.table()) as i32;
         dynasm!(c; push QWORD [rcx * 8 + table]; ret PUSHED as i16);
     }

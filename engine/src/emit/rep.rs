@@ -8,7 +8,7 @@ use super::Emitter;
 use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
-use crate::fragment_table::{Point, Site};
+use crate::fragment_table::{Site, StateMapEntry};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.
@@ -46,7 +46,7 @@ impl Emitter<'_> {
         self.add_count(counter, address32);
         let site = self.before_repeat(insn);
         let told = self.executions_site(insn);
-        self.point(Point::Rep { counter, address32, site, told });
+        self.state_map_entry(StateMapEntry::Rep { counter, address32, site, told });
         self.copy(insn);
         if let Some(site) = site {
             self.after_repeat(insn, site);
@@ -78,7 +78,7 @@ impl Emitter<'_> {
         };
         let site = self.before_repeat(insn);
         let told = self.executions_site(insn);
-        self.point(Point::Rep { counter, address32, site, told });
+        self.state_map_entry(StateMapEntry::Rep { counter, address32, site, told });
         self.copy(insn);
         // The counter has rcx from before; take off what is left now. One more if the count ran out while the condition to go
         // on held: then the test for rcx ended it.

@@ -15,7 +15,7 @@ use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
-use crate::fragment_table::{Point, StubKind};
+use crate::fragment_table::{StateMapEntry, StubKind};
 use crate::trace::{Done, SiteKind, Special, Target};
 
 impl Emitter<'_> {
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         if let Some(f) = self.tracer.settings.accesses {
             let uses = self.tracer.settings.keeps_uses();
             let again = emit_repeat_walk(&mut self.out.code, f, repeat, site, uses);
-            self.work.points.push((again, Point::RepeatWalk { site }));
+            self.work.state_map.push((again, StateMapEntry::RepeatWalk { site }));
         }
     }
 

@@ -104,7 +104,7 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
     let chunks = [0x7000_0000_0000u64, 0x1000_0000];
     let mut used = chunks;
     let (mut fast, mut naive) = (FragmentTable::default(), Naive(Vec::new()));
-    let mut points: Vec<(u64, Point)> = Vec::new();
+    let mut state_map: Vec<(u64, StateMapEntry)> = Vec::new();
     for round in 0..3000 {
         let pc = 0x40_0000 + random(5 * 4096);
         if random(20) == 0 {
@@ -118,9 +118,9 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
             let new = block(pc, 1 + random(100) as u16, used[chunk]);
             if random(3) == 0 {
                 let at = used[chunk] + random(4);
-                for point in [Point::Before, Point::After] {
-                    fast.add_point(at, point);
-                    points.push((at, point));
+                for entry in [StateMapEntry::Before, StateMapEntry::After] {
+                    fast.add_state_map_entry(at, entry);
+                    state_map.push((at, entry));
                 }
             }
             used[chunk] += 16 + 8 * random(2);
@@ -140,7 +140,7 @@ fn tables_by_page_answer_as_a_search_of_all_blocks() {
         let cache = chunks[chunk] + random(used[chunk] - chunks[chunk] + 40);
         let inside = naive.0.iter().position(|b| cache >= b.cache && cache < b.cache + 16);
         assert_eq!(fast.place(cache).map(|p| p.block.0 as usize), inside);
-        assert_eq!(fast.point(cache), points.iter().rfind(|p| p.0 == cache).map(|p| p.1));
+        assert_eq!(fast.state_map_entry(cache), state_map.iter().rfind(|p| p.0 == cache).map(|p| p.1));
     }
     assert!(naive.0.iter().any(|b| b.dead) && naive.0.len() > 1000);
 }
