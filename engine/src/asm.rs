@@ -3,7 +3,7 @@
 
 use dynasmrt::{AssemblyOffset, DynasmApi};
 
-use crate::arena::{self, Scratch};
+use crate::layout::{self, Scratch};
 
 /// General registers by their hardware numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ impl Gpr {
     pub(crate) const R9: Self = Self(9);
     /// In translated code that does more than counting: free for whatever is done between the program's instructions.
     pub(crate) const R10: Self = Self(10);
-    /// Points to the thread's scratch words in translated code ([`arena::BASE`]).
+    /// Points to the thread's scratch words in translated code ([`layout::BASE`]).
     pub(crate) const R11: Self = Self(11);
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
@@ -216,7 +216,7 @@ impl Asm {
 
     /// The operand at `offset` from `gs`, as r11 leads there: a ModRM byte, with `reg`, and a displacement.
     pub(crate) fn slot_operand(&mut self, reg: u8, offset: u32) {
-        let distance = offset.cast_signed() - arena::BASE as i32;
+        let distance = offset.cast_signed() - layout::BASE as i32;
         let (mode, len) = displacement(Gpr::R11, distance);
         self.bytes(&[mode | (reg & 7) << 3 | Gpr::R11.low()]);
         self.first_bytes(&distance.to_le_bytes(), len);
@@ -226,7 +226,7 @@ impl Asm {
     /// processors expect a word that is loaded to be one that was stored by the same register and distance, and are often wrong
     /// about counters.)
     pub(crate) fn gs_op(&mut self, opcode: u8, reg: Gpr, offset: u32) {
-        if i8::try_from(offset.cast_signed() - arena::BASE as i32).is_ok() {
+        if i8::try_from(offset.cast_signed() - layout::BASE as i32).is_ok() {
             self.bytes(&[0x49 | reg.high() << 2, opcode]);
             self.slot_operand(reg.0, offset);
         } else {
@@ -254,7 +254,7 @@ impl Asm {
 
     /// The address of scratch words into r11; `gs` has the base of gs.
     pub(crate) fn base_to_r11(&mut self, gs: Gpr) {
-        self.lea_disp(Gpr::R11, gs, arena::BASE as i32);
+        self.lea_disp(Gpr::R11, gs, layout::BASE as i32);
     }
 
     /// `mov gs:[offset], reg`

@@ -19,7 +19,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Takes};
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
@@ -30,6 +29,7 @@ use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
 use crate::hotness::Hotness;
+use crate::layout::{self, Scratch};
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
@@ -75,7 +75,7 @@ impl Chunk {
     /// Touches a page or two of what will be used next, so that writing code there needs no page.
     fn touch_ahead(&mut self) {
         self.touched = self.touched.max(self.used.next_multiple_of(PAGE));
-        if self.touched < (self.used + AHEAD as u64).min(arena::CHUNK_SIZE) {
+        if self.touched < (self.used + AHEAD as u64).min(layout::CHUNK_SIZE) {
             self.host.write(self.touched as usize, &[0]);
             self.touched += PAGE;
         }
@@ -86,18 +86,18 @@ impl Chunk {
     pub(crate) fn enlarge(&mut self) {
         while self.large + LARGE_FROM <= self.used {
             self.host.collapse(self.large as usize);
-            self.large += arena::LARGE_PAGE;
+            self.large += layout::LARGE_PAGE;
         }
     }
 
     fn contains(&self, a: u64) -> bool {
-        a.wrapping_sub(self.guest) < arena::CHUNK_SIZE
+        a.wrapping_sub(self.guest) < layout::CHUNK_SIZE
     }
 
     /// Whether code in this chunk reaches `pc`, and what is around it, with 32-bit displacements.
     fn reaches(&self, pc: u64) -> bool {
         let margin = 1 << 28;
-        let low = (self.guest + arena::CHUNK_SIZE).wrapping_sub(pc) as i64;
+        let low = (self.guest + layout::CHUNK_SIZE).wrapping_sub(pc) as i64;
         let high = pc.wrapping_sub(self.guest) as i64;
         low < (1 << 31) - margin && high < (1 << 31) - margin
     }
@@ -338,9 +338,9 @@ impl CodeCache {
     /// A space around freshly mapped tables, without chunks.
     pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
         for nr in STOPPING_CALLS {
-            tables.store_u8((arena::SYSCALL_TABLE as usize) + nr as usize, 1);
+            tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, 1);
         }
-        tables.store_u64(arena::PAIR_BITS as usize, emit::PAIR_BITS.into());
+        tables.store_u64(layout::PAIR_BITS as usize, emit::PAIR_BITS.into());
         Self {
             trans: FragmentTable::default(),
             modules: Vec::new(),
@@ -382,7 +382,7 @@ impl CodeCache {
         self.chunks.push(chunk);
         self.trans.add_chunk(guest);
         let gadget = if self.chunks.len() == 1 { Gadget::LEN } else { 0 };
-        self.home.add(guest + gadget..guest + arena::CHUNK_SIZE);
+        self.home.add(guest + gadget..guest + layout::CHUNK_SIZE);
         if self.chunks.len() == 1 {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
@@ -484,7 +484,7 @@ impl CodeCache {
         let mut parts = self.simulated_caches();
         if self.trace.settings.branches {
             parts.push((u64::from(Scratch::History.at()), 8));
-            parts.push((arena::PREDICTOR_COUNTERS, arena::OUTCOMES - arena::PREDICTOR_COUNTERS));
+            parts.push((layout::PREDICTOR_COUNTERS, layout::OUTCOMES - layout::PREDICTOR_COUNTERS));
         }
         parts
     }
@@ -494,22 +494,23 @@ impl CodeCache {
         let settings = self.trace.settings;
         let mut parts = vec![(u64::from(Scratch::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
-            let lines = u64::from(arena::LINE) * u64::from(self.trans.lines() + 1);
-            parts.push((arena::LINES, lines.next_multiple_of(8)));
+            let lines = u64::from(layout::LINE) * u64::from(self.trans.lines() + 1);
+            parts.push((layout::LINES, lines.next_multiple_of(8)));
             let ways = 8 * u64::from(c.sets) * u64::from(c.ways);
-            parts.extend([(arena::CODE_WAYS, ways), (arena::CODE_TIMES, ways)]);
+            parts.extend([(layout::CODE_WAYS, ways), (layout::CODE_TIMES, ways)]);
         }
         if let Some(c) = settings.accesses {
             parts.push((u64::from(Scratch::ContextTime.at()), 8));
-            let ways = arena::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
-            parts.extend([(arena::DATA_WAYS, ways), (arena::DATA_OWN, ways)]);
+            let ways = layout::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
+            parts.extend([(layout::DATA_WAYS, ways), (layout::DATA_OWN, ways)]);
             if c.groups() > 0 {
-                parts.push((arena::DATA_GROUPS, c.groups() * 8));
+                parts.push((layout::DATA_GROUPS, c.groups() * 8));
             }
-            parts
-                .extend([arena::DATA_TAGS, arena::DATA_PLACES].map(|at| (at, arena::DATA_ENTRY * arena::DATA_ENTRIES)));
+            parts.extend(
+                [layout::DATA_TAGS, layout::DATA_PLACES].map(|at| (at, layout::DATA_ENTRY * layout::DATA_ENTRIES)),
+            );
             if settings.keeps_uses() {
-                parts.push((arena::DATA_USES, ways));
+                parts.push((layout::DATA_USES, ways));
             }
         }
         parts
@@ -521,7 +522,7 @@ impl CodeCache {
     }
 
     fn chunk_for(&self, pc: u64) -> Option<usize> {
-        let room = |c: &Chunk| c.used + BATCH_ROOM <= arena::CHUNK_SIZE;
+        let room = |c: &Chunk| c.used + BATCH_ROOM <= layout::CHUNK_SIZE;
         let near = self.chunks.iter().position(|c| c.reaches(pc) && room(c));
         // Where nothing near was to be had, code goes anywhere, with longer sequences.
         if self.far { near.or_else(|| self.chunks.iter().position(room)) } else { near }
@@ -534,13 +535,13 @@ impl CodeCache {
 
     /// Lets this system call stop before it runs from now on.
     pub(crate) fn stop_before(&self, nr: i64) {
-        self.tables.store_u8(arena::SYSCALL_TABLE as usize + nr as usize, 1);
+        self.tables.store_u8(layout::SYSCALL_TABLE as usize + nr as usize, 1);
     }
 
     /// Lets every system call stop before it runs.
     pub(crate) fn stop_before_all_calls(&self) {
-        for nr in 0..arena::SYSCALL_TABLE_SIZE {
-            self.tables.store_u8((arena::SYSCALL_TABLE + nr) as usize, 1);
+        for nr in 0..layout::SYSCALL_TABLE_SIZE {
+            self.tables.store_u8((layout::SYSCALL_TABLE + nr) as usize, 1);
         }
     }
 
@@ -567,8 +568,8 @@ impl CodeCache {
         if pc & !0xfff == VSYSCALL_PAGE {
             self.module_for_vsyscall();
         }
-        if self.trans.counters() > arena::MAX_COUNTERS - BATCH_COUNTERS
-            || self.trans.lines() > arena::MAX_LINES - BATCH_COUNTERS
+        if self.trans.counters() > layout::MAX_COUNTERS - BATCH_COUNTERS
+            || self.trans.lines() > layout::MAX_LINES - BATCH_COUNTERS
         {
             return None;
         }

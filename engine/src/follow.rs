@@ -12,9 +12,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::arena;
-pub use crate::arena::{TOTALS, WINDOW};
 use crate::hash::{Map, Set};
+use crate::layout;
+pub use crate::layout::{TOTALS, WINDOW};
 use crate::transfer::Transfer;
 
 /// Number of a [`CallContext`].
@@ -113,8 +113,8 @@ pub const FRAME_WORDS: usize = 2;
 #[must_use]
 pub const fn depth_told(word: u32) -> Option<usize> {
     let offset = word.wrapping_sub(FRAME_TOLD) as u64;
-    if offset >= arena::FRAMES && offset < arena::FRAMES + arena::FRAMES_SIZE {
-        Some(((offset - arena::FRAMES) / arena::FRAME) as usize)
+    if offset >= layout::FRAMES && offset < layout::FRAMES + layout::FRAMES_SIZE {
+        Some(((offset - layout::FRAMES) / layout::FRAME) as usize)
     } else {
         None
     }

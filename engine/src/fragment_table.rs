@@ -8,12 +8,12 @@ mod way;
 
 use std::collections::HashMap;
 
-use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::distances::Distances;
 use crate::follow::{self, CallContextId, TOTALS};
 use crate::hash::Map;
 use crate::hotness::Hotness;
+use crate::layout::{self, Scratch};
 use crate::own_memory::{self, AHEAD};
 use crate::trace::{self, SiteKind};
 use crate::types::StaticEvents;
@@ -142,14 +142,14 @@ pub(crate) enum StubKind {
     Exit { target: u64, site: u64, call_context: CallContextId },
     /// A transfer of control that the sink has to decide on: where it is told, in which call context, and the 32-bit field that
     /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
-    /// is in [`arena::TARGET`].
+    /// is in [`layout::TARGET`].
     Transfer { told: u32, call_context: CallContextId, root: u64 },
-    /// A return that emitted code cannot follow; its site is in [`arena::Scratch::Returning`]. rcx has been saved; the
+    /// A return that emitted code cannot follow; its site is in [`layout::Scratch::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
     Return { in_rcx: bool },
     /// An indirect branch that this IBL target, the last one of its chain, is not for.
     IblMiss { way: Way },
-    /// What the stub wants whose number is in [`arena::Scratch::Request`]: nobody has looked.
+    /// What the stub wants whose number is in [`layout::Scratch::Request`]: nobody has looked.
     Asked,
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
@@ -463,7 +463,7 @@ impl FragmentTable {
 
     /// The run of the chunk that `cache` is in, which is made if need be.
     fn run_for(&mut self, cache: u64) -> &mut Run {
-        let i = self.runs.iter().position(|r| cache.wrapping_sub(r.start) < arena::CHUNK_SIZE);
+        let i = self.runs.iter().position(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE);
         let i = i.unwrap_or_else(|| {
             self.add_chunk(cache);
             self.runs.len() - 1
@@ -488,7 +488,7 @@ impl FragmentTable {
     }
 
     fn run_of(&self, cache: u64) -> Option<&Run> {
-        self.runs.iter().find(|r| cache.wrapping_sub(r.start) < arena::CHUNK_SIZE)
+        self.runs.iter().find(|r| cache.wrapping_sub(r.start) < layout::CHUNK_SIZE)
     }
 
     pub(crate) fn state_map_entry(&self, cache: u64) -> Option<StateMapEntry> {

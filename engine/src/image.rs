@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use nix::libc;
 
-use crate::arena;
 use crate::code_cache::{Chunk, CodeCache};
 use crate::cpuid;
 use crate::error::EngineError;
+use crate::layout;
 use crate::maps::{self, Region};
 use crate::shared_memory::SharedMemory;
 use crate::slots::SlotPool;
@@ -124,16 +124,16 @@ fn map_all(
     // Counters.
     let (slots, fd) = remote.shared_file(name_at)?;
     let mut pool = None;
-    for count in arena::SLOT_COUNTS {
-        let size = u64::from(count) * arena::SLOT_SIZE;
-        let at = if free(&regions, arena::SLOTS_HINT, size) { arena::SLOTS_HINT } else { 0 };
+    for count in layout::SLOT_COUNTS {
+        let size = u64::from(count) * layout::SLOT_SIZE;
+        let at = if free(&regions, layout::SLOTS_HINT, size) { layout::SLOTS_HINT } else { 0 };
         slots.set_len(size).map_err(io_error("sizing the counters"))?;
         match remote.map("counters", (at, size), rw, 0, fd) {
             Ok(base) => {
                 pool = Some((base, count));
                 break;
             }
-            Err(EngineError::NoMemory { .. }) if Some(&count) != arena::SLOT_COUNTS.last() => {}
+            Err(EngineError::NoMemory { .. }) if Some(&count) != layout::SLOT_COUNTS.last() => {}
             Err(e) => return Err(e),
         }
     }
@@ -142,15 +142,15 @@ fn map_all(
     let pool = SlotPool::new(slots, base, count);
     // Tables and code.
     let (file, fd) = remote.shared_file(name_at)?;
-    file.set_len(arena::TABLES_SIZE).map_err(io_error("sizing the tables"))?;
+    file.set_len(layout::TABLES_SIZE).map_err(io_error("sizing the tables"))?;
     let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
     let tables_at = tables_place(&regions).ok_or_else(|| EngineError::NoMemory {
         what: "tables",
         source: io::Error::other("nothing is free below 2 GiB"),
     })?;
-    remote.map("tables", (tables_at, arena::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
+    remote.map("tables", (tables_at, layout::TABLES_SIZE), libc::PROT_READ, libc::MAP_FIXED_NOREPLACE, fd)?;
     remote.close(fd)?;
-    let tables = SharedMemory::map(&file, 0, arena::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
+    let tables = SharedMemory::map(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
     let mut code_cache = CodeCache::new(tables_at, tables, masked);
     let entry = remote.gadget.0;
     let chunk = map_chunk(remote, pid, entry, name_at)?;
@@ -175,15 +175,15 @@ pub(crate) fn add_chunk(
 fn map_chunk(remote: &mut Remote<'_>, pid: i32, pc: u64, name_at: u64) -> Result<(u64, SharedMemory), EngineError> {
     let io_error = |what| move |source| EngineError::Os { what, source };
     let (file, fd) = remote.shared_file(name_at)?;
-    file.set_len(arena::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
+    file.set_len(layout::CHUNK_SIZE).map_err(io_error("sizing the code cache"))?;
     let regions = maps::read(pid).map_err(io_error("reading /proc/PID/maps"))?;
     let at = chunk_place(&regions, pc, stack_limit(pid));
     let prot = libc::PROT_READ | libc::PROT_EXEC;
     let fixed = if at == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
-    let guest = remote.map("code cache", (at, arena::CHUNK_SIZE), prot, fixed, fd)?;
+    let guest = remote.map("code cache", (at, layout::CHUNK_SIZE), prot, fixed, fd)?;
     remote.close(fd)?;
     let host =
-        SharedMemory::map_aligned(&file, 0, arena::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
+        SharedMemory::map_aligned(&file, 0, layout::CHUNK_SIZE as usize).map_err(io_error("mapping the code cache"))?;
     Ok((guest, host))
 }
 
@@ -199,14 +199,20 @@ pub(crate) fn diverge(remote: &mut Remote<'_>, code_cache: &CodeCache) -> Result
         remote.close(fd)?;
         Ok::<_, EngineError>(host)
     };
-    let used = arena::TARGET_TABLES + arena::TARGET_TABLE * u64::from(code_cache.trans.follow.tables);
-    let pairs = arena::PAIR_BITS..if code_cache.pairs { arena::TABLES_SIZE } else { arena::CALL_TABLE };
-    let tables =
-        copy(remote, code_cache.tables_at, libc::PROT_READ, &code_cache.tables, arena::TABLES_SIZE, &[0..used, pairs])?;
+    let used = layout::TARGET_TABLES + layout::TARGET_TABLE * u64::from(code_cache.trans.follow.tables);
+    let pairs = layout::PAIR_BITS..if code_cache.pairs { layout::TABLES_SIZE } else { layout::CALL_TABLE };
+    let tables = copy(
+        remote,
+        code_cache.tables_at,
+        libc::PROT_READ,
+        &code_cache.tables,
+        layout::TABLES_SIZE,
+        &[0..used, pairs],
+    )?;
     let mut chunks = Vec::new();
     for c in &code_cache.chunks {
         let prot = libc::PROT_READ | libc::PROT_EXEC;
-        let host = copy(remote, c.guest, prot, &c.host, arena::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
+        let host = copy(remote, c.guest, prot, &c.host, layout::CHUNK_SIZE, std::slice::from_ref(&(0..c.used)))?;
         chunks.push(Chunk { used: c.used, requests: c.requests, ..Chunk::new(c.guest, host) });
     }
     Ok(code_cache.copy_with(tables, chunks))
@@ -219,8 +225,8 @@ fn free(regions: &[Region], at: u64, size: u64) -> bool {
 
 /// A place below 2 GiB, as high as possible: a heap grows towards it from below, and low addresses shall go on faulting.
 fn tables_place(regions: &[Region]) -> Option<u64> {
-    let top = (1u64 << 31) - MIB - arena::TABLES_SIZE;
-    (0..1024).map(|n| (top - n * MIB) & !0xfff).find(|&at| free(regions, at, arena::TABLES_SIZE))
+    let top = (1u64 << 31) - MIB - layout::TABLES_SIZE;
+    (0..1024).map(|n| (top - n * MIB) & !0xfff).find(|&at| free(regions, at, layout::TABLES_SIZE))
 }
 
 /// The limit of the main thread's stack, in bytes.
@@ -232,7 +238,7 @@ fn stack_limit(pid: i32) -> u64 {
 
 /// An address for a chunk near `pc`; 0 leaves it to the kernel.
 fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
-    let size = arena::CHUNK_SIZE;
+    let size = layout::CHUNK_SIZE;
     let reach = (1u64 << 31) - (1 << 29);
     let window = (pc.saturating_sub(reach).max(16 * MIB), pc.saturating_add(reach));
     let mut best: Option<(u64, u64)> = None;
@@ -255,7 +261,7 @@ fn chunk_place(regions: &[Region], pc: u64, stack_limit: u64) -> u64 {
             continue;
         }
         // As near as possible, and where large pages may be used.
-        let large = arena::LARGE_PAGE;
+        let large = layout::LARGE_PAGE;
         let at = if low > pc { low } else { high - size } & !(large - 1);
         let at = if at < low { low.next_multiple_of(large) } else { at };
         let distance = at.abs_diff(pc);
@@ -341,8 +347,8 @@ mod tests {
             region(0x7fff_fffd_e000, 0x7fff_ffff_f000, "[stack]"),
         ];
         let at = chunk_place(&regions, 0x7fff_f7fd_0000, 8 * MIB);
-        assert!(at > 0x7fff_f7ff_f000 && at + arena::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
-        assert!(at.is_multiple_of(arena::LARGE_PAGE), "{at:#x}");
+        assert!(at > 0x7fff_f7ff_f000 && at + layout::CHUNK_SIZE < 0x7fff_fffd_e000 - 8 * MIB, "{at:#x}");
+        assert!(at.is_multiple_of(layout::LARGE_PAGE), "{at:#x}");
         let at = chunk_place(&regions, 0x5555_5555_5000, 8 * MIB);
         assert!(at < 0x5555_5555_4000 && at > 0x5555_0000_0000, "{at:#x}");
         // A stack of 100 MiB leaves no room there: below the libraries, but not where the next ones go.

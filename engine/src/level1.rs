@@ -3,8 +3,8 @@
 //!
 //! It must do the same to the state in the slot as the emitted walk, to the last time; the tests run both side by side.
 
-use crate::arena::{self, Scratch};
 use crate::emit::walk::Repeat;
+use crate::layout::{self, Scratch};
 use crate::trace::{FirstLevel, LineReplaced};
 
 /// Where the state is: 64-bit words by their offset in a slot.
@@ -29,22 +29,22 @@ pub(crate) struct Touched {
     pub(crate) loaded: bool,
 }
 
-/// The half of a word of [`arena::DATA_PLACES`] that is a place.
+/// The half of a word of [`layout::DATA_PLACES`] that is a place.
 const PLACE: u64 = u32::MAX as u64;
 
 /// Offset of a line's entry in each of the tables.
 fn entry_of(line: u64, cache: FirstLevel) -> u64 {
-    (line >> cache.line.trailing_zeros()) % arena::DATA_ENTRIES * arena::DATA_ENTRY
+    (line >> cache.line.trailing_zeros()) % layout::DATA_ENTRIES * layout::DATA_ENTRY
 }
 
 /// What a way has to say of where its line's time is, if that follows upon this place: an entry, or [`own`].
 fn from_nowhere(place: u64) -> u64 {
-    place.wrapping_sub(arena::NOWHERE)
+    place.wrapping_sub(layout::NOWHERE)
 }
 
 /// A way's own words, where the time of its line is if no entry shows that.
 fn own(way: u64) -> u64 {
-    arena::DATA_OWN + way
+    layout::DATA_OWN + way
 }
 
 /// Whether a line is shown by an entry, if its way says this of where its time is.
@@ -54,15 +54,15 @@ fn is_shown(place: u64) -> bool {
 
 /// The line of a way, which its entry has shown, is shown no more: which it is, and its time, is its way's own from now on.
 fn stop_showing(words: &mut impl Words, way: u64, entry: u64) {
-    words.set(arena::DATA_WAYS + way, words.get(arena::DATA_TAGS + entry));
-    words.set(arena::DATA_WHERE + way, from_nowhere(own(way)));
-    words.set(own(way) + 8, words.get(arena::DATA_TIMES + entry));
+    words.set(layout::DATA_WAYS + way, words.get(layout::DATA_TAGS + entry));
+    words.set(layout::DATA_WHERE + way, from_nowhere(own(way)));
+    words.set(own(way) + 8, words.get(layout::DATA_TIMES + entry));
     hide(words, entry, 1);
 }
 
 /// So many more lines of an entry are in the cache without being shown.
 fn hide(words: &mut impl Words, entry: u64, more: i64) {
-    let at = arena::DATA_PLACES + entry;
+    let at = layout::DATA_PLACES + entry;
     words.set(at, words.get(at).wrapping_add_signed(more << 32));
 }
 
@@ -71,23 +71,24 @@ fn hide(words: &mut impl Words, entry: u64, more: i64) {
 pub(crate) fn prepare(words: &mut impl Words, cache: FirstLevel) {
     // More lines than there can ever be, so that line 0 is looked for as long as one is left: nobody keeps count of these.
     const HIDDEN: u64 = 1 << 62;
-    if words.get(arena::DATA_PLACES) == 0 {
-        words.set(arena::DATA_WHERE, from_nowhere(arena::DATA_TAGS));
-        words.set(arena::DATA_PLACES, HIDDEN);
-        let first_ways: Vec<u64> = (0..cache.groups()).map(|group| group * arena::GROUP * arena::GROUP_INDEX).collect();
-        words.set_all(arena::DATA_GROUPS, &first_ways);
+    if words.get(layout::DATA_PLACES) == 0 {
+        words.set(layout::DATA_WHERE, from_nowhere(layout::DATA_TAGS));
+        words.set(layout::DATA_PLACES, HIDDEN);
+        let first_ways: Vec<u64> =
+            (0..cache.groups()).map(|group| group * layout::GROUP * layout::GROUP_INDEX).collect();
+        words.set_all(layout::DATA_GROUPS, &first_ways);
     }
 }
 
 /// What is known of lines is forgotten, so that the next access to each is walked; lines used before now are old.
 pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
-        let way = way * arena::DATA_WAY;
-        let place = words.get(arena::DATA_WHERE + way);
+        let way = way * layout::DATA_WAY;
+        let place = words.get(layout::DATA_WHERE + way);
         if is_shown(place) {
-            let entry = place.wrapping_add(arena::NOWHERE);
+            let entry = place.wrapping_add(layout::NOWHERE);
             stop_showing(words, way, entry);
-            words.set(arena::DATA_TAGS + entry, arena::NOTHING);
+            words.set(layout::DATA_TAGS + entry, layout::NOTHING);
         }
     }
     words.set(u64::from(Scratch::ContextTime.at()), words.get(u64::from(Scratch::Clock.at())) + 1);
@@ -129,7 +130,7 @@ impl<W: Words> Walker<W> {
     fn touch(&mut self, line: u64, time: u64, bytes: u64, both: bool) -> bool {
         let (way, missed) = self.place(line, time, both);
         if self.uses {
-            let at = arena::DATA_USES + way;
+            let at = layout::DATA_USES + way;
             self.words.set(at, self.words.get(at) | bytes);
             self.words.set(at + 8, self.words.get(at + 8) + 1);
         }
@@ -139,19 +140,20 @@ impl<W: Words> Walker<W> {
     /// Where a line is that is used, from now on, and whether it was missed.
     fn place(&mut self, line: u64, time: u64, both: bool) -> (u64, bool) {
         let entry = self.entry(line);
-        if self.words.get(arena::DATA_TAGS + entry) == line.wrapping_neg() {
-            self.words.set(arena::DATA_TIMES + entry, time);
-            return (self.words.get(arena::DATA_PLACES + entry) & PLACE, false);
+        if self.words.get(layout::DATA_TAGS + entry) == line.wrapping_neg() {
+            self.words.set(layout::DATA_TIMES + entry, time);
+            return (self.words.get(layout::DATA_PLACES + entry) & PLACE, false);
         }
         let cache = self.cache;
         let ways_for = |line: u64| {
             let set = line >> cache.line.trailing_zeros() & u64::from(cache.sets - 1);
             let ways = u64::from(cache.ways);
-            (0..ways).map(move |w| (set * ways + w) * arena::DATA_WAY)
+            (0..ways).map(move |w| (set * ways + w) * layout::DATA_WAY)
         };
         let mut of_set = ways_for(line);
-        let place = |way: u64| self.words.get(arena::DATA_WHERE + way);
-        let holds = |way: &u64| self.words.get(arena::DATA_WAYS + way) == line.wrapping_neg() && !is_shown(place(*way));
+        let place = |way: u64| self.words.get(layout::DATA_WHERE + way);
+        let holds =
+            |way: &u64| self.words.get(layout::DATA_WAYS + way) == line.wrapping_neg() && !is_shown(place(*way));
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
         let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
         match found {
@@ -161,8 +163,8 @@ impl<W: Words> Walker<W> {
             None if changed != 0 => self.touched.push(Touched { line, loaded: true }),
             _ => {}
         }
-        let tag = self.words.get(arena::DATA_TAGS + entry);
-        if tag != arena::NOTHING && self.entry(tag.wrapping_neg()) == entry {
+        let tag = self.words.get(layout::DATA_TAGS + entry);
+        if tag != layout::NOTHING && self.entry(tag.wrapping_neg()) == entry {
             // (Where there are more sets than entries, it is of another set.)
             let other = ways_for(tag.wrapping_neg()).find(|way| place(*way) == from_nowhere(entry));
             debug_assert!(other.is_some(), "a line that is shown is in a way");
@@ -178,44 +180,44 @@ impl<W: Words> Walker<W> {
             None => {
                 let first = of_set.next().unwrap_or(0);
                 let time_of = |way: u64| {
-                    let place = self.words.get(arena::DATA_WHERE + way);
-                    self.words.get(arena::NOWHERE.wrapping_add(place) + 8)
+                    let place = self.words.get(layout::DATA_WHERE + way);
+                    self.words.get(layout::NOWHERE.wrapping_add(place) + 8)
                 };
                 let way = of_set.fold(first, |least, w| if time_of(w) < time_of(least) { w } else { least });
-                let place = self.words.get(arena::DATA_WHERE + way);
+                let place = self.words.get(layout::DATA_WHERE + way);
                 if is_shown(place) {
-                    self.words.set(arena::NOWHERE.wrapping_add(place), arena::NOTHING);
+                    self.words.set(layout::NOWHERE.wrapping_add(place), layout::NOTHING);
                 } else if place != 0 {
-                    let old = self.words.get(arena::DATA_WAYS + way);
+                    let old = self.words.get(layout::DATA_WAYS + way);
                     hide(&mut self.words, entry_of(old.wrapping_neg(), self.cache), -1);
                 }
                 if self.uses {
                     let (parts, count) = self.used(way);
                     let way = way as u32;
                     self.replaced.push(LineReplaced { way, count, parts, line, one_of_two: both });
-                    self.words.set(arena::DATA_USES + u64::from(way), 0);
-                    self.words.set(arena::DATA_USES + u64::from(way) + 8, 0);
+                    self.words.set(layout::DATA_USES + u64::from(way), 0);
+                    self.words.set(layout::DATA_USES + u64::from(way) + 8, 0);
                 }
                 way
             }
         };
-        self.words.set(arena::DATA_WHERE + way, from_nowhere(entry));
-        self.words.set(arena::DATA_TIMES + entry, time);
-        self.words.set(arena::DATA_TAGS + entry, line.wrapping_neg());
+        self.words.set(layout::DATA_WHERE + way, from_nowhere(entry));
+        self.words.set(layout::DATA_TIMES + entry, time);
+        self.words.set(layout::DATA_TAGS + entry, line.wrapping_neg());
         if self.uses {
-            self.words.set(arena::DATA_PLACES + entry, way | self.words.get(arena::DATA_PLACES + entry) & !PLACE);
+            self.words.set(layout::DATA_PLACES + entry, way | self.words.get(layout::DATA_PLACES + entry) & !PLACE);
         }
         (way, found.is_none())
     }
 
     /// How many lines are in the cache that this entry does not show.
     fn hidden(&self, entry: u64) -> u64 {
-        self.words.get(arena::DATA_PLACES + entry) & !PLACE
+        self.words.get(layout::DATA_PLACES + entry) & !PLACE
     }
 
     /// The parts of the line in a way that have been accessed, and how often.
     pub(crate) fn used(&self, way: u64) -> (u32, u32) {
-        let at = arena::DATA_USES + way;
+        let at = layout::DATA_USES + way;
         let count = u32::try_from(self.words.get(at + 8)).unwrap_or(u32::MAX);
         (parts_of_bytes(self.words.get(at), self.cache.line), count)
     }
@@ -399,7 +401,7 @@ mod tests {
             }
             // Those that stay.
             for slot in 0..u64::from(walker.cache.sets * walker.cache.ways) {
-                let (parts, count) = walker.used(slot * arena::DATA_WAY);
+                let (parts, count) = walker.used(slot * layout::DATA_WAY);
                 models[1].used(Port::Data, slot as usize, (count, parts));
             }
             for ((model, last), of) in models.iter_mut().zip(&mut lasts).zip(&mut evicted) {

@@ -1,7 +1,6 @@
 //! The instrumentation engine: runs a guest program so that it only ever executes translated code,
 //! and counts exactly what it executes. It knows nothing of profiles, options or debug info.
 
-mod arena;
 mod asm;
 mod batch;
 mod code_cache;
@@ -18,6 +17,7 @@ mod guard;
 mod hotness;
 mod image;
 mod launch;
+mod layout;
 mod level1;
 mod mapped_file;
 mod maps;

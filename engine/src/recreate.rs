@@ -2,10 +2,10 @@
 //! and which counts are ahead of, or behind, what has been executed. Nothing here changes the guest; the caller applies
 //! what it is told.
 
-use crate::arena::Scratch;
 use crate::asm::CALL;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
+use crate::layout::Scratch;
 use crate::tracee::{Regs, register};
 
 /// Where a thread is that stopped in translated code.

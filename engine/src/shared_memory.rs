@@ -44,7 +44,7 @@ impl SharedMemory {
 
     /// Maps `len` bytes of `file` at an address that is a multiple of a large page, if there is room.
     pub(crate) fn map_aligned(file: &File, offset: u64, len: usize) -> io::Result<Self> {
-        const LARGE: usize = crate::arena::LARGE_PAGE as usize;
+        const LARGE: usize = crate::layout::LARGE_PAGE as usize;
         let whole = len + LARGE;
         // SAFETY: a new mapping at an address that the kernel chooses; it aliases no Rust object, and nobody can touch it.
         let room = unsafe {
@@ -96,7 +96,7 @@ impl SharedMemory {
     /// then finds addresses there faster; nothing else changes, and it is no matter if there is none.
     pub(crate) fn collapse(&self, offset: usize) {
         const MADV_COLLAPSE: libc::c_int = 25;
-        let len = crate::arena::LARGE_PAGE as usize;
+        let len = crate::layout::LARGE_PAGE as usize;
         if offset.checked_add(len).is_some_and(|end| end <= self.len) {
             let at = self.check(offset, len);
             // SAFETY: within the mapping; contents stay as they are.
@@ -253,7 +253,7 @@ impl Drop for SharedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::LARGE_PAGE;
+    use crate::layout::LARGE_PAGE;
 
     #[test]
     fn a_large_page_holds_what_was_there() {

@@ -1,4 +1,4 @@
-//! Slots: where a thread's counters live (see `arena`). One file a program image holds them all; forked processes use other
+//! Slots: where a thread's counters live (see `layout`). One file a program image holds them all; forked processes use other
 //! slots of the same file, so neither threads nor forks need a system call in the guest to get one. A slot is handed out
 //! zeroed; whoever gives it back has read it.
 
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use crate::arena::{self, Scratch};
 use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
 use crate::hash::Map;
+use crate::layout::{self, Scratch};
 use crate::level1::{self, Words};
 use crate::shared_memory::SharedMemory;
 use crate::trace::FirstLevel;
@@ -52,16 +52,16 @@ pub(crate) struct SlotPool {
 const MOST_LARGE: usize = 4;
 
 /// Words of a frame as emitted code has it.
-type FrameWords = [u64; (arena::FRAME / 8) as usize];
+type FrameWords = [u64; (layout::FRAME / 8) as usize];
 
 fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> FrameWords {
     let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
     let mut words = FrameWords::default();
     words[0] = frame.sp;
-    words[(arena::FRAME_RETURN / 8) as usize] = if at == 0 { odd } else { at };
-    words[(arena::FRAME_ROUTE / 8) as usize] = frame.route.into();
+    words[(layout::FRAME_RETURN / 8) as usize] = if at == 0 { odd } else { at };
+    words[(layout::FRAME_ROUTE / 8) as usize] = frame.route.into();
     for (i, total) in frame.entered.into_iter().enumerate() {
-        words[(arena::frame_entered(i) / 8) as usize] = total;
+        words[(layout::frame_entered(i) / 8) as usize] = total;
     }
     words
 }
@@ -94,9 +94,9 @@ impl SlotPool {
             return;
         }
         self.large.push(id.0);
-        for part in arena::LARGE_PARTS {
-            let at = u64::from(id.0) * arena::SLOT_SIZE + part;
-            if let Ok(memory) = SharedMemory::map_aligned(&self.file, at, arena::LARGE_PAGE as usize) {
+        for part in layout::LARGE_PARTS {
+            let at = u64::from(id.0) * layout::SLOT_SIZE + part;
+            if let Ok(memory) = SharedMemory::map_aligned(&self.file, at, layout::LARGE_PAGE as usize) {
                 memory.collapse(0);
             }
         }
@@ -127,29 +127,29 @@ impl SlotPool {
 
     /// Gives back what [`SlotPool::take_alias`] gave.
     pub(crate) fn give_back_alias(&mut self, id: SlotId) {
-        if self.punch(id, arena::COUNTERS, arena::TRACE_AREA - arena::COUNTERS) {
+        if self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
             self.aliases.push(id.0);
         }
     }
 
     /// Makes the first `n` counters 0, of which no others are in use.
     pub(crate) fn clear_counters(&self, id: SlotId, n: u32) {
-        if !self.punch(id, arena::COUNTERS, arena::TRACE_AREA - arena::COUNTERS) {
-            let _ = self.set_words(id, arena::COUNTERS, &vec![0; n as usize]);
+        if !self.punch(id, layout::COUNTERS, layout::TRACE_AREA - layout::COUNTERS) {
+            let _ = self.set_words(id, layout::COUNTERS, &vec![0; n as usize]);
         }
     }
 
     fn punch(&self, id: SlotId, offset: u64, len: u64) -> bool {
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        let start = u64::from(id.0) * arena::SLOT_SIZE + offset;
+        let start = u64::from(id.0) * layout::SLOT_SIZE + offset;
         fallocate(&self.file, flags, start as i64, len as i64).is_ok()
     }
 
     /// The slot that starts at `gs`.
     pub(crate) fn at(&self, gs: u64) -> Option<SlotId> {
         let offset = gs.checked_sub(self.base)?;
-        let id = offset / arena::SLOT_SIZE;
-        (offset.is_multiple_of(arena::SLOT_SIZE) && id < u64::from(self.count)).then_some(SlotId(id as u32))
+        let id = offset / layout::SLOT_SIZE;
+        (offset.is_multiple_of(layout::SLOT_SIZE) && id < u64::from(self.count)).then_some(SlotId(id as u32))
     }
 
     fn left(&self) -> usize {
@@ -177,19 +177,19 @@ impl SlotPool {
             return;
         }
         // Without holes in files (never seen on a memfd), the slot is simply not used again.
-        if self.punch(id, 0, arena::SLOT_SIZE) {
+        if self.punch(id, 0, layout::SLOT_SIZE) {
             self.free.push(id.0);
         }
     }
 
     /// Where the slots begin in the guest, and how many bytes they take.
     pub(crate) fn span(&self) -> (u64, u64) {
-        (self.base, u64::from(self.count) * arena::SLOT_SIZE)
+        (self.base, u64::from(self.count) * layout::SLOT_SIZE)
     }
 
     /// What gs must be for a thread to use the slot.
     pub(crate) fn gs(&self, id: SlotId) -> u64 {
-        self.base + u64::from(id.0) * arena::SLOT_SIZE
+        self.base + u64::from(id.0) * layout::SLOT_SIZE
     }
 
     /// Reads a scratch word.
@@ -199,7 +199,7 @@ impl SlotPool {
 
     /// Reads a scratch word by its offset.
     pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
-        self.word(id, arena::HEADER + u64::from(offset))
+        self.word(id, layout::HEADER + u64::from(offset))
     }
 
     /// Writes a scratch word.
@@ -214,14 +214,14 @@ impl SlotPool {
 
     /// The scratch words of a slot, where the guest has them.
     pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
-        self.mapped.part(&self.file, id.0, arena::HEADER, arena::HEADER_SIZE as usize).map(|(memory, _)| memory)
+        self.mapped.part(&self.file, id.0, layout::HEADER, layout::HEADER_SIZE as usize).map(|(memory, _)| memory)
     }
 
     /// Copies the scratch words of a thread: it goes on with another slot.
     pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
-        let mut words = [0; arena::THREAD_WORDS];
-        self.file.read_exact_at(&mut words, u64::from(from.0) * arena::SLOT_SIZE + arena::HEADER)?;
-        self.file.write_all_at(&words, u64::from(to.0) * arena::SLOT_SIZE + arena::HEADER)
+        let mut words = [0; layout::THREAD_WORDS];
+        self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
+        self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)
     }
 
     /// Reads a word at any offset of a slot.
@@ -243,12 +243,12 @@ impl SlotPool {
             memory.write(at, &bytes);
             return Ok(());
         }
-        self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
+        self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
     }
 
     /// The words of a slot, as the state of its thread's caches.
     pub(crate) fn words(&self, id: SlotId) -> SlotWords<'_> {
-        SlotWords { file: &self.file, at: u64::from(id.0) * arena::SLOT_SIZE }
+        SlotWords { file: &self.file, at: u64::from(id.0) * layout::SLOT_SIZE }
     }
 
     /// The state of a thread's data cache, read as a whole.
@@ -257,15 +257,15 @@ impl SlotPool {
         let parts = [
             (u64::from(Scratch::Clock.at()), 1),
             (u64::from(Scratch::ContextTime.at()), 1),
-            (arena::DATA_WAYS, ways),
-            (arena::DATA_OWN, ways),
-            (arena::DATA_TAGS, arena::DATA_ENTRY * arena::DATA_ENTRIES / 8),
-            (arena::DATA_PLACES, arena::DATA_ENTRY * arena::DATA_ENTRIES / 8),
-            (arena::DATA_USES, if uses { ways } else { 0 }),
+            (layout::DATA_WAYS, ways),
+            (layout::DATA_OWN, ways),
+            (layout::DATA_TAGS, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
+            (layout::DATA_PLACES, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
+            (layout::DATA_USES, if uses { ways } else { 0 }),
         ];
         DataCache(parts.map(|(at, n)| {
             let mut bytes = vec![0; n as usize * 8];
-            let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * arena::SLOT_SIZE + at);
+            let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * layout::SLOT_SIZE + at);
             (at, bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect())
         }))
     }
@@ -274,13 +274,13 @@ impl SlotPool {
     pub(crate) fn set_data_cache(&self, id: SlotId, state: &DataCache) {
         for (at, words) in &state.0 {
             let bytes = bytes_of(words);
-            let _ = self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at);
+            let _ = self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at);
         }
     }
 
     /// Copies the state of caches and predictors: the child of a fork goes on with it. `ranges` are offsets in a slot.
     pub(crate) fn copy_ranges(&self, from: SlotId, to: SlotId, ranges: &[(u64, u64)]) -> io::Result<()> {
-        let (from, to) = (u64::from(from.0) * arena::SLOT_SIZE, u64::from(to.0) * arena::SLOT_SIZE);
+        let (from, to) = (u64::from(from.0) * layout::SLOT_SIZE, u64::from(to.0) * layout::SLOT_SIZE);
         let mut bytes = Vec::new();
         for &(at, len) in ranges {
             bytes.resize(len as usize, 0);
@@ -296,8 +296,8 @@ impl SlotPool {
         let mut words = [0; 1 + TOTALS];
         self.read_words_at(id, u64::from(Scratch::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
-        let most = arena::FRAMES_SIZE / arena::FRAME - 1;
-        let n = (top.saturating_sub(arena::FRAMES) / arena::FRAME).min(most) as usize;
+        let most = layout::FRAMES_SIZE / layout::FRAME - 1;
+        let n = (top.saturating_sub(layout::FRAMES) / layout::FRAME).min(most) as usize;
         const WORDS: usize = size_of::<FrameWords>() / 8;
         // What is as it was: a frame that is the same has the same ones below it.
         let mut kept = n.min(shown.len());
@@ -306,7 +306,7 @@ impl SlotPool {
         loop {
             let from = kept.saturating_sub(LOOKED_AT);
             let mut more = vec![0; (first - from) * WORDS];
-            self.read_words_at(id, arena::FRAMES + arena::FRAME * (from as u64 + 1), &mut more);
+            self.read_words_at(id, layout::FRAMES + layout::FRAME * (from as u64 + 1), &mut more);
             more.append(&mut read);
             (read, first) = (more, from);
             let frames = read.as_chunks::<WORDS>().0;
@@ -319,8 +319,8 @@ impl SlotPool {
         }
         let frame = |w: &FrameWords| Frame {
             sp: w[0],
-            entered: std::array::from_fn(|i| w[(arena::frame_entered(i) / 8) as usize]),
-            route: routes.get(&w[(arena::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_ROUTE),
+            entered: std::array::from_fn(|i| w[(layout::frame_entered(i) / 8) as usize]),
+            route: routes.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_ROUTE),
         };
         let frames = read.as_chunks::<WORDS>().0[kept - first..].iter().map(frame).collect();
         Calls { totals, kept, frames, active: Vec::new() }
@@ -333,7 +333,7 @@ impl SlotPool {
         }
         let mut bytes = vec![0; words.len() * 8];
         // A hole reads as zeros, which is what it means.
-        let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * arena::SLOT_SIZE + offset);
+        let _ = self.file.read_exact_at(&mut bytes, u64::from(id.0) * layout::SLOT_SIZE + offset);
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
         }
@@ -348,13 +348,13 @@ impl SlotPool {
         let new: Vec<u64> =
             (calls.kept == 0).then_some(&bottom).into_iter().chain(&calls.frames).flat_map(words).collect();
         let first = if calls.kept == 0 { 0 } else { calls.kept as u64 + 1 };
-        let _ = self.set_words(id, arena::FRAMES + arena::FRAME * first, &new);
-        let top = arena::FRAMES + arena::FRAME * (calls.kept + calls.frames.len()) as u64;
+        let _ = self.set_words(id, layout::FRAMES + layout::FRAME * first, &new);
+        let top = layout::FRAMES + layout::FRAME * (calls.kept + calls.frames.len()) as u64;
         let [a, b, c, d, e] = calls.totals;
         let _ = self.set_words(id, u64::from(Scratch::TopFrame.at()), &[top, a, b, c, d, e]);
         for &(function, n) in &calls.active {
-            if function < arena::MOST_FUNCTIONS {
-                let _ = self.set_words(id, arena::ACTIVE + 8 * u64::from(function), &[n]);
+            if function < layout::MOST_FUNCTIONS {
+                let _ = self.set_words(id, layout::ACTIVE + 8 * u64::from(function), &[n]);
             }
         }
     }
@@ -367,7 +367,7 @@ impl SlotPool {
 
     /// Writes constants to a slot.
     pub(crate) fn write(&self, id: SlotId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, u64::from(id.0) * arena::SLOT_SIZE + offset)
+        self.file.write_all_at(bytes, u64::from(id.0) * layout::SLOT_SIZE + offset)
     }
 
     /// Makes the state of caches and predictors all zeros. `ranges` are offsets in a slot, and lengths.
@@ -387,7 +387,7 @@ impl SlotPool {
 
     /// Takes `n` off a counter; returns what remains.
     pub(crate) fn take_off_counter(&self, id: SlotId, counter: u32, n: u64) -> u64 {
-        let at = u64::from(id.0) * arena::SLOT_SIZE + u64::from(arena::counter_offset(counter));
+        let at = u64::from(id.0) * layout::SLOT_SIZE + u64::from(layout::counter_offset(counter));
         let mut b = [0; 8];
         let _ = self.file.read_exact_at(&mut b, at);
         let remains = u64::from_le_bytes(b).wrapping_sub(n);
@@ -407,7 +407,7 @@ impl SlotPool {
     pub(crate) fn each_counter(&self, id: SlotId, n: u32, mut add: impl FnMut(u32, u64)) {
         let n = n as usize;
         let mut buf = vec![0; (n * 8).min(1 << 16)];
-        let start = u64::from(id.0) * arena::SLOT_SIZE + arena::COUNTERS;
+        let start = u64::from(id.0) * layout::SLOT_SIZE + layout::COUNTERS;
         let mut done = 0;
         while done < n {
             let k = (n - done).min(buf.len() / 8);
@@ -477,17 +477,17 @@ mod tests {
 
     pub(super) fn pool() -> SlotPool {
         let file = tempfile::tempfile().expect("a file");
-        file.set_len(2 * arena::SLOT_SIZE).expect("room for slots");
-        SlotPool::new(file, arena::SLOTS_HINT, 2)
+        file.set_len(2 * layout::SLOT_SIZE).expect("room for slots");
+        SlotPool::new(file, layout::SLOTS_HINT, 2)
     }
 
     #[test]
     fn words_are_the_same_through_mappings_and_the_file() {
         let n = mapped::MOST as u32 + 3;
         let file = tempfile::tempfile().expect("a file");
-        file.set_len(u64::from(n) * arena::SLOT_SIZE).expect("room for slots");
-        let pool = SlotPool::new(file, arena::SLOTS_HINT, n);
-        let at = |id: u32, offset: u64| u64::from(id) * arena::SLOT_SIZE + offset;
+        file.set_len(u64::from(n) * layout::SLOT_SIZE).expect("room for slots");
+        let pool = SlotPool::new(file, layout::SLOTS_HINT, n);
+        let at = |id: u32, offset: u64| u64::from(id) * layout::SLOT_SIZE + offset;
         for id in 0..n {
             pool.set_scratch(SlotId(id), Scratch::Request, (id + 7).into()).expect("a word");
         }
@@ -501,11 +501,11 @@ mod tests {
         assert!(pool.header(SlotId(0)).is_some() && pool.header(SlotId(n - 1)).is_none());
         // Frames, in a pool of which no mapping has been made, and in this one, which has no more.
         for pool in [&self::pool(), &pool] {
-            pool.set_words(SlotId(1), arena::FRAMES + 8, &[4, 5, 6]).expect("words");
+            pool.set_words(SlotId(1), layout::FRAMES + 8, &[4, 5, 6]).expect("words");
             let mut bytes = [0; 24];
-            pool.file.read_exact_at(&mut bytes, at(1, arena::FRAMES + 8)).expect("words");
+            pool.file.read_exact_at(&mut bytes, at(1, layout::FRAMES + 8)).expect("words");
             assert_eq!(bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect::<Vec<_>>(), [4, 5, 6]);
-            assert_eq!(pool.word(SlotId(1), arena::FRAMES + 16), 5);
+            assert_eq!(pool.word(SlotId(1), layout::FRAMES + 16), 5);
         }
     }
 }

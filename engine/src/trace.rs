@@ -10,12 +10,12 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
-use crate::arena;
 use crate::asm::Takes;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
+use crate::layout;
 pub use crate::transfer::Transfer;
 use crate::types::{Ask, Module, StaticEvents};
 
@@ -196,12 +196,12 @@ pub struct FirstLevel {
 
 impl FirstLevel {
     /// The most lines that a cache can have.
-    pub const MOST_LINES: u64 = arena::MAX_CACHE;
+    pub const MOST_LINES: u64 = layout::MAX_CACHE;
 
-    /// Groups of ways of which emitted code keeps which was used longest ago ([`arena::DATA_GROUPS`]), if it does.
+    /// Groups of ways of which emitted code keeps which was used longest ago ([`layout::DATA_GROUPS`]), if it does.
     pub(crate) fn groups(&self) -> u64 {
         let lines = u64::from(self.sets) * u64::from(self.ways);
-        if matches!(self.ways, 8 | 12 | 16) && lines <= arena::MOST_GROUPED { lines / arena::GROUP } else { 0 }
+        if matches!(self.ways, 8 | 12 | 16) && lines <= layout::MOST_GROUPED { lines / layout::GROUP } else { 0 }
     }
 
     /// Whether emitted code can keep how the lines of such a cache are used: those of 32 or 64 bytes, on a processor that has
@@ -209,7 +209,7 @@ impl FirstLevel {
     #[must_use]
     pub fn keeps_uses(&self) -> bool {
         matches!(self.line, 32 | 64)
-            && u64::from(self.sets) * u64::from(self.ways) <= arena::MOST_USED
+            && u64::from(self.sets) * u64::from(self.ways) <= layout::MOST_USED
             && std::arch::is_x86_feature_detected!("bmi2")
             && std::arch::is_x86_feature_detected!("popcnt")
     }
@@ -238,7 +238,7 @@ impl LineReplaced {
     pub const WORDS: usize = 6;
 
     /// From one way to the next one.
-    pub const WAY: u32 = arena::DATA_WAY as u32;
+    pub const WAY: u32 = layout::DATA_WAY as u32;
 
     /// From the words of a record behind its site; nothing if they are too few.
     #[inline]

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::arena;
 use crate::follow::{Book, Names};
 use crate::guard::{CarefulSink, Health};
 use crate::hash::Map;
+use crate::layout;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 use crate::types::{Ask, Module};
@@ -20,7 +20,7 @@ const QUEUE: usize = 2;
 
 // A segment must have been read before the guest gets to it again: when a message has been taken into the queue, `QUEUE` may
 // wait there and one may be under way to it; whatever was sent before those has been dealt with but for the last.
-const _: () = assert!(QUEUE as u64 + 3 <= arena::TRACE_SEGMENTS);
+const _: () = assert!(QUEUE as u64 + 3 <= layout::TRACE_SEGMENTS);
 
 /// What travels to the sink's thread.
 #[derive(Debug)]

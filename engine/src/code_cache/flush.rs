@@ -7,11 +7,11 @@
 
 use super::CodeCache;
 use super::dead::DeadStops;
-use crate::arena;
 use crate::asm::Asm;
 use crate::emit::walk;
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
+use crate::layout;
 use crate::tracee::Memory;
 
 /// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
@@ -28,7 +28,7 @@ impl CodeCache {
     /// Whether there is so much code, or so few counters are left, that the translations should be thrown away; or calls are to
     /// be made otherwise from now on.
     pub(crate) fn is_full(&self) -> bool {
-        self.trans.counters() > arena::MAX_COUNTERS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
+        self.trans.counters() > layout::MAX_COUNTERS / 8 * 7 || self.code_bytes() > self.code_limit || self.pairs_due
     }
 
     /// So much is executable that calls and returns should be pairs, from the next translations on.
@@ -78,7 +78,7 @@ impl CodeCache {
     /// is that of the only address space.
     pub(crate) fn translate_hot(&mut self, memory: &Memory) {
         for pc in self.trans.hotness.hot(HOT) {
-            if self.is_full() || self.trans.counters() > arena::MAX_COUNTERS / 2 {
+            if self.is_full() || self.trans.counters() > layout::MAX_COUNTERS / 2 {
                 break;
             }
             if !self.trans.begins(pc, CallContextId::NONE) && self.is_ordinary(pc) {

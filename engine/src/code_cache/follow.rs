@@ -5,11 +5,11 @@
 use dynasmrt::{DynasmApi, dynasm};
 
 use super::CodeCache;
-use crate::arena;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
 use crate::follow::{Always, CallContextId, Chain, Outcome, Route, RouteKind, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};
+use crate::layout;
 use crate::trace::SiteKind;
 use crate::transfer::Transfer;
 
@@ -81,7 +81,7 @@ impl CodeCache {
         let mut route = None;
         let mut after = None;
         if let Always::Push { kind, returns_to, .. } = always {
-            if outcome.to.function >= arena::MOST_FUNCTIONS || outcome.to.level > 100 {
+            if outcome.to.function >= layout::MOST_FUNCTIONS || outcome.to.level > 100 {
                 return None;
             }
             let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
@@ -99,7 +99,7 @@ impl CodeCache {
             }
         }
         let i = self.chunks.iter().position(|c| c.contains(root))?;
-        if self.chunks[i].used + BRIDGE_ROOM > arena::CHUNK_SIZE {
+        if self.chunks[i].used + BRIDGE_ROOM > layout::CHUNK_SIZE {
             return route;
         }
         if let Some(number) = route {
@@ -152,7 +152,7 @@ impl CodeCache {
         let table = chain.table;
         let next = match table {
             Some(table) => {
-                let at = arena::TARGET_TABLES + u64::from(table) * arena::TARGET_TABLE + 8 * entry_of(target);
+                let at = layout::TARGET_TABLES + u64::from(table) * layout::TARGET_TABLE + 8 * entry_of(target);
                 self.tables.u64(at as usize)
             }
             None => chain.head,
@@ -174,7 +174,7 @@ impl CodeCache {
         chain.bridges.push((target, start));
         match table {
             Some(table) => {
-                let at = arena::TARGET_TABLES + u64::from(table) * arena::TARGET_TABLE + 8 * entry_of(target);
+                let at = layout::TARGET_TABLES + u64::from(table) * layout::TARGET_TABLE + 8 * entry_of(target);
                 self.tables.store_u64(at as usize, start);
             }
             None => {
@@ -220,19 +220,19 @@ impl CodeCache {
     /// Puts a table in front of a chain. (Where a site is left, the target is in rcx.)
     fn give_table(&mut self, chunk: usize, root: u64, chain: &mut Chain) {
         let number = self.trans.follow.tables;
-        if number >= arena::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
+        if number >= layout::MOST_TARGET_TABLES || !std::is_x86_feature_detected!("bmi2") {
             return;
         }
         let c = &mut self.chunks[chunk];
         let base = c.guest + c.used;
         let mut code = Asm { buf: Vec::new(), base };
-        let at = arena::TARGET_TABLES + u64::from(number) * arena::TARGET_TABLE;
+        let at = layout::TARGET_TABLES + u64::from(number) * layout::TARGET_TABLE;
         let table = (self.tables_at + at) as i32;
         dynasm!(code; rorx ecx, ecx, 3; movzx ecx, cl; jmp QWORD [rcx * 8 + table]);
         c.host.write((base - c.guest) as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(16);
         let entry = chain.head.to_le_bytes();
-        let all: Vec<u8> = entry.iter().copied().cycle().take(arena::TARGET_TABLE as usize).collect();
+        let all: Vec<u8> = entry.iter().copied().cycle().take(layout::TARGET_TABLE as usize).collect();
         self.tables.write(at as usize, &all);
         for &(target, bridge) in &chain.bridges {
             self.tables.store_u64((at + 8 * entry_of(target)) as usize, bridge);

@@ -5,18 +5,18 @@
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
 use super::{Chunk, CodeCache, Tail};
-use crate::arena;
 use crate::asm::{Asm, CALL};
 use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind, Way};
+use crate::layout;
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
     pub(crate) fn add_ibl_target(&mut self, id: FragmentId, way: Way) {
         let b = *self.trans.block(id);
         let Some(chunk) = self.chunks.iter().position(|c| c.contains(b.cache)) else { return };
-        if self.chunks[chunk].used + 256 > arena::CHUNK_SIZE {
+        if self.chunks[chunk].used + 256 > layout::CHUNK_SIZE {
             return;
         }
         let base = self.chunks[chunk].guest + self.chunks[chunk].used;
@@ -85,7 +85,7 @@ impl CodeCache {
     /// Reads translated code; what lies outside the cache is left as it is.
     pub(crate) fn read_cache(&self, a: u64, bytes: &mut [u8]) {
         if let Some((c, at)) = self.host(a)
-            && at + bytes.len() <= arena::CHUNK_SIZE as usize
+            && at + bytes.len() <= layout::CHUNK_SIZE as usize
         {
             c.host.read(at, bytes);
         }
@@ -94,7 +94,7 @@ impl CodeCache {
     /// The stub whose `int3` is at `a`.
     pub(crate) fn stub_at(&self, a: u64) -> Option<StubKind> {
         let (c, at) = self.host(a)?;
-        if c.host.u8(at) != 0xcc || at as u64 + 5 > arena::CHUNK_SIZE {
+        if c.host.u8(at) != 0xcc || at as u64 + 5 > layout::CHUNK_SIZE {
             return None;
         }
         let stub = self.trans.stubs.get(c.host.u32(at + 1) as usize)?;
@@ -124,7 +124,7 @@ impl CodeCache {
             return Some(b.called);
         }
         let c = self.chunks.iter_mut().find(|c| c.contains(b.entry))?;
-        if c.used + 64 > arena::CHUNK_SIZE {
+        if c.used + 64 > layout::CHUNK_SIZE {
             return None;
         }
         let at = c.guest + c.used;
@@ -153,7 +153,7 @@ impl CodeCache {
         }
         for site in self.incoming.remove(&(pc, call_context)).unwrap_or_default() {
             let Some(i) = self.chunks.iter().position(|c| c.contains(site)) else { continue };
-            if self.chunks[i].used + 64 > arena::CHUNK_SIZE {
+            if self.chunks[i].used + 64 > layout::CHUNK_SIZE {
                 // No room for a stub: the dead block's first byte stops it.
                 continue;
             }
@@ -180,7 +180,7 @@ impl CodeCache {
         if i32::try_from(target.wrapping_sub(site + 4) as i64).is_err() {
             // Too far for the field: over a jump through memory, in the branch's own chunk.
             let c = &mut self.chunks[i];
-            if c.used + 64 > arena::CHUNK_SIZE {
+            if c.used + 64 > layout::CHUNK_SIZE {
                 return;
             }
             to = c.guest + c.used;

@@ -6,8 +6,8 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::switch::counted_slot;
-use crate::arena::Scratch;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
+use crate::layout::Scratch;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
 

@@ -13,9 +13,9 @@ use super::ask::{self, Uncollected};
 use super::switch::counted_slot;
 use super::{Dispatcher, trace};
 use crate::api::Notice;
-use crate::arena::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
+use crate::layout::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::process::{Process, State, Thread};
 
 use crate::fragment_table::StateMapEntry;
@@ -31,7 +31,7 @@ const MAX_NAME: usize = 1 << 10;
 
 /// Entry of a context in the header's table.
 fn entry(context: u64) -> u64 {
-    CONTEXT_TABLE + context % arena::CONTEXT_ENTRIES * 16
+    CONTEXT_TABLE + context % layout::CONTEXT_ENTRIES * 16
 }
 
 /// A thread that has changed its context and waits until all that follow it have changed, too.
@@ -447,5 +447,5 @@ fn show_header(remote: &mut Remote<'_>, from: u64, to: u64) -> bool {
         let at = [from + offset, 0, len, flags, to + offset, 0];
         remote.raw(libc::SYS_mremap, at) == Some(to + offset)
     };
-    show(0, arena::COUNTERS) && show(arena::TRACE_AREA, arena::SLOT_SIZE - arena::TRACE_AREA)
+    show(0, layout::COUNTERS) && show(layout::TRACE_AREA, layout::SLOT_SIZE - layout::TRACE_AREA)
 }

@@ -8,7 +8,7 @@ use nix::libc;
 use super::Dispatcher;
 use super::status::Status;
 use crate::api::Exit;
-use crate::arena::Scratch;
+use crate::layout::Scratch;
 use crate::process::State;
 use crate::tracee::{How, Stopped};
 

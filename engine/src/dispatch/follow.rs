@@ -12,9 +12,9 @@ use nix::libc;
 
 use super::switch::counted_slot;
 use super::{Dispatcher, How, Stopped};
-use crate::arena::{self, Scratch};
 use crate::follow::{Always, CallContextId, Counts, Outcome, TOTALS};
 use crate::image::Remote;
+use crate::layout::{self, Scratch};
 
 use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, StubKind};
@@ -336,7 +336,7 @@ impl Dispatcher<'_> {
     /// Where a transfer of `tid` leads that is no return.
     fn target_of(&self, tid: i32, how: Option<Transfer>) -> u64 {
         match how {
-            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, arena::TARGET),
+            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, layout::TARGET),
             Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
             Some(Transfer::Return) | None => 0,
         }
@@ -473,10 +473,10 @@ impl Dispatcher<'_> {
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
         let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
         if p.pool.borrow().scratch(slot, Scratch::TopFrame) == 0 {
-            let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, arena::FRAMES);
+            let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, layout::FRAMES);
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
-        let page = gs + arena::FRAMES + arena::FRAMES_SIZE;
+        let page = gs + layout::FRAMES + layout::FRAMES_SIZE;
         remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
         remote.thread.take()
     }
@@ -495,8 +495,8 @@ impl Dispatcher<'_> {
             return false;
         }
         let Some(base) = super::trace::base_of_access(&p.code_cache.borrow(), regs.rip) else { return false };
-        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::FRAMES);
-        if !(arena::FRAMES_SIZE..arena::FRAMES_SIZE + 4096).contains(&at) {
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + layout::FRAMES);
+        if !(layout::FRAMES_SIZE..layout::FRAMES_SIZE + 4096).contains(&at) {
             return false;
         }
         self.pull_stack(tid);

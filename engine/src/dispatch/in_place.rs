@@ -9,8 +9,8 @@ use nix::libc;
 
 use super::flush::fault_pending;
 use super::{Dispatcher, signal};
-use crate::arena::Scratch;
 use crate::fragment_table::FragmentId;
+use crate::layout::Scratch;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped, is_sent};
 

@@ -8,7 +8,7 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::syscall::{answer, run};
-use crate::arena;
+use crate::layout;
 use crate::maps;
 use crate::process::Process;
 use crate::tracee::{How, Regs, Stopped};
@@ -29,9 +29,9 @@ fn plus(limit: u64, more: u64) -> u64 {
 
 /// Address space that the engine takes in a process: now, and at most.
 fn overhead(p: &Process) -> (u64, u64) {
-    let fixed = p.pool.borrow().span().1 + arena::TABLES_SIZE;
+    let fixed = p.pool.borrow().span().1 + layout::TABLES_SIZE;
     let chunks = p.code_cache.borrow().chunks.len() as u64;
-    (fixed + chunks * arena::CHUNK_SIZE, fixed + MOST_CHUNKS * arena::CHUNK_SIZE)
+    (fixed + chunks * layout::CHUNK_SIZE, fixed + MOST_CHUNKS * layout::CHUNK_SIZE)
 }
 
 /// What the kernel is to be told when a process wants `limits`.
@@ -106,7 +106,7 @@ impl Dispatcher<'_> {
             && let Some(limits) = p.address_limit
         {
             let [soft, hard] = for_the_kernel(p, limits);
-            set(pid, [plus(soft, arena::CHUNK_SIZE).min(hard), hard]);
+            set(pid, [plus(soft, layout::CHUNK_SIZE).min(hard), hard]);
         }
     }
 
@@ -137,8 +137,8 @@ impl Dispatcher<'_> {
         let own = |at: u64| {
             let s = p.code_cache.borrow();
             at.wrapping_sub(slots.0) < slots.1
-                || at.wrapping_sub(s.tables_at) < arena::TABLES_SIZE
-                || s.chunks.iter().any(|c| at.wrapping_sub(c.guest) < arena::CHUNK_SIZE)
+                || at.wrapping_sub(s.tables_at) < layout::TABLES_SIZE
+                || s.chunks.iter().any(|c| at.wrapping_sub(c.guest) < layout::CHUNK_SIZE)
         };
         let kernels = |name: &[u8]| name.starts_with(b"[v");
         let theirs: Vec<_> = regions.iter().filter(|r| !own(r.start) && !kernels(&r.name)).collect();

@@ -44,7 +44,6 @@ use std::rc::Rc;
 use nix::libc;
 
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
-use crate::arena::{Scratch, TARGET};
 use crate::code_cache::CodeCache;
 use crate::cpuid::{self, CpuModel};
 use crate::error::EngineError;
@@ -55,6 +54,7 @@ use crate::guard::{self, CarefulSession};
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
+use crate::layout::{Scratch, TARGET};
 use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};

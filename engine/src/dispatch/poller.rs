@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use super::Dispatcher;
 use crate::api::Beside;
-use crate::arena::{Scratch, TARGET};
 use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
 use crate::follow::CallContextId;
 use crate::fragment_table::StubKind;
+use crate::layout::{Scratch, TARGET};
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
 use crate::tracee::{self, Wait};

@@ -6,7 +6,7 @@
 use super::flush::makes_again;
 use super::signal::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
-use crate::arena::Scratch;
+use crate::layout::Scratch;
 use crate::level1;
 use crate::process::{State, Thread};
 use crate::slots::SlotId;

@@ -9,8 +9,8 @@ use nix::libc;
 
 use super::{Dispatcher, life};
 use crate::api::Notice;
-use crate::arena::Scratch;
 use crate::image::Remote;
+use crate::layout::Scratch;
 use crate::maps;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};

@@ -8,10 +8,10 @@ use nix::libc;
 use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::addr::GuestAddr;
-use crate::arena::{self, Scratch};
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::walk::Repeat;
 use crate::image::Remote;
+use crate::layout::{self, Scratch};
 use crate::level1::{self, Touched, Walker, Words};
 use crate::recreate::Boundary;
 use crate::slots::SlotId;
@@ -35,22 +35,22 @@ impl Dispatcher<'_> {
         let slot = th.slot;
         let gs = p.pool.borrow().gs(slot);
         let gadget = p.code_cache.borrow().gadget;
-        if p.pool.borrow().words(slot).get(arena::OUTCOMES) != 0 {
+        if p.pool.borrow().words(slot).get(layout::OUTCOMES) != 0 {
             return Some(t);
         }
         let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
-            pool.write(slot, arena::OUTCOMES, &OUTCOMES)
-                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (arena::DATA_ENTRIES - 1) * line))
+            pool.write(slot, layout::OUTCOMES, &OUTCOMES)
+                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (layout::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
                 .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
                 .and_then(|()| pool.set_scratch(slot, Scratch::SecondWalk, second))
                 .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
-                .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + arena::WALK_STACK))
+                .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + layout::WALK_STACK))
                 .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))
-                .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, arena::TRACE_BUFFER))
+                .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, layout::TRACE_BUFFER))
                 .and_then(|()| pool.start_clock(slot))
         };
         if written.is_err() {
@@ -75,8 +75,8 @@ impl Dispatcher<'_> {
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }
-        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + arena::TRACE_BUFFER);
-        if at >= arena::TRACE_ALL || at % arena::TRACE_STRIDE < arena::TRACE_SIZE {
+        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + layout::TRACE_BUFFER);
+        if at >= layout::TRACE_ALL || at % layout::TRACE_STRIDE < layout::TRACE_SIZE {
             return false;
         }
         let Some(base) = base_of_access(&p.code_cache.borrow(), regs.rip) else { return false };
@@ -283,7 +283,7 @@ impl Dispatcher<'_> {
         };
         let walker = Walker::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
         let lines = u64::from(cache.sets) * u64::from(cache.ways);
-        let used = (0..lines).map(|n| (n * arena::DATA_WAY, walker.used(n * arena::DATA_WAY)));
+        let used = (0..lines).map(|n| (n * layout::DATA_WAY, walker.used(n * layout::DATA_WAY)));
         let words: Vec<u32> = used
             .filter(|(_, (_, count))| *count != 0)
             .flat_map(|(way, (parts, count))| [trace::LINE_USED, way as u32, count, parts])
@@ -431,8 +431,8 @@ const AHEAD: usize = 4096;
 
 /// Makes the pages behind the segments of the trace buffer of the slot at `gs` ones that cannot be written.
 pub(super) fn guard(remote: &mut Remote<'_>, gs: u64) {
-    for n in 0..arena::TRACE_SEGMENTS {
-        let page = gs + arena::TRACE_BUFFER + n * arena::TRACE_STRIDE + arena::TRACE_SIZE;
+    for n in 0..layout::TRACE_SEGMENTS {
+        let page = gs + layout::TRACE_BUFFER + n * layout::TRACE_STRIDE + layout::TRACE_SIZE;
         remote.raw(libc::SYS_mprotect, [page, 4096, libc::PROT_NONE as u64, 0, 0, 0]);
     }
 }

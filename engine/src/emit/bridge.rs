@@ -11,10 +11,10 @@
 use dynasmrt::{DynasmApi, dynasm};
 
 use super::taken::UNRECORDED;
-use crate::arena::{self, FRAME, Scratch, TARGET};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::STATUS;
 use crate::follow::{Always, RouteKind, TOTALS};
+use crate::layout::{self, FRAME, Scratch, TARGET};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;
@@ -208,7 +208,7 @@ impl Asm {
             slow.push(self.jcc(EQUAL));
         }
         let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
-        let active = (arena::ACTIVE + 8 * u64::from(b.function)) as u32;
+        let active = (layout::ACTIVE + 8 * u64::from(b.function)) as u32;
         if !stub && levels > 1 && !b.recursive {
             self.cmp_gs(active, b.level as i8);
             slow.push(self.jcc(if b.level + 1 == levels { BELOW } else { NOT_EQUAL }));
@@ -217,18 +217,18 @@ impl Asm {
         self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
         for &total in b.totals {
             let now = self.total(b.takes, total, value);
-            self.store_frame(frame, at(arena::frame_entered(total)), now);
+            self.store_frame(frame, at(layout::frame_entered(total)), now);
         }
         if b.totals.len() > 1 {
-            self.store_frame_imm(frame, at(arena::FRAME_ROUTE), b.route);
+            self.store_frame_imm(frame, at(layout::FRAME_ROUTE), b.route);
         }
         let returns = self.lea_ahead(value);
-        self.store_frame(frame, at(arena::FRAME_RETURN), value);
+        self.store_frame(frame, at(layout::FRAME_RETURN), value);
         if !stub {
             if b.is_counted() {
                 self.add_one_gs(active);
             }
-            self.add_one_gs(arena::counter_offset(b.counters[0]));
+            self.add_one_gs(layout::counter_offset(b.counters[0]));
         }
         self.lea_disp(frame, frame, FRAME as i32);
         self.store_gs(Scratch::TopFrame.at(), frame);
@@ -240,7 +240,7 @@ impl Asm {
         if total == 0 && takes.total() {
             return Gpr::R9;
         }
-        self.load_gs(into, arena::TOTAL_WORDS[total].at());
+        self.load_gs(into, layout::TOTAL_WORDS[total].at());
         into
     }
 
@@ -251,11 +251,11 @@ impl Asm {
             if now != Gpr::RCX {
                 self.mov_reg(Gpr::RCX, now);
             }
-            self.gs_frame(0x2b, Gpr::RCX, Gpr::R10, arena::frame_entered(total) as i8); // sub rcx, gs:[r10 + …]
-            self.gs_op(0x01, Gpr::RCX, arena::counter_offset(b.counters[1 + total])); // add gs:[…], rcx
+            self.gs_frame(0x2b, Gpr::RCX, Gpr::R10, layout::frame_entered(total) as i8); // sub rcx, gs:[r10 + …]
+            self.gs_op(0x01, Gpr::RCX, layout::counter_offset(b.counters[1 + total])); // add gs:[…], rcx
         }
         if b.is_counted() {
-            self.add_gs((arena::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
+            self.add_gs((layout::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         }
         self.lea_disp(Gpr::R10, Gpr::R10, -(FRAME as i32) * if b.through { 2 } else { 1 });
         self.store_gs(Scratch::TopFrame.at(), Gpr::R10);
@@ -311,4 +311,4 @@ impl Asm {
     }
 }
 
-const _: () = assert!(FRAME + arena::FRAME_ROUTE < 128);
+const _: () = assert!(FRAME + layout::FRAME_ROUTE < 128);

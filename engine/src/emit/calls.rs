@@ -11,11 +11,11 @@
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup};
 use crate::addr::GuestAddr;
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
 use crate::decode::{Class, Insn, STATUS};
 use crate::fragment_table::InsnShape;
+use crate::layout::{self, Scratch};
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
 use crate::transfer::Transfer;
 use crate::types::StaticEvents;
@@ -342,7 +342,7 @@ impl Emitter<'_> {
         debug_assert!(insn.class == Class::RepMove || insn.class == Class::RepCompare);
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
-        c.load_gs(Gpr::RCX, arena::counter_offset(counter));
+        c.load_gs(Gpr::RCX, layout::counter_offset(counter));
         let pos = c.begin_record(None);
         c.store_frame(pos, 4, Gpr::RCX);
         c.end_record(pos, site, 12, None);

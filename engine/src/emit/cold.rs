@@ -7,12 +7,12 @@
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
 use super::walk::described_members;
-use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::events::Place;
+use crate::layout;
 use crate::trace::FirstLevel;
 
-/// Lines that an instruction is fetched from: [`arena::LINE`] times the number, and the offset of the set; zeros if it is only one.
+/// Lines that an instruction is fetched from: [`layout::LINE`] times the number, and the offset of the set; zeros if it is only one.
 pub(super) type Lines = [(u32, u32); 2];
 
 /// No lines, see [`Lines`].
@@ -130,7 +130,7 @@ impl Emitter<'_> {
             if live {
                 self.access_address(&place, offset, a, b);
                 self.entry_of(a, b, cache);
-                self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
+                self.out.code.gs_index(0x03, a, b, layout::DATA_TAGS as u32);
             }
             let c = &mut self.out.code;
             c.cmp_imm(a, cache.line as i32 - 1);
@@ -156,12 +156,12 @@ impl Emitter<'_> {
     /// returns the field of a jump that leaves if that entry does not show it.
     fn find_next_line(&mut self, a: Gpr, b: Gpr, cache: FirstLevel) -> usize {
         let c = &mut self.out.code;
-        c.gs_index(0x8b, a, b, arena::DATA_TAGS as u32);
+        c.gs_index(0x8b, a, b, layout::DATA_TAGS as u32);
         c.lea_disp(a, a, -(cache.line as i32));
         // The next line has the next entry, and the first one's follows the last one's.
-        c.lea_disp(b, b, arena::DATA_ENTRY as i32);
-        c.and_imm32(b, arena::LAST_ENTRY);
-        c.gs_index(0x3b, a, b, arena::DATA_TAGS as u32); // cmp
+        c.lea_disp(b, b, layout::DATA_ENTRY as i32);
+        c.and_imm32(b, layout::LAST_ENTRY);
+        c.gs_index(0x3b, a, b, layout::DATA_TAGS as u32); // cmp
         c.jcc_away(NE)
     }
 
@@ -205,7 +205,7 @@ impl Emitter<'_> {
     /// The same where uses of lines are kept, in lines of 64 bytes. Both lines are known before anything is noted. Returns the
     /// fields of jumps to the walk, too.
     fn settle_uses(&mut self, shape: &Shape, a: Gpr, b: Gpr, cache: FirstLevel) -> (Vec<usize>, Vec<usize>) {
-        let (offset, entry) = (arena::SAVES + 96, arena::SAVES + 104);
+        let (offset, entry) = (layout::SAVES + 96, layout::SAVES + 104);
         let c = &mut self.out.code;
         c.cmp_imm(a, 63);
         let mut walk = vec![c.jcc_away(ABOVE)];
@@ -220,8 +220,8 @@ impl Emitter<'_> {
             }
             // The first one's is before that of the other one.
             c.lea_disp(a, Gpr::R9, -i32::from(first));
-            c.gs_index(0x89, a, b, arena::DATA_TIMES as u32);
-            c.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
+            c.gs_index(0x89, a, b, layout::DATA_TIMES as u32);
+            c.gs_index32(0x8b, b, b, layout::DATA_PLACES as u32);
             for (n, &word) in std::iter::once(&shape.bytes).chain(numbers).enumerate() {
                 let c = &mut self.out.code;
                 c.load_gs(a, offset);
@@ -233,10 +233,10 @@ impl Emitter<'_> {
                 self.out.literal_once(word, pos);
                 let c = &mut self.out.code;
                 if n == 0 {
-                    c.gs_index(0x09, a, b, arena::DATA_USES as u32);
+                    c.gs_index(0x09, a, b, layout::DATA_USES as u32);
                 } else {
                     c.count_bits(a, a);
-                    c.gs_index(0x01, a, b, arena::DATA_USES as u32 + 8);
+                    c.gs_index(0x01, a, b, layout::DATA_USES as u32 + 8);
                 }
             }
         }
@@ -249,7 +249,7 @@ impl Asm {
     /// The line that entry `b` shows is used. Changes the flags.
     pub(super) fn use_entry(&mut self, b: Gpr) {
         self.increment(Gpr::R9);
-        self.gs_index(0x89, Gpr::R9, b, arena::DATA_TIMES as u32);
+        self.gs_index(0x89, Gpr::R9, b, layout::DATA_TIMES as u32);
     }
 }
 

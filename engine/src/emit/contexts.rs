@@ -8,10 +8,10 @@ use dynasmrt::{DynasmApi, dynasm};
 use grind_client_requests::Request;
 
 use super::Emitter;
-use crate::arena::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
 use crate::fragment_table::{Emulate, StateMapEntry};
+use crate::layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
 use crate::trace;
 
 const RSI: Gpr = Gpr(6);

@@ -6,10 +6,10 @@ use iced_x86::{Code, OpKind, Register};
 
 use super::flow::Goal;
 use super::{Bump, Emitter, Fixup};
-use crate::arena::{self, Scratch};
 use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
+use crate::layout::{self, Scratch};
 
 /// The error number.
 const EFAULT: i32 = 14;
@@ -154,12 +154,12 @@ impl Emitter<'_> {
     /// Turns the target in rcx into the number of its entry.
     pub(super) fn find_entry(&mut self, way: Way) {
         if way != Way::Return {
-            self.out.code.spill(arena::TARGET, Gpr::RCX);
+            self.out.code.spill(layout::TARGET, Gpr::RCX);
         }
         if self.bump == Bump::InLast {
             debug_assert!(way != Way::Return, "rcx is needed again");
             self.bump_through(Gpr::RCX);
-            self.out.code.load_gs_u16(Gpr::RCX, arena::TARGET.at());
+            self.out.code.load_gs_u16(Gpr::RCX, layout::TARGET.at());
             self.bump = Bump::Done;
         } else {
             self.out.code.entry_number(way);
@@ -187,7 +187,7 @@ impl Emitter<'_> {
         self.state_map_entry(StateMapEntry::Before);
         dynasm!(self.out.code; movzx ecx, ax);
         self.state_map_entry(StateMapEntry::Before);
-        let table = (self.tables + arena::SYSCALL_TABLE) as i32;
+        let table = (self.tables + layout::SYSCALL_TABLE) as i32;
         dynasm!(self.out.code; movzx ecx, BYTE [rcx + table]);
         self.state_map_entry(StateMapEntry::Before);
         let runs = self.out.code.jrcxz();

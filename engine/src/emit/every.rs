@@ -16,11 +16,11 @@ use iced_x86::Register;
 use super::Emitter;
 use super::plan::{Key, Known, Plan, available, is_special};
 use super::taken::UNRECORDED;
-use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
+use crate::layout::Scratch;
 use crate::trace::{Done, EveryAccess, SiteKind};
 
 /// The most groups of a stretch: their offsets in a record are short.

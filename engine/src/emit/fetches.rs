@@ -8,9 +8,9 @@ use super::cold::{Cold, Lines, NO_LINES};
 use super::instructions::E;
 use super::lines::lines_of;
 use super::taken::Taken;
-use crate::arena;
 use crate::asm::Gpr;
 use crate::decode::{Insn, STATUS};
+use crate::layout;
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {
@@ -22,7 +22,7 @@ impl Emitter<'_> {
         debug_assert!(taken.is_none());
     }
 
-    /// The lines that `insn` is fetched from and that have not been fetched from last, as [`arena::LINE`] times their numbers
+    /// The lines that `insn` is fetched from and that have not been fetched from last, as [`layout::LINE`] times their numbers
     /// and the offsets of their sets.
     pub(super) fn new_lines(&mut self, insn: &Insn) -> Lines {
         let mut lines = NO_LINES;
@@ -33,7 +33,7 @@ impl Emitter<'_> {
             if line != self.tracer.line {
                 self.tracer.line = line;
                 let set = (line & u64::from(f.sets - 1)) as u32 * f.ways * 8;
-                lines[n] = (self.trans.line_number(line) * arena::LINE, set);
+                lines[n] = (self.trans.line_number(line) * layout::LINE, set);
                 n += 1;
             }
         }
@@ -63,7 +63,7 @@ impl Emitter<'_> {
             }
             let c = &mut self.out.code;
             for k in 0..n {
-                c.load_gs32(Gpr::R10, arena::LINES as u32 + lines[k].0);
+                c.load_gs32(Gpr::R10, layout::LINES as u32 + lines[k].0);
                 c.op_reg(0x85, Gpr::R10, Gpr::R10); // test
                 waiting[k] = c.jcc_away(E);
                 c.gs_base8(0x89, Gpr::R9, Gpr::R10, 0);
@@ -82,7 +82,7 @@ impl Emitter<'_> {
 
     /// Emits the check for one code line without touching flags; returns the field of the jump that leaves it. r10 is free.
     fn line_check_keeping_flags(&mut self, i: usize, line: u32) -> usize {
-        let at = arena::LINES as u32 + line;
+        let at = layout::LINES as u32 + line;
         let free = self.tracer.plan.registers[i].dead & Gpr::RCX.bit() != 0;
         let c = &mut self.out.code;
         if !free {

@@ -8,10 +8,10 @@ use iced_x86::Register;
 use super::Emitter;
 use super::plan::Group;
 use super::taken::Taken;
-use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::Place;
+use crate::layout::Scratch;
 use crate::trace::FirstLevel;
 
 impl Emitter<'_> {

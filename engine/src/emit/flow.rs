@@ -7,12 +7,12 @@
 use iced_x86::OpKind;
 
 use super::{Emitter, Fixup};
-use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
 use crate::fragment_table::{Flow, FragmentId, NO_COUNTER, Unless};
 use crate::hotness::Bias;
+use crate::layout::{self, Scratch};
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -309,7 +309,7 @@ impl Emitter<'_> {
             let entry = self.out.code.here();
             let b = *self.trans.block(id);
             debug_assert!(b.live_in & OSZAP == 0 && (b.edge != NO_COUNTER) == (self.work.plan[k].entry == Entry::Edge));
-            self.out.code.bump(arena::counter_offset(b.counter), b.live_in);
+            self.out.code.bump(layout::counter_offset(b.counter), b.live_in);
             self.out.code.align_field(1);
             self.trans.add_way_in(self.out.code.here(), id);
             let pos = self.out.code.jmp();
@@ -326,7 +326,7 @@ impl Emitter<'_> {
             let begin = self.out.code.here();
             self.out.code.patch_rel32(e.pos, begin);
             let live = self.batch.find(e.target).map_or(STATUS, |t| self.batch.insns[self.batch.blocks[t].first].live);
-            let counter = arena::counter_offset(e.counter);
+            let counter = layout::counter_offset(e.counter);
             self.trans.add_way_out(begin, e.skipped);
             if live & OSZAP == 0 {
                 self.out.code.bump(counter, live);

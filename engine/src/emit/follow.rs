@@ -10,11 +10,11 @@ use super::calls::Taken;
 use super::carry::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};
+use crate::layout::{self, Scratch};
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {
@@ -96,14 +96,14 @@ impl Emitter<'_> {
     /// followed.
     pub(super) fn bump_exit(&mut self, counter: u32, executed: Sums, live: u8) {
         debug_assert!(self.takes().has(Gpr::R10));
-        let counter = arena::counter_offset(counter);
+        let counter = layout::counter_offset(counter);
         let totals = self.tracer.settings.totals();
         let in_r9 = self.takes().total();
         if in_r9 && executed[0] != 0 {
             self.out.code.lea_disp(Gpr::R9, Gpr::R9, executed[0] as i32);
         }
         let totals = totals.iter().filter(|&&n| !(in_r9 && n == 0));
-        let totals = totals.map(|&n| (arena::TOTAL_WORDS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
+        let totals = totals.map(|&n| (layout::TOTAL_WORDS[n].at(), executed[n] as i32)).filter(|(_, n)| *n != 0);
         // From so many words on it is shorter to keep flags than not to change them.
         const MANY: usize = 3;
         let keep = live & STATUS != 0;
@@ -179,7 +179,7 @@ impl Emitter<'_> {
     /// An indirect jump or call: its target is in rcx, which has been saved; what it pushes has been pushed.
     pub(super) fn followed_indirect(&mut self, insn: &Insn, how: crate::trace::Transfer) {
         let (site, n) = self.exit_of(insn, Some(how));
-        self.out.code.spill(arena::TARGET, Gpr::RCX);
+        self.out.code.spill(layout::TARGET, Gpr::RCX);
         self.count_exit(site, n, STATUS, None);
         self.block_told();
         self.leave_by(site);
@@ -194,7 +194,7 @@ impl Emitter<'_> {
         c.spill(Scratch::T3, Gpr::RDX);
         c.load_gs(Gpr::RCX, Scratch::RepeatCounter.at());
         dynasm!(c; not rcx);
-        c.load_gs(Gpr::RDX, arena::counter_offset(counter));
+        c.load_gs(Gpr::RDX, layout::counter_offset(counter));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
         if takes.total() {
             c.lea_sum_disp(Gpr::R9, Gpr::RCX, 1);
@@ -211,7 +211,7 @@ impl Emitter<'_> {
     pub(super) fn note_executions(&mut self, counter: u32) {
         let c = &mut self.out.code;
         c.spill(Scratch::T2, Gpr::RCX);
-        c.load_gs(Gpr::RCX, arena::counter_offset(counter));
+        c.load_gs(Gpr::RCX, layout::counter_offset(counter));
         c.store_gs(Scratch::RepeatCounter.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T2);
     }
@@ -247,7 +247,7 @@ impl Asm {
     /// Goes to what deals with the return of the innermost frame, which will be in r10. The return address is in rcx.
     pub(super) fn jmp_to_return(&mut self) {
         self.load_gs(Gpr::R10, Scratch::TopFrame.at());
-        dynasm!(self; gs jmp QWORD [BYTE r10 + arena::FRAME_RETURN as i8]);
+        dynasm!(self; gs jmp QWORD [BYTE r10 + layout::FRAME_RETURN as i8]);
     }
 
     /// Keeps the status flags in rax, which goes to r8, if that is free, or its scratch word; if rax is `dead`, nowhere.

@@ -7,9 +7,9 @@ use dynasmrt::{DynasmApi, dynasm};
 
 use super::Emitted;
 use super::request::Requests;
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::fragment_table::{FragmentTable, Way};
+use crate::layout::{self, Scratch};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,13 @@ impl Emitted {
                 // crc32 rcx, [rsp-8]
                 Way::Return | Way::Paired => dynasm!(c; crc32 rcx, QWORD [rsp - 8]),
                 // crc32 rcx, gs:[target]
-                Way::Jump | Way::Call => c.crc32_gs(Gpr::RCX, arena::TARGET.at()),
+                Way::Jump | Way::Call => c.crc32_gs(Gpr::RCX, layout::TARGET.at()),
             }
         } else {
             match way {
                 // mov rcx, [rsp-8]
                 Way::Return | Way::Paired => dynasm!(c; mov rcx, [rsp - 8]),
-                Way::Jump | Way::Call => c.reload(Gpr::RCX, arena::TARGET),
+                Way::Jump | Way::Call => c.reload(Gpr::RCX, layout::TARGET),
             }
             c.zero_if_equal_slowly(pc);
         }
@@ -69,15 +69,15 @@ const RETURN_SHIFT: u8 = 6;
 
 /// Which bits choose the entry of an IBL target behind a call: nearly each shall have one of its own, since whoever comes second in
 /// a chain has been predicted to be first. From one call's end to the next one's there are 8 bytes and more, mostly.
-pub(crate) const PAIR_BITS: u32 = (arena::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
+pub(crate) const PAIR_BITS: u32 = (layout::PAIR_ENTRIES as u32 - 1) << PAIR_SHIFT;
 const PAIR_SHIFT: u32 = 3;
 
 /// The entry of a target in its table.
 pub(crate) fn entry_of(way: Way, target: u64) -> u32 {
     match way {
         Way::Paired => (target as u32 & PAIR_BITS) >> PAIR_SHIFT,
-        Way::Return if has_rorx() => (target >> RETURN_SHIFT & (arena::IBL_ENTRIES - 1)) as u32,
-        Way::Jump | Way::Call | Way::Return => (target & (arena::IBL_ENTRIES - 1)) as u32,
+        Way::Return if has_rorx() => (target >> RETURN_SHIFT & (layout::IBL_ENTRIES - 1)) as u32,
+        Way::Jump | Way::Call | Way::Return => (target & (layout::IBL_ENTRIES - 1)) as u32,
     }
 }
 

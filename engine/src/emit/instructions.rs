@@ -2,9 +2,9 @@
 
 use iced_x86::Register;
 
-use crate::arena::{self, Scratch};
 use crate::asm::{self, Asm, Gpr, Takes};
 use crate::events::Address;
+use crate::layout::{self, Scratch};
 
 /// Condition codes.
 pub(super) const BELOW: u8 = 2;
@@ -316,8 +316,8 @@ impl Asm {
 
     /// Into `to`: the offset of the entry, in the tables of lines, for address `from`.
     pub(super) fn entry(&mut self, to: Gpr, from: Gpr, line_bits: u32) {
-        let shift = (line_bits - arena::DATA_ENTRY.trailing_zeros()) as u8;
-        if line_bits + arena::DATA_ENTRIES.trailing_zeros() > 32 {
+        let shift = (line_bits - layout::DATA_ENTRY.trailing_zeros()) as u8;
+        if line_bits + layout::DATA_ENTRIES.trailing_zeros() > 32 {
             self.mov_reg(to, from);
             self.shift(SHR, to, shift);
         } else if super::ibl_target::has_rorx() {
@@ -332,7 +332,7 @@ impl Asm {
             }
             self.bytes(&[0xc1, 0xe8 | to.0 & 7, shift]); // shr
         }
-        self.and_imm32(to, arena::LAST_ENTRY);
+        self.and_imm32(to, layout::LAST_ENTRY);
     }
 
     /// `and reg32, value`
@@ -521,16 +521,16 @@ impl Asm {
 
     /// The same without a record: `b` is 0 if the prediction was right.
     pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
-        let counter = arena::PREDICTOR_COUNTERS as u32 + (pc & 127) as u32 * 256;
+        let counter = layout::PREDICTOR_COUNTERS as u32 + (pc & 127) as u32 * 256;
         self.load_gs8(a, Scratch::History.at());
         self.gs_byte(d, a, counter);
         self.lea_twice(d, b, d); // twice the counter, and the outcome
         self.lea_sum(b, a);
         self.lea_sum(b, b);
         self.store_gs8(Scratch::History.at(), b);
-        self.gs_byte(b, d, arena::OUTCOMES as u32);
+        self.gs_byte(b, d, layout::OUTCOMES as u32);
         self.gs_store_byte(b, a, counter);
-        self.gs_byte(b, d, arena::OUTCOMES as u32 + 8);
+        self.gs_byte(b, d, layout::OUTCOMES as u32 + 8);
     }
 
     /// A record of a site alone. Changes `pos`.

@@ -39,11 +39,11 @@ mod x87;
 
 use iced_x86::{Encoder, InstructionInfoFactory};
 
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found, Registers};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::CallContextId;
+use crate::layout::{self, Scratch};
 use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
@@ -481,7 +481,7 @@ impl<'a> Emitter<'a> {
                 Bump::Inc(at) if at == i => {
                     self.out
                         .code
-                        .bump(arena::counter_offset(if edge == NO_COUNTER { self.counter } else { edge }), insn.live);
+                        .bump(layout::counter_offset(if edge == NO_COUNTER { self.counter } else { edge }), insn.live);
                     self.bump_end = self.out.code.pos();
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
@@ -590,7 +590,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn bump_through(&mut self, r: Gpr) {
-        let offset = arena::counter_offset(self.counter);
+        let offset = layout::counter_offset(self.counter);
         self.out.code.load_gs(r, offset);
         self.out.code.lea_disp(r, r, 1);
         self.out.code.store_gs(offset, r);

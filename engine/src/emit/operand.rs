@@ -5,11 +5,11 @@ use dynasmrt::dynasm;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Emitter;
-use crate::arena::Scratch;
 use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{NOT_SPILLED, StateMapEntry};
+use crate::layout::Scratch;
 
 /// A register in the place of one that is bound, while an instruction is executed that names that.
 #[derive(Clone, Copy, Debug)]

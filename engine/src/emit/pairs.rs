@@ -15,10 +15,10 @@ use std::arch::x86_64::__cpuid;
 use std::sync::LazyLock;
 
 use super::{Emitter, Fixup};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
+use crate::layout::{self, Scratch};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -120,7 +120,7 @@ impl Emitter<'_> {
     /// A return: rcx has been saved, the return address is on the stack.
     pub(super) fn return_as_pair(&mut self) {
         let c = &mut self.out.code;
-        let bits = (self.tables + arena::PAIR_BITS) as i32;
+        let bits = (self.tables + layout::PAIR_BITS) as i32;
         dynasm!(c; mov ecx, [rsp]; pext ecx, ecx, [bits]);
         self.work.state_map.push((c.pos(), StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx)));
         let table = (self.tables + Way::Paired.table()) as i32;

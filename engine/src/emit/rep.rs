@@ -5,15 +5,15 @@ use dynasmrt::dynasm;
 use iced_x86::{Instruction, OpKind};
 
 use super::Emitter;
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
 use crate::fragment_table::{Site, StateMapEntry};
+use crate::layout::{self, Scratch};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.
     pub(super) fn add_count(&mut self, counter: u32, address32: bool) {
-        let offset = arena::counter_offset(counter);
+        let offset = layout::counter_offset(counter);
         let c = &mut self.out.code;
         c.spill(Scratch::Rax, Gpr::RAX);
         if address32 {
@@ -57,7 +57,7 @@ impl Emitter<'_> {
     pub(super) fn rep_compare(&mut self, insn: &Insn, index: usize) {
         let address32 = uses_ecx(&insn.ins);
         let counter = self.new_site(index);
-        let offset = arena::counter_offset(counter);
+        let offset = layout::counter_offset(counter);
         if self.call_recorder.followed() {
             self.note_executions(counter);
         }

@@ -11,9 +11,9 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr, Takes};
 use crate::fragment_table::{FragmentTable, StubKind, Way};
+use crate::layout::{self, Scratch};
 
 /// What `Posted` is while the engine deals with a request.
 pub(crate) const TAKEN: u64 = 2;
@@ -58,7 +58,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) 
         let id = trans.add_stub(StubKind::IblMiss { way });
         let at = c.here();
         dynasm!(c; mov rcx, [rsp - 8]);
-        c.spill(arena::TARGET, Gpr::RCX);
+        c.spill(layout::TARGET, Gpr::RCX);
         c.store_gs32_imm(Scratch::Request.at(), id);
         (at, c.jmp_short())
     });

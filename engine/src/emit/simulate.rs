@@ -22,12 +22,12 @@ use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
 use super::walk::access_words;
-use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
 use crate::fragment_table::NO_REG;
+use crate::layout::{self, Scratch};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 use crate::types::StaticEvents;
 
@@ -321,7 +321,7 @@ impl Emitter<'_> {
             debug_assert!(t == Gpr::RCX);
             c.extract(b, a, Scratch::EntryBits);
             c.lea_sum(b, b);
-            c.gs_scaled(0x8b, t, b, arena::DATA_TAGS);
+            c.gs_scaled(0x8b, t, b, layout::DATA_TAGS);
             // Beyond the line if what is above its bits is not 0.
             c.lea_sum_disp(a, t, i32::from(group.span) - 1);
             c.extract(t, a, Scratch::LineBits);
@@ -334,7 +334,7 @@ impl Emitter<'_> {
         };
         if keeping_flags.is_some() {
             self.out.code.lea_disp(Gpr::R9, Gpr::R9, 1);
-            self.out.code.gs_scaled(0x89, Gpr::R9, b, arena::DATA_TIMES);
+            self.out.code.gs_scaled(0x89, Gpr::R9, b, layout::DATA_TIMES);
         } else {
             self.out.code.use_entry(b);
         }
@@ -343,8 +343,8 @@ impl Emitter<'_> {
             if self.access_address(&place, group.from_first, a, b) {
                 self.entry_of(a, b, f);
             }
-            self.out.code.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
-            self.out.code.gs_index32(0x8b, b, b, arena::DATA_PLACES as u32);
+            self.out.code.gs_index(0x03, a, b, layout::DATA_TAGS as u32);
+            self.out.code.gs_index32(0x8b, b, b, layout::DATA_PLACES as u32);
             let bytes = members.iter().fold(0, |all, &(_, offset, size)| all | bytes(size) << offset);
             self.use_line(a, b, bytes, members.len());
         }
@@ -359,7 +359,7 @@ impl Emitter<'_> {
     fn find_line(&mut self, a: Gpr, b: Gpr, f: FirstLevel, span: u16) -> usize {
         self.entry_of(a, b, f);
         let c = &mut self.out.code;
-        c.gs_index(0x03, a, b, arena::DATA_TAGS as u32);
+        c.gs_index(0x03, a, b, layout::DATA_TAGS as u32);
         c.cmp_imm(a, i32::from(f.line as u16 - span));
         c.jcc_away(ABOVE)
     }
@@ -384,8 +384,8 @@ impl Emitter<'_> {
         let pos = self.out.code.shift_literal(true, a, a);
         self.out.literal_once(bytes, pos);
         let c = &mut self.out.code;
-        c.gs_index(0x09, a, b, arena::DATA_USES as u32);
-        c.gs_index_by(0, b, arena::DATA_USES as u32 + 8, n as i8); // add
+        c.gs_index(0x09, a, b, layout::DATA_USES as u32);
+        c.gs_index_by(0, b, layout::DATA_USES as u32 + 8, n as i8); // add
     }
 
     /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
@@ -394,30 +394,30 @@ impl Emitter<'_> {
         let Some(cache) = self.tracer.settings.accesses else { return };
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RCX);
-        c.store_gs(arena::SAVES, Gpr::RAX);
+        c.store_gs(layout::SAVES, Gpr::RAX);
         // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller. As
         // [`crate::level1::forget_lines`] does.
-        let bytes = arena::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
+        let bytes = layout::DATA_WAY * u64::from(cache.sets) * u64::from(cache.ways);
         c.mov_imm(Gpr::RCX, bytes.wrapping_neg());
         let again = c.pos();
-        let (place, own) = ((arena::DATA_WHERE + bytes) as u32, arena::DATA_OWN + bytes);
-        let entry = |table: u64| (arena::NOWHERE + table) as u32;
+        let (place, own) = ((layout::DATA_WHERE + bytes) as u32, layout::DATA_OWN + bytes);
+        let entry = |table: u64| (layout::NOWHERE + table) as u32;
         c.gs_index(0x8b, Gpr::RDX, Gpr::RCX, place);
         c.op_reg(0x85, Gpr::RDX, Gpr::RDX);
         let not_shown = c.jcc(NOT_SIGN);
         // Its time is its way's own from now on.
-        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(arena::DATA_TIMES));
+        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(layout::DATA_TIMES));
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, own as u32 + 8);
-        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(arena::DATA_TAGS));
-        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, (arena::DATA_WAYS + bytes) as u32);
-        c.lea_disp(Gpr::RAX, Gpr::RCX, (own - arena::NOWHERE) as i32);
+        c.gs_index(0x8b, Gpr::RAX, Gpr::RDX, entry(layout::DATA_TAGS));
+        c.gs_index(0x89, Gpr::RAX, Gpr::RCX, (layout::DATA_WAYS + bytes) as u32);
+        c.lea_disp(Gpr::RAX, Gpr::RCX, (own - layout::NOWHERE) as i32);
         c.gs_index(0x89, Gpr::RAX, Gpr::RCX, place);
-        c.gs_store_imm(Gpr::RDX, entry(arena::DATA_TAGS), arena::NOTHING as i32);
-        c.gs_index32_by(0, Gpr::RDX, entry(arena::DATA_HIDDEN), 1);
+        c.gs_store_imm(Gpr::RDX, entry(layout::DATA_TAGS), layout::NOTHING as i32);
+        c.gs_index32_by(0, Gpr::RDX, entry(layout::DATA_HIDDEN), 1);
         c.patch_here(not_shown);
-        c.alu_imm(0, Gpr::RCX, arena::DATA_WAY as i32);
+        c.alu_imm(0, Gpr::RCX, layout::DATA_WAY as i32);
         c.jcc_back(NE, again);
-        c.load_gs(Gpr::RAX, arena::SAVES);
+        c.load_gs(Gpr::RAX, layout::SAVES);
         c.lea_disp(Gpr::RCX, Gpr::R9, 1);
         c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);
         c.reload(Gpr::RCX, Scratch::T3);

@@ -11,11 +11,11 @@ use super::cold::Cold;
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
 use super::walk::{Repeat, emit_repeat_walk};
-use crate::arena::{self, Scratch};
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
 use crate::fragment_table::{StateMapEntry, StubKind};
+use crate::layout::{self, Scratch};
 use crate::trace::{Done, SiteKind, Special, Target};
 
 impl Emitter<'_> {
@@ -289,7 +289,7 @@ impl Emitter<'_> {
             return;
         }
         let site = self.trace_site(insn, SiteKind::Indirect);
-        let last = arena::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
+        let last = layout::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
         let c = &mut self.out.code;
         c.spill(Scratch::T3, Gpr::RAX);
         c.load_gs(Gpr::RAX, last);

@@ -10,13 +10,13 @@
 
 use super::Emitter;
 use super::instructions::{BELOW, E, NE};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_ROUTE};
+use crate::layout::{self, Scratch};
 use crate::trace::TraceSettings;
 
 /// Where the routine saves registers: behind those of the walks.
-const SAVED: u32 = arena::SAVES + 224;
+const SAVED: u32 = layout::SAVES + 224;
 
 /// Where a branch that was predicted wrongly has rcx.
 pub(super) const SAVED_RCX: u32 = SAVED + 32;
@@ -46,7 +46,7 @@ pub(crate) fn emit_stack_walk(c: &mut Asm) {
 impl Asm {
     /// Tells the frames that are new. Changes these registers and the flags.
     pub(super) fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
-        let entered = arena::frame_entered(0) as i8;
+        let entered = layout::frame_entered(0) as i8;
         self.load_gs(frame, Scratch::TopFrame.at());
         self.load_gs(value, Scratch::ToldTotal.at());
         self.gs_op(0x39, frame, Scratch::ToldFrame.at()); // cmp gs:[…], frame
@@ -60,7 +60,7 @@ impl Asm {
         let again = self.pos();
         self.cmp_frame(frame, entered, value);
         let found = self.jcc_away(BELOW);
-        self.lea_disp(frame, frame, -(arena::FRAME as i32));
+        self.lea_disp(frame, frame, -(layout::FRAME as i32));
         self.jmp_back(again);
         self.patch_here(found);
         self.gs_op(0x3b, frame, Scratch::TopFrame.at()); // cmp frame, gs:[…]
@@ -68,8 +68,8 @@ impl Asm {
         self.store_gs(Scratch::ToldTotal.at(), pos);
         self.load_gs(pos, Scratch::TracePos.at());
         let next = self.pos();
-        self.lea_disp(frame, frame, arena::FRAME as i32);
-        self.gs_base8_32(0x8b, value, frame, arena::FRAME_ROUTE as i8);
+        self.lea_disp(frame, frame, layout::FRAME as i32);
+        self.gs_base8_32(0x8b, value, frame, layout::FRAME_ROUTE as i8);
         self.tell_frame(pos, frame, value);
         self.gs_op(0x3b, frame, Scratch::TopFrame.at());
         self.jcc_back(NE, next);
@@ -109,4 +109,4 @@ impl Emitter<'_> {
     }
 }
 
-const _: () = assert!(arena::SLOT_SIZE < FRAME_TOLD as u64);
+const _: () = assert!(layout::SLOT_SIZE < FRAME_TOLD as u64);

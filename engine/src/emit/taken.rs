@@ -5,9 +5,9 @@ use iced_x86::Register;
 
 use super::Emitter;
 use super::operand::register;
-use crate::arena::Scratch;
 use crate::asm::{Gpr, Takes};
 use crate::decode::Insn;
+use crate::layout::Scratch;
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]

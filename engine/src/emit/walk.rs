@@ -9,9 +9,9 @@
 //! Most walks are of misses, by accesses that lie in one line or two, so there is code for just that. What is seldom needed
 //! (contexts, how lines are used) goes through the accesses one by one.
 //!
-//! Invariants: a line is in the cache if and only if a way holds it; what [`arena::DATA_TAGS`] shows is there, and
-//! [`arena::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds
-//! [`arena::NOTHING`], or a line that belongs to another entry. A line and its time are in its entry as long as that shows it,
+//! Invariants: a line is in the cache if and only if a way holds it; what [`layout::DATA_TAGS`] shows is there, and
+//! [`layout::DATA_HIDDEN`] counts at least what is there without being shown; an entry that shows nothing holds
+//! [`layout::NOTHING`], or a line that belongs to another entry. A line and its time are in its entry as long as that shows it,
 //! and else in its way's own words; the way says which.
 
 mod fetch;
@@ -20,8 +20,8 @@ mod repeat;
 mod uses;
 mod ways;
 
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
+use crate::layout::{self, Scratch};
 use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::instructions::{ABOVE_EQUAL, E, NE, SECOND_DESCRIPTION, SHR, WALK_DESCRIPTION};
@@ -454,7 +454,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     let placed = c.pos();
     show(c, LINE, CLOCK, true);
     if uses {
-        c.gs_index32(0x89, RDX, RCX, arena::DATA_PLACES as u32);
+        c.gs_index32(0x89, RDX, RCX, layout::DATA_PLACES as u32);
     }
     let used = c.pos();
     if uses {
@@ -492,7 +492,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.walk_returns();
     c.patch_here(shown);
     if uses {
-        c.gs_index32(0x8b, RDX, RCX, arena::DATA_PLACES as u32); // rdx: its way
+        c.gs_index32(0x8b, RDX, RCX, layout::DATA_PLACES as u32); // rdx: its way
     }
     use_shown(c, CLOCK, used);
     c.patch_here(hidden);

@@ -5,10 +5,10 @@
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
-use crate::arena::Scratch;
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::fragment_table::StubKind;
+use crate::layout::Scratch;
 
 impl Emitter<'_> {
     /// Behind `insn`, which has written such an address `offset` bytes from where its operand begins.

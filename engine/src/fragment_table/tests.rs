@@ -62,7 +62,7 @@ fn a_jump_to_what_stands_behind_it_has_not_been_executed_where_it_is() {
     // One instruction of three bytes and a jump of two, of which nothing is left; and the jump alone, with a byte to be killed by.
     let jump = InsnShape { guest: 2, cache: 0 };
     t.shapes.extend([InsnShape { guest: 3, cache: 3 }, jump, jump]);
-    let base = arena::CHUNK_SIZE;
+    let base = layout::CHUNK_SIZE;
     let both = t.add_fragment(Fragment { n: 2, len: 4, ..block(0x1000, 5, base) });
     let alone = t.add_fragment(Fragment { n: 1, len: 1, shapes: 2, ..block(0x1003, 2, base + 16) });
     let place = |cache: u64| t.place(cache).map(|p| (p.block, p.index, p.at_start));

@@ -1,12 +1,12 @@
 //! The ways in which indirect branches look up where they lead: each has a table of its own. Facts alone; what emitted code does
 //! about them is in `emit::ibl_target` and `emit::pairs`.
 
-use crate::arena;
+use crate::layout;
 
 /// How an indirect branch is made: where its IBL target finds the target. rcx is in its scratch word in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// A jump, or a call that is made like one: in the scratch word [`arena::TARGET`].
+    /// A jump, or a call that is made like one: in the scratch word [`layout::TARGET`].
     Jump,
     /// A call that is one of the processor's own (`emit::pairs`): there, too; what it has pushed is still to be taken back.
     Call,
@@ -23,18 +23,18 @@ impl Way {
     /// Offset of its table in the tables' mapping.
     pub(crate) fn table(self) -> u64 {
         match self {
-            Self::Jump => arena::JUMP_TABLE,
-            Self::Call => arena::CALL_TABLE,
-            Self::Return => arena::RETURN_TABLE,
-            Self::Paired => arena::PAIR_TABLE,
+            Self::Jump => layout::JUMP_TABLE,
+            Self::Call => layout::CALL_TABLE,
+            Self::Return => layout::RETURN_TABLE,
+            Self::Paired => layout::PAIR_TABLE,
         }
     }
 
     /// Entries of its table.
     pub(crate) fn entries(self) -> u64 {
         match self {
-            Self::Jump | Self::Call | Self::Return => arena::IBL_ENTRIES,
-            Self::Paired => arena::PAIR_ENTRIES,
+            Self::Jump | Self::Call | Self::Return => layout::IBL_ENTRIES,
+            Self::Paired => layout::PAIR_ENTRIES,
         }
     }
 }

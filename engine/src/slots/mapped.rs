@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::rc::Rc;
 
-use crate::arena;
 use crate::hash::Map;
+use crate::layout;
 use crate::shared_memory::SharedMemory;
 
 /// Parts that are mapped at most, since a process may only have some ten thousands of mappings.
@@ -15,8 +15,8 @@ pub(super) const MOST: usize = 1 << 12;
 
 /// Where parts of a slot that are used much begin, and how many bytes they have.
 const PARTS: [(u64, u64); 2] = [
-    (arena::HEADER, arena::HEADER_SIZE),
-    (arena::FRAMES, arena::ACTIVE + 8 * arena::MOST_FUNCTIONS as u64 - arena::FRAMES),
+    (layout::HEADER, layout::HEADER_SIZE),
+    (layout::FRAMES, layout::ACTIVE + 8 * layout::MOST_FUNCTIONS as u64 - layout::FRAMES),
 ];
 
 /// See the module's description.
@@ -37,7 +37,7 @@ impl Mapped {
                 if parts.len() >= MOST {
                     return None;
                 }
-                let at = u64::from(id) * arena::SLOT_SIZE + start;
+                let at = u64::from(id) * layout::SLOT_SIZE + start;
                 let memory = Rc::new(SharedMemory::map(file, at, size as usize).ok()?);
                 parts.insert(key, memory.clone());
                 memory

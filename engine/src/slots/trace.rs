@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::{SlotId, SlotPool};
-use crate::arena::{self, Scratch};
+use crate::layout::{self, Scratch};
 use crate::shared_memory::{SharedMemory, read_words};
 
 /// What has been recorded.
@@ -40,10 +40,10 @@ impl Segment {
 
 impl SlotPool {
     /// What has been recorded on a slot since the last time, which goes on in the next segment. Nothing will be written to it
-    /// before [`arena::TRACE_SEGMENTS`] - 1 more have been taken.
+    /// before [`layout::TRACE_SEGMENTS`] - 1 more have been taken.
     pub(crate) fn take_trace(&mut self, id: SlotId) -> Option<Segment> {
         let (start, words) = self.unread(id);
-        let (begin, next) = arena::trace_segment(start);
+        let (begin, next) = layout::trace_segment(start);
         let read = self.read.remove(&id.0).is_some();
         if words == 0 {
             if read {
@@ -52,16 +52,16 @@ impl SlotPool {
             }
             return None;
         }
-        let slot = u64::from(id.0) * arena::SLOT_SIZE;
+        let slot = u64::from(id.0) * layout::SLOT_SIZE;
         if !self.traces.contains_key(&id.0)
-            && let Ok(m) = SharedMemory::map(&self.file, slot + arena::TRACE_BUFFER, arena::TRACE_ALL as usize)
+            && let Ok(m) = SharedMemory::map(&self.file, slot + layout::TRACE_BUFFER, layout::TRACE_ALL as usize)
         {
             self.traces.insert(id.0, Arc::new(m));
         }
         let _ = self.set_scratch(id, Scratch::TracePos, next);
         Some(match self.traces.get(&id.0) {
             Some(memory) => {
-                Segment::There { memory: memory.clone(), offset: (start - arena::TRACE_BUFFER) as usize, words }
+                Segment::There { memory: memory.clone(), offset: (start - layout::TRACE_BUFFER) as usize, words }
             }
             None => {
                 let mut copy = Vec::new();
@@ -74,8 +74,8 @@ impl SlotPool {
     /// Where what has been recorded on a slot, and has not been read, begins, and how many words it is.
     fn unread(&self, id: SlotId) -> (u64, usize) {
         let pos = self.scratch(id, Scratch::TracePos);
-        let (start, _) = arena::trace_segment(pos);
-        let end = pos.min(start + arena::TRACE_SIZE);
+        let (start, _) = layout::trace_segment(pos);
+        let end = pos.min(start + layout::TRACE_SIZE);
         let from = self.read.get(&id.0).copied().filter(|read| (start..=end).contains(read)).unwrap_or(start);
         (from, end.saturating_sub(from) as usize / 4)
     }
@@ -86,7 +86,7 @@ impl SlotPool {
         let (from, words) = self.unread(id);
         buffer.clear();
         if (1..=most).contains(&words) {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
+            read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + from, words, buffer);
             self.read.insert(id.0, from + 4 * words as u64);
         }
     }
@@ -94,22 +94,22 @@ impl SlotPool {
     /// Drops what has been recorded on a slot since the last time.
     pub(crate) fn drop_trace(&mut self, id: SlotId) {
         self.read.remove(&id.0);
-        let (start, _) = arena::trace_segment(self.scratch(id, Scratch::TracePos));
+        let (start, _) = layout::trace_segment(self.scratch(id, Scratch::TracePos));
         let _ = self.set_scratch(id, Scratch::TracePos, start);
     }
 
     /// Bytes that the present segment of the trace buffer has room for.
     pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
         let pos = self.scratch(id, Scratch::TracePos);
-        (arena::trace_segment(pos).0 + arena::TRACE_SIZE).saturating_sub(pos)
+        (layout::trace_segment(pos).0 + layout::TRACE_SIZE).saturating_sub(pos)
     }
 
     /// The last `n` words of the trace buffer.
     pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
         let end = self.scratch(id, Scratch::TracePos);
         let mut words = Vec::new();
-        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= arena::trace_segment(end).0) {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + at, n, &mut words);
+        if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= layout::trace_segment(end).0) {
+            read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + at, n, &mut words);
         }
         words
     }
@@ -118,7 +118,7 @@ impl SlotPool {
     pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
         let at = self.scratch(id, Scratch::TracePos);
         let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
-        if self.file.write_all_at(&bytes, u64::from(id.0) * arena::SLOT_SIZE + at).is_ok() {
+        if self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at).is_ok() {
             let _ = self.set_scratch(id, Scratch::TracePos, at + bytes.len() as u64);
         }
     }
@@ -128,10 +128,10 @@ impl SlotPool {
         let (from, words) = self.unread(id);
         buffer.clear();
         if words > 0 {
-            read_words(&self.file, u64::from(id.0) * arena::SLOT_SIZE + from, words, buffer);
+            read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + from, words, buffer);
         }
         if self.read.remove(&id.0).is_some() || words > 0 {
-            let _ = self.set_scratch(id, Scratch::TracePos, arena::trace_segment(from).0);
+            let _ = self.set_scratch(id, Scratch::TracePos, layout::trace_segment(from).0);
         }
     }
 }
@@ -151,29 +151,29 @@ mod tests {
     fn segments_follow_one_another_and_come_round() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
+        pool.set_scratch(id, Scratch::TracePos, layout::TRACE_BUFFER).expect("written");
         assert!(pool.take_trace(id).is_none(), "nothing has been recorded");
         let taken: Vec<Segment> =
-            (0..arena::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
-        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER, "round");
+            (0..layout::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
+        assert_eq!(pool.scratch(id, Scratch::TracePos), layout::TRACE_BUFFER, "round");
         let mut buffer = Vec::new();
         for (n, segment) in taken.iter().enumerate() {
             let words = segment.read(&mut buffer);
             assert_eq!(buffer[..words], [n as u32, n as u32 + 1, n as u32 + 2]);
         }
         // A full one ends where the page begins that cannot be written.
-        let end = arena::TRACE_BUFFER + arena::TRACE_SIZE;
+        let end = layout::TRACE_BUFFER + layout::TRACE_SIZE;
         pool.set_scratch(id, Scratch::TracePos, end).expect("written");
         assert_eq!(pool.trace_room(id), 0);
-        assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), arena::TRACE_SIZE as usize / 4);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), arena::TRACE_BUFFER + arena::TRACE_STRIDE);
+        assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), layout::TRACE_SIZE as usize / 4);
+        assert_eq!(pool.scratch(id, Scratch::TracePos), layout::TRACE_BUFFER + layout::TRACE_STRIDE);
     }
 
     #[test]
     fn what_has_been_read_while_a_thread_ran_on_is_not_read_again() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        let begin = arena::TRACE_BUFFER;
+        let begin = layout::TRACE_BUFFER;
         pool.set_scratch(id, Scratch::TracePos, begin).expect("written");
         let ahead = |pool: &mut SlotPool, most| {
             let mut buffer = vec![9];
@@ -206,14 +206,14 @@ mod tests {
         pool.append_trace(id, &[8]);
         assert_eq!(rest(&mut pool), [8]);
         // A full one, of which some has been read, and one of which all has: its thread goes on at its beginning.
-        let size = arena::TRACE_SIZE as usize / 4;
+        let size = layout::TRACE_SIZE as usize / 4;
         pool.append_trace(id, &vec![1; size - 2]);
         assert_eq!(ahead(&mut pool, size).len(), size - 2);
         pool.append_trace(id, &[2, 3]);
         let mut buffer = Vec::new();
         let n = pool.take_trace(id).expect("the rest").read(&mut buffer);
         assert_eq!(buffer[..n], [2, 3]);
-        let second = begin + arena::TRACE_STRIDE;
+        let second = begin + layout::TRACE_STRIDE;
         assert_eq!(pool.scratch(id, Scratch::TracePos), second);
         pool.append_trace(id, &vec![4; size]);
         assert_eq!((ahead(&mut pool, size).len(), pool.trace_room(id)), (size, 0));
@@ -227,7 +227,7 @@ mod tests {
     fn a_slot_is_not_used_again_while_its_trace_is_read() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, arena::TRACE_BUFFER).expect("written");
+        pool.set_scratch(id, Scratch::TracePos, layout::TRACE_BUFFER).expect("written");
         let segment = record(&mut pool, id, &[7, 8]);
         pool.give_back(id);
         let other = pool.take().expect("another slot");

@@ -1,5 +1,5 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
-//! ([`crate::arena::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
+//! ([`crate::layout::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
 //! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
 //! what the program has in them. Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in
 //! translated code has it put away.
@@ -23,8 +23,8 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone, register};
-use crate::arena::{self, Scratch};
 use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, Takes};
+use crate::layout::{self, Scratch};
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +104,7 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
         return Ok(());
     }
     // Behind a system call, for an instruction or two, it is the program's or the base of the slot.
-    if regs.r11 == arena::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
+    if regs.r11 == layout::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
         regs.r11 = kept(t, regs, Scratch::R11)?;
     }
     let takes = takes(t.tid);
@@ -139,7 +139,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     let calls = is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS);
     if !is_at(t.pid(), regs.rip, &[&PUT_AWAY]) {
         keep(t, regs, Scratch::R11, regs.r11)?;
-        regs.r11 = arena::base_of(regs.gs_base);
+        regs.r11 = layout::base_of(regs.gs_base);
     }
     for &(r, word) in takes.free() {
         let value = *register(regs, r.0);

@@ -1,14 +1,14 @@
-//! The walk of a fetch of code: its lines have numbers, by which is known where their times are ([`arena::LINES`]).
+//! The walk of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
 
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
+use crate::layout::{self, Scratch};
 use crate::trace::FirstLevel;
 
 /// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
-/// [`arena::LINE`] times the number, and the offset of its set in [`arena::CODE_WAYS`]. (On the stack, and not in the code
+/// [`layout::LINE`] times the number, and the offset of its set in [`layout::CODE_WAYS`]. (On the stack, and not in the code
 /// behind the call, which would have to come into the data cache for that.)
 const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
@@ -61,7 +61,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     }
     let fetched = |c: &mut Asm, second: bool| {
         c.load32(RAX, RSP, FETCH_LINES[usize::from(second)]); // rax: the line
-        c.gs_index32(0x8b, RCX, RAX, arena::LINES as u32); // rcx: where its time is
+        c.gs_index32(0x8b, RCX, RAX, layout::LINES as u32); // rcx: where its time is
         c.op_reg(0x85, RCX, RCX);
         c.jcc_away(NE)
     };
@@ -129,7 +129,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
 /// Line rax takes the place of the one fetched from longest ago, of the ways from rdx on, at this time; rsi is its way then.
 /// Changes rcx, rdx, r8 and r10.
 fn replace_code_line(c: &mut Asm, cache: FirstLevel) {
-    let (lines, ways, times) = (arena::LINES as u32, arena::CODE_WAYS as u32, arena::CODE_TIMES as u32);
+    let (lines, ways, times) = (layout::LINES as u32, layout::CODE_WAYS as u32, layout::CODE_TIMES as u32);
     if cache.ways <= UNROLLED {
         earliest(c, cache.ways, RDX, (times, 8), None, [RSI, R8, RCX, R10]);
         c.shift(SHL, RSI, 3);

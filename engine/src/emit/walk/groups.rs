@@ -1,4 +1,4 @@
-//! Which way of a set was used longest ago, by groups of its ways ([`arena::DATA_GROUPS`]), as pieces of the walk of a second line
+//! Which way of a set was used longest ago, by groups of its ways ([`layout::DATA_GROUPS`]), as pieces of the walk of a second line
 //! ([`super::emit_second_walk`]): a stream that is not aligned takes most of its time for that.
 //!
 //! Of each group one way is kept, and a time before which none of the group has been used last. The earliest of these times is the one
@@ -10,24 +10,24 @@
 //! Invariant: no time that is kept is later than the last use of any way of its group. So what is kept needs no care elsewhere: all
 //! other walks may leave it as it is.
 //!
-//! In rdx is the index of a way here: [`arena::GROUP_INDEX`] for each way that comes before it, in all sets.
+//! In rdx is the index of a way here: [`layout::GROUP_INDEX`] for each way that comes before it, in all sets.
 
 use super::ways::{LINE_TAG, LINE_TIME, Line, hidden_goes};
 use super::{R8, RCX, RDI, RDX};
-use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
+use crate::layout;
 use crate::trace::FirstLevel;
 
-const WAYS: u64 = arena::DATA_WAYS;
-const PLACES: u64 = arena::DATA_WHERE;
+const WAYS: u64 = layout::DATA_WAYS;
+const PLACES: u64 = layout::DATA_WHERE;
 /// From the index of a way to what is known of it.
-const SCALE: u64 = arena::DATA_WAY / arena::GROUP_INDEX;
+const SCALE: u64 = layout::DATA_WAY / layout::GROUP_INDEX;
 const _: () = assert!(SCALE == 8, "an index is scaled by the processor");
 
 /// Bits of an index that tell ways of a group apart, and from one group to the next.
-const WITHIN: u64 = (arena::GROUP - 1) * arena::GROUP_INDEX;
-const NEXT: u64 = arena::GROUP * arena::GROUP_INDEX;
+const WITHIN: u64 = (layout::GROUP - 1) * layout::GROUP_INDEX;
+const NEXT: u64 = layout::GROUP * layout::GROUP_INDEX;
 const _: () = assert!(NEXT == 8, "words of groups are as far apart");
 
 /// Jumps to what is rarely executed, and where it goes on.
@@ -41,43 +41,43 @@ pub(super) struct Chosen {
 
 /// Gives the way up that was used longest ago of those from `first` on: rdx is that. Changes r8 and rdi.
 pub(super) fn give_up(c: &mut Asm, cache: FirstLevel, first: Gpr) -> Chosen {
-    let at = |group: u32| arena::DATA_GROUPS as u32 + 8 * group;
+    let at = |group: u32| layout::DATA_GROUPS as u32 + 8 * group;
     // The next line of a stream is in the next set, whose places are as a rule not in the nearest cache any more.
-    let set = arena::DATA_WAY * u64::from(cache.ways);
+    let set = layout::DATA_WAY * u64::from(cache.ways);
     for at in (set..2 * set).step_by(64) {
         c.gs_prefetch(first, (PLACES + at) as u32);
     }
     let again = c.pos();
     c.mov_reg32(RDX, first);
-    c.shift(SHR, RDX, (arena::DATA_WAY * arena::GROUP / 8).trailing_zeros() as u8);
+    c.shift(SHR, RDX, (layout::DATA_WAY * layout::GROUP / 8).trailing_zeros() as u8);
     c.gs_index(0x8b, R8, RDX, at(0));
-    for group in 1..cache.ways / arena::GROUP as u32 {
+    for group in 1..cache.ways / layout::GROUP as u32 {
         c.gs_index(0x39, R8, RDX, at(group)); // cmp gs:[…], r8
         c.gs_cmov(BELOW, R8, RDX, at(group));
     }
     c.mov_reg32(RDX, R8);
-    c.and_imm32(RDX, (1 << arena::GROUP_TIME) - 1);
-    c.shift(SHR, R8, arena::GROUP_TIME as u8);
+    c.and_imm32(RDX, (1 << layout::GROUP_TIME) - 1);
+    c.shift(SHR, R8, layout::GROUP_TIME as u8);
     c.gs_scaled(0x8b, RDI, RDX, PLACES);
     c.gs_index(0x39, R8, RDI, LINE_TIME); // cmp gs:[…], r8
     let used_since = c.jcc_away(NE);
     c.op_reg(0x85, RDI, RDI);
     let not_shown = c.jcc_away(NOT_SIGN);
-    c.gs_store_imm(RDI, LINE_TAG, arena::NOTHING as i32);
+    c.gs_store_imm(RDI, LINE_TAG, layout::NOTHING as i32);
     Chosen { again, used_since, not_shown, back: c.pos() }
 }
 
 /// The line is in way rdx now, which has been given up for it, and its entry shows it. Keeps which way of the others in the
 /// group was used longest ago. Changes rcx, rdx, rdi, r8, and the register of the line's entry.
 pub(super) fn take_place(c: &mut Asm, line: Line) {
-    c.lea_disp(RDI, line.entry, -(arena::NOWHERE as i32));
+    c.lea_disp(RDI, line.entry, -(layout::NOWHERE as i32));
     c.gs_scaled(0x89, RDI, RDX, PLACES);
     let others = [RCX, line.entry, RDX];
     for (way, n) in others.into_iter().zip(1..) {
         if way != RDX {
             c.mov_reg32(way, RDX);
         }
-        c.alu_imm(6, way, n * arena::GROUP_INDEX as i32); // xor
+        c.alu_imm(6, way, n * layout::GROUP_INDEX as i32); // xor
     }
     let [best, ways @ ..] = others;
     c.gs_scaled(0x8b, RDI, best, PLACES);
@@ -98,10 +98,10 @@ fn earlier(c: &mut Asm, best: Gpr, way: Gpr) {
 
 /// Way `best`, last used at r8, is what is kept of the group of `any` way. Changes `any` and r8.
 fn keep(c: &mut Asm, best: Gpr, any: Gpr) {
-    c.shift(SHL, R8, arena::GROUP_TIME as u8);
+    c.shift(SHL, R8, layout::GROUP_TIME as u8);
     c.op_reg(0x09, R8, best); // or
     c.shift(SHR, any, NEXT.trailing_zeros() as u8);
-    c.gs_scaled(0x89, R8, any, arena::DATA_GROUPS);
+    c.gs_scaled(0x89, R8, any, layout::DATA_GROUPS);
 }
 
 impl Chosen {
@@ -121,9 +121,9 @@ impl Chosen {
         c.patch_here(self.used_since);
         c.alu_imm(4, RDX, !(WITHIN as i32)); // and
         c.mov_reg32(RCX, RDX);
-        for n in 0..arena::GROUP {
+        for n in 0..layout::GROUP {
             if n > 0 {
-                c.alu_imm(0, RCX, arena::GROUP_INDEX as i32);
+                c.alu_imm(0, RCX, layout::GROUP_INDEX as i32);
             }
             c.gs_scaled(0x8b, RDI, RCX, PLACES);
             match n {

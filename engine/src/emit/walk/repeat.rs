@@ -1,9 +1,9 @@
 //! The walk of what a repeated string instruction has accessed, behind that instruction in the block.
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
+use crate::layout::{self, Scratch};
 use crate::trace::{FirstLevel, Target};
 
 /// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
@@ -44,7 +44,7 @@ pub(in crate::emit) fn emit_repeat_walk(
     uses: bool,
 ) -> usize {
     const REGISTERS: [Gpr; 7] = [RAX, RCX, RDX, RBX, RSI, RDI, R8];
-    let saves = arena::SAVES + 128;
+    let saves = layout::SAVES + 128;
     let flags = saves + 8 * REGISTERS.len() as u32;
     let size = i32::from(repeat.size);
     let log = repeat.size.trailing_zeros() as u8;

@@ -2,9 +2,9 @@
 //! used. Registers are those of [`super::walk_each`].
 
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
-use crate::arena::{self, Scratch};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
+use crate::layout::{self, Scratch};
 use crate::trace::{self, FirstLevel};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.
@@ -38,14 +38,14 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
     c.negate(R14);
     c.shift_by(false, R8, R8, R14);
     c.patch_here(have);
-    c.gs_index(0x09, R8, RDX, arena::DATA_USES as u32);
-    c.gs_index_by(0, RDX, arena::DATA_USES as u32 + 8, 1); // add
+    c.gs_index(0x09, R8, RDX, layout::DATA_USES as u32);
+    c.gs_index_by(0, RDX, layout::DATA_USES as u32 + 8, 1); // add
 }
 
 /// Records that line rax takes the place of another one, in way rdx, because of the access at r13 that rbx describes, and how
 /// that one was used ([`trace::LineReplaced`]). Changes r8, r14 and r12.
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
-    let (bytes, count) = (arena::DATA_USES as u32, arena::DATA_USES as u32 + 8);
+    let (bytes, count) = (layout::DATA_USES as u32, layout::DATA_USES as u32 + 8);
     c.load_gs(R12, Scratch::TracePos.at());
     c.gs_base8(0x89, RAX, R12, 16);
     // To two lines?

@@ -1,12 +1,12 @@
-//! The ways of the data cache, and which of their lines the table shows ([`arena::DATA_TAGS`]), as pieces of the walk. In rdx
+//! The ways of the data cache, and which of their lines the table shows ([`layout::DATA_TAGS`]), as pieces of the walk. In rdx
 //! is a way of the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`],
 //! [`replace`], [`show`]; what has been found hidden is only shown. (An entry may have its line, [`show_tag`], as soon as
 //! there is room: no way of the set has its time there then.)
 
 use super::{R8, R10, R14, RAX, RCX, RDI, RDX, UNROLLED};
-use crate::arena;
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, NOT_SIGN, SHL, SHR};
+use crate::layout;
 use crate::trace::FirstLevel;
 
 /// Where a line and its entry are.
@@ -38,11 +38,11 @@ pub(super) enum Rare {
 }
 
 /// Where what a way has to say of its line's time leads to: a tag, and the time.
-pub(super) const LINE_TAG: u32 = arena::NOWHERE as u32;
+pub(super) const LINE_TAG: u32 = layout::NOWHERE as u32;
 pub(super) const LINE_TIME: u32 = LINE_TAG + 8;
 
 /// When the ways' lines were used last, if their entries do not show them.
-pub(super) const OWN: u32 = arena::DATA_OWN as u32 + 8;
+pub(super) const OWN: u32 = layout::DATA_OWN as u32 + 8;
 
 /// Into rcx: the entry of line rax; into rdx: the difference from the line that it shows. Returns the field of a jump that
 /// leaves if that is none (`leaves` is [`E`]), or if there is one ([`NE`]).
@@ -55,11 +55,11 @@ pub(super) fn look_up(c: &mut Asm, cache: FirstLevel, leaves: u8) -> usize {
 /// Into rdx: the difference of a line from the one that its entry shows, if any.
 pub(super) fn difference(c: &mut Asm, line: Line) {
     if line.negated {
-        c.gs_index(0x8b, RDX, line.entry, arena::DATA_TAGS as u32);
+        c.gs_index(0x8b, RDX, line.entry, layout::DATA_TAGS as u32);
         c.op_reg(0x29, RDX, line.reg);
     } else {
         c.mov_reg(RDX, line.reg);
-        c.gs_index(0x03, RDX, line.entry, arena::DATA_TAGS as u32);
+        c.gs_index(0x03, RDX, line.entry, layout::DATA_TAGS as u32);
     }
 }
 
@@ -67,17 +67,17 @@ pub(super) fn difference(c: &mut Asm, line: Line) {
 /// and where it goes on if it is not.
 pub(super) fn look_for_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) -> (usize, usize) {
     first_way(c, cache, line, first);
-    c.gs_index32_by(7, line.entry, arena::DATA_HIDDEN as u32, 0); // cmp
+    c.gs_index32_by(7, line.entry, layout::DATA_HIDDEN as u32, 0); // cmp
     (c.jcc_away(NE), c.pos())
 }
 
 /// Into `first`: the first way of the line's set.
 fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
     // The bits that choose the set are the lowest of those that choose the entry.
-    let scale = if u64::from(cache.sets) <= arena::DATA_ENTRIES {
+    let scale = if u64::from(cache.sets) <= layout::DATA_ENTRIES {
         c.mov_reg32(first, line.entry);
-        c.and_imm32(first, (cache.sets - 1) * arena::DATA_ENTRY as u32);
-        arena::DATA_WAY / arena::DATA_ENTRY
+        c.and_imm32(first, (cache.sets - 1) * layout::DATA_ENTRY as u32);
+        layout::DATA_WAY / layout::DATA_ENTRY
     } else {
         c.mov_reg(first, line.reg);
         if line.negated {
@@ -85,7 +85,7 @@ fn first_way(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr) {
         }
         c.shift(SHR, first, cache.line.trailing_zeros() as u8);
         c.and_imm(first, cache.sets as i32 - 1);
-        arena::DATA_WAY
+        layout::DATA_WAY
     };
     let bytes = cache.ways * scale as u32;
     if bytes.is_power_of_two() {
@@ -106,15 +106,15 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     };
     negate(c);
     c.mov_reg(free, first);
-    c.lea_disp(end, free, (cache.ways * arena::DATA_WAY as u32) as i32); // the set's end
+    c.lea_disp(end, free, (cache.ways * layout::DATA_WAY as u32) as i32); // the set's end
     let again = c.pos();
-    c.gs_index(0x3b, line.reg, free, arena::DATA_WAYS as u32);
+    c.gs_index(0x3b, line.reg, free, layout::DATA_WAYS as u32);
     let other = c.jcc(NE);
     // What a way that is shown says of its line is not to be believed.
-    c.gs_index_by(7, free, arena::DATA_WHERE as u32, 0); // cmp
+    c.gs_index_by(7, free, layout::DATA_WHERE as u32, 0); // cmp
     let found = c.jcc(NOT_SIGN);
     c.patch_here(other);
-    c.alu_imm(0, free, arena::DATA_WAY as i32);
+    c.alu_imm(0, free, layout::DATA_WAY as i32);
     c.op_reg(0x39, free, end);
     c.jcc_back(NE, again);
     negate(c);
@@ -124,14 +124,14 @@ pub(super) fn find_hidden(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr
     c.mov_reg(first, free);
     make_room(c, cache, line, rare);
     c.mov_reg(RDX, first);
-    c.gs_index32_by(5, line.entry, arena::DATA_HIDDEN as u32, 1); // sub
+    c.gs_index32_by(5, line.entry, layout::DATA_HIDDEN as u32, 1); // sub
 }
 
 /// The line's entry shows no other line any more; rdx is what [`difference`] has left there, and is changed. Changes what is
 /// free.
 pub(super) fn make_room(c: &mut Asm, cache: FirstLevel, line: Line, rare: &mut Vec<Rare>) {
     // Does it show another line? That differs in bits above those that choose the entry.
-    c.shift(SHL, RDX, (arena::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
+    c.shift(SHL, RDX, (layout::DATA_ENTRIES.leading_zeros() + 1 - cache.line.trailing_zeros()) as u8);
     let field = c.jcc_away(E);
     rare.push(Rare::Displaced { field, line, back: c.pos() });
 }
@@ -142,17 +142,17 @@ pub(super) fn replace(c: &mut Asm, cache: FirstLevel, line: Line, first: Gpr, fr
     let [time, least] = free;
     let place = line.other;
     if cache.ways <= UNROLLED {
-        let ways = (arena::DATA_WHERE as u32, arena::DATA_WAY as u32);
+        let ways = (layout::DATA_WHERE as u32, layout::DATA_WAY as u32);
         earliest(c, cache.ways, first, ways, Some(LINE_TIME), [RDX, least, time, place]);
-        c.shift(SHL, RDX, arena::DATA_WAY.trailing_zeros() as u8);
+        c.shift(SHL, RDX, layout::DATA_WAY.trailing_zeros() as u8);
         c.op_reg(0x01, RDX, first);
     } else {
         oldest(c, cache, first, [least, time, place]);
     }
-    c.gs_index(0x8b, place, RDX, arena::DATA_WHERE as u32);
+    c.gs_index(0x8b, place, RDX, layout::DATA_WHERE as u32);
     c.op_reg(0x85, place, place);
     let field = c.jcc_away(NOT_SIGN);
-    c.gs_store_imm(place, LINE_TAG, arena::NOTHING as i32);
+    c.gs_store_imm(place, LINE_TAG, layout::NOTHING as i32);
     rare.push(Rare::NotShown { field, free: [line.free, place], back: c.pos() });
 }
 
@@ -172,19 +172,19 @@ pub(super) fn show(c: &mut Asm, line: Line, time: Gpr, kept: bool) {
 
 /// The first half of that: an entry shows a line by its tag, and has its time.
 pub(super) fn show_tag(c: &mut Asm, line: Line, tag: Gpr, time: Gpr) {
-    c.gs_index(0x89, tag, line.entry, arena::DATA_TAGS as u32);
-    c.gs_index(0x89, time, line.entry, arena::DATA_TIMES as u32);
+    c.gs_index(0x89, tag, line.entry, layout::DATA_TAGS as u32);
+    c.gs_index(0x89, time, line.entry, layout::DATA_TIMES as u32);
 }
 
 /// The other half: way rdx says so. Changes what is free.
 pub(super) fn show_in_way(c: &mut Asm, line: Line) {
-    c.lea_disp(line.free, line.entry, -(arena::NOWHERE as i32));
-    c.gs_index(0x89, line.free, RDX, arena::DATA_WHERE as u32);
+    c.lea_disp(line.free, line.entry, -(layout::NOWHERE as i32));
+    c.gs_index(0x89, line.free, RDX, layout::DATA_WHERE as u32);
 }
 
 /// A line that its entry rcx shows after all: leaves `time` with it, and goes on at `back`.
 pub(super) fn use_shown(c: &mut Asm, time: Gpr, back: usize) {
-    c.gs_index(0x89, time, RCX, arena::DATA_TIMES as u32);
+    c.gs_index(0x89, time, RCX, layout::DATA_TIMES as u32);
     c.jmp_back(back);
 }
 
@@ -196,7 +196,7 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 c.patch_here(field);
                 // Nothing has been in this way yet: the test has said so.
                 c.jcc_back(E, back);
-                c.gs_index(0x8b, free, RDX, arena::DATA_WAYS as u32);
+                c.gs_index(0x8b, free, RDX, layout::DATA_WAYS as u32);
                 hidden_goes(c, cache, [free, entry]);
                 c.jmp_back(back);
             }
@@ -205,22 +205,22 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
                 // The way that says that this entry shows its line. (Where there are more sets than entries, that is of another
                 // set.)
                 let Line { free: way, other, .. } = line;
-                c.gs_index(0x8b, other, line.entry, arena::DATA_TAGS as u32);
+                c.gs_index(0x8b, other, line.entry, layout::DATA_TAGS as u32);
                 first_way(c, cache, Line { reg: other, negated: true, ..line }, way);
-                c.lea_disp(other, line.entry, -(arena::NOWHERE as i32));
+                c.lea_disp(other, line.entry, -(layout::NOWHERE as i32));
                 let begin = c.jmp();
                 let again = c.pos();
-                c.alu_imm(0, way, arena::DATA_WAY as i32);
+                c.alu_imm(0, way, layout::DATA_WAY as i32);
                 c.patch_here(begin);
-                c.gs_index(0x3b, other, way, arena::DATA_WHERE as u32); // cmp
+                c.gs_index(0x3b, other, way, layout::DATA_WHERE as u32); // cmp
                 c.jcc_back(NE, again);
-                c.gs_index(0x8b, other, line.entry, arena::DATA_TAGS as u32);
-                c.gs_index(0x89, other, way, arena::DATA_WAYS as u32);
-                c.gs_index(0x8b, other, line.entry, arena::DATA_TIMES as u32);
+                c.gs_index(0x8b, other, line.entry, layout::DATA_TAGS as u32);
+                c.gs_index(0x89, other, way, layout::DATA_WAYS as u32);
+                c.gs_index(0x8b, other, line.entry, layout::DATA_TIMES as u32);
                 c.gs_index(0x89, other, way, OWN);
-                c.lea_disp(other, way, (arena::DATA_OWN - arena::NOWHERE) as i32);
-                c.gs_index(0x89, other, way, arena::DATA_WHERE as u32);
-                c.gs_index32_by(0, line.entry, arena::DATA_HIDDEN as u32, 1); // add
+                c.lea_disp(other, way, (layout::DATA_OWN - layout::NOWHERE) as i32);
+                c.gs_index(0x89, other, way, layout::DATA_WHERE as u32);
+                c.gs_index32_by(0, line.entry, layout::DATA_HIDDEN as u32, 1); // add
                 c.jmp_back(back);
             }
         }
@@ -231,17 +231,17 @@ pub(super) fn rarely(c: &mut Asm, cache: FirstLevel, rare: Vec<Rare>) {
 pub(super) fn hidden_goes(c: &mut Asm, cache: FirstLevel, [line, entry]: [Gpr; 2]) {
     c.negate(line);
     c.entry(entry, line, cache.line.trailing_zeros());
-    c.gs_index32_by(5, entry, arena::DATA_HIDDEN as u32, 1); // sub
+    c.gs_index32_by(5, entry, layout::DATA_HIDDEN as u32, 1); // sub
 }
 
 /// Into rdx: the way that was used longest ago, of those from `first` on. Changes `first` and the others.
 fn oldest(c: &mut Asm, cache: FirstLevel, first: Gpr, [least, end, time]: [Gpr; 3]) {
     c.mov_reg(end, first);
-    c.alu_imm(0, first, (cache.ways * arena::DATA_WAY as u32) as i32);
+    c.alu_imm(0, first, (cache.ways * layout::DATA_WAY as u32) as i32);
     c.mov_all_ones(least); // the earliest time
     let again = c.pos();
-    c.alu_imm(5, first, arena::DATA_WAY as i32); // sub
-    c.gs_index(0x8b, time, first, arena::DATA_WHERE as u32);
+    c.alu_imm(5, first, layout::DATA_WAY as i32); // sub
+    c.gs_index(0x8b, time, first, layout::DATA_WHERE as u32);
     c.gs_index(0x8b, time, time, LINE_TIME);
     c.op_reg(0x39, time, least);
     c.cmov(BELOW, least, time);
