@@ -3,7 +3,7 @@
 
 use dynasmrt::{AssemblyOffset, DynasmApi};
 
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// General registers by their hardware numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,11 +21,11 @@ impl Gpr {
     pub(crate) const R9: Self = Self(9);
     /// In translated code that does more than counting: free for whatever is done between the program's instructions.
     pub(crate) const R10: Self = Self(10);
-    /// Points to the thread's scratch words in translated code ([`layout::BASE`]).
+    /// Points to the thread's slot words in translated code ([`layout::BASE`]).
     pub(crate) const R11: Self = Self(11);
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
-    pub(crate) fn kept(self, takes: Takes) -> Option<Scratch> {
+    pub(crate) fn kept(self, takes: Takes) -> Option<SlotWord> {
         let all = takes.bound().iter().chain(takes.free());
         all.copied().find(|(r, _)| *r == self).map(|(_, word)| word)
     }
@@ -64,19 +64,19 @@ pub(crate) enum Takes {
 
 impl Takes {
     /// Those that are free, and where what the program has in them is.
-    pub(crate) const fn free(self) -> &'static [(Gpr, Scratch)] {
+    pub(crate) const fn free(self) -> &'static [(Gpr, SlotWord)] {
         match self {
             Self::R11 => &[],
-            Self::R10 | Self::Total => &[(Gpr::R10, Scratch::R10)],
-            Self::R10AndR8 | Self::Clock => &[(Gpr::R10, Scratch::R10), (Gpr::R8, Scratch::R8)],
+            Self::R10 | Self::Total => &[(Gpr::R10, SlotWord::R10)],
+            Self::R10AndR8 | Self::Clock => &[(Gpr::R10, SlotWord::R10), (Gpr::R8, SlotWord::R8)],
         }
     }
 
     /// Those that are bound, and where what the program has in them is.
-    pub(crate) const fn bound(self) -> &'static [(Gpr, Scratch)] {
+    pub(crate) const fn bound(self) -> &'static [(Gpr, SlotWord)] {
         match self {
-            Self::Clock | Self::Total => &[(Gpr::R11, Scratch::R11), (Gpr::R9, Scratch::R9)],
-            _ => &[(Gpr::R11, Scratch::R11)],
+            Self::Clock | Self::Total => &[(Gpr::R11, SlotWord::R11), (Gpr::R9, SlotWord::R9)],
+            _ => &[(Gpr::R11, SlotWord::R11)],
         }
     }
 
@@ -100,16 +100,16 @@ impl Takes {
         self == Self::Clock
     }
 
-    /// Whether r9 is the instructions that the thread has executed ([`Scratch::Total`]).
+    /// Whether r9 is the instructions that the thread has executed ([`SlotWord::Total`]).
     pub(crate) fn total(self) -> bool {
         self == Self::Total
     }
 
     /// The word that r9 holds in translated code, if it holds one.
-    pub(crate) fn in_r9(self) -> Option<Scratch> {
+    pub(crate) fn in_r9(self) -> Option<SlotWord> {
         match self {
-            Self::Clock => Some(Scratch::Clock),
-            Self::Total => Some(Scratch::Total),
+            Self::Clock => Some(SlotWord::Clock),
+            Self::Total => Some(SlotWord::Total),
             _ => None,
         }
     }
@@ -238,11 +238,11 @@ impl Asm {
     /// Behind a system call: the program's r11 to its word.
     pub(crate) fn put_r11_away(&mut self) {
         self.bytes(&PUT_AWAY);
-        self.imm32(Scratch::R11.at());
+        self.imm32(SlotWord::R11.at());
     }
 
     /// Behind that: the word that r9 holds.
-    pub(crate) fn take_r9_back(&mut self, word: Scratch) {
+    pub(crate) fn take_r9_back(&mut self, word: SlotWord) {
         self.bytes(&R9_BACK);
         self.imm32(word.at());
     }
@@ -252,7 +252,7 @@ impl Asm {
         self.bytes(&[0xf3, 0x49, 0x0f, 0xae, 0xcb]);
     }
 
-    /// The address of scratch words into r11; `gs` has the base of gs.
+    /// The address of slot words into r11; `gs` has the base of gs.
     pub(crate) fn base_to_r11(&mut self, gs: Gpr) {
         self.lea_disp(Gpr::R11, gs, layout::BASE as i32);
     }
@@ -283,13 +283,13 @@ impl Asm {
         self.imm32(offset);
     }
 
-    /// Saves `reg` to its scratch word.
-    pub(crate) fn spill(&mut self, slot: Scratch, reg: Gpr) {
+    /// Saves `reg` to its slot word.
+    pub(crate) fn spill(&mut self, slot: SlotWord, reg: Gpr) {
         self.store_gs(slot.at(), reg);
     }
 
-    /// Takes `reg` back from its scratch word.
-    pub(crate) fn reload(&mut self, reg: Gpr, slot: Scratch) {
+    /// Takes `reg` back from its slot word.
+    pub(crate) fn reload(&mut self, reg: Gpr, slot: SlotWord) {
         self.load_gs(reg, slot.at());
     }
 
@@ -588,9 +588,9 @@ mod tests {
         }
         a.inc_gs(0x2000);
         a.add_one_gs(0x2008);
-        a.load_gs_u16(Gpr::RCX, Scratch::Rax.at());
-        a.spill(Scratch::T1, Gpr(12));
-        a.reload(Gpr(13), Scratch::Conditionals);
+        a.load_gs_u16(Gpr::RCX, SlotWord::Rax.at());
+        a.spill(SlotWord::T1, Gpr(12));
+        a.reload(Gpr(13), SlotWord::Conditionals);
         a.put_r11_away();
         assert!(a.buf.windows(5).any(|w| w == PUT_AWAY));
         a.slot_base_to_r11();

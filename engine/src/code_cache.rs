@@ -29,7 +29,7 @@ use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
 use crate::hotness::Hotness;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::trace::{SpaceId, TraceSettings};
@@ -483,7 +483,7 @@ impl CodeCache {
     pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
         let mut parts = self.simulated_caches();
         if self.trace.settings.branches {
-            parts.push((u64::from(Scratch::History.at()), 8));
+            parts.push((u64::from(SlotWord::History.at()), 8));
             parts.push((layout::PREDICTOR_COUNTERS, layout::OUTCOMES - layout::PREDICTOR_COUNTERS));
         }
         parts
@@ -492,7 +492,7 @@ impl CodeCache {
     /// The same of the caches alone.
     pub(crate) fn simulated_caches(&self) -> Vec<(u64, u64)> {
         let settings = self.trace.settings;
-        let mut parts = vec![(u64::from(Scratch::Clock.at()), 8)];
+        let mut parts = vec![(u64::from(SlotWord::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
             let lines = u64::from(layout::LINE) * u64::from(self.trans.lines() + 1);
             parts.push((layout::LINES, lines.next_multiple_of(8)));
@@ -500,7 +500,7 @@ impl CodeCache {
             parts.extend([(layout::CODE_WAYS, ways), (layout::CODE_TIMES, ways)]);
         }
         if let Some(c) = settings.accesses {
-            parts.push((u64::from(Scratch::ContextTime.at()), 8));
+            parts.push((u64::from(SlotWord::ContextTime.at()), 8));
             let ways = layout::DATA_WAY * u64::from(c.sets) * u64::from(c.ways);
             parts.extend([(layout::DATA_WAYS, ways), (layout::DATA_OWN, ways)]);
             if c.groups() > 0 {

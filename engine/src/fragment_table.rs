@@ -13,7 +13,7 @@ use crate::distances::Distances;
 use crate::follow::{self, CallContextId, TOTALS};
 use crate::hash::Map;
 use crate::hotness::Hotness;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::own_memory::{self, AHEAD};
 use crate::trace::{self, SiteKind};
 use crate::types::StaticEvents;
@@ -80,7 +80,7 @@ pub(crate) struct Fragment {
     pub(crate) live_in: u8,
     /// Registers that are written before they are read, a bit each, as far as that was looked for.
     pub(crate) dead_in: u16,
-    /// Registers that hold values of ours between two offsets into the body; the guest's are in the scratch words
+    /// Registers that hold values of ours between two offsets into the body; the guest's are in the slot words
     /// `Held1` and `Held2`. [`NO_REG`]: no such register.
     pub(crate) held: [u8; 2],
     pub(crate) held_from: u32,
@@ -144,16 +144,16 @@ pub(crate) enum StubKind {
     /// shall lead to what emitted code can do about it from then on. For an indirect one, rcx has been saved and the target
     /// is in [`layout::TARGET`].
     Transfer { told: u32, call_context: CallContextId, root: u64 },
-    /// A return that emitted code cannot follow; its site is in [`layout::Scratch::Returning`]. rcx has been saved; the
+    /// A return that emitted code cannot follow; its site is in [`layout::SlotWord::Returning`]. rcx has been saved; the
     /// target is in rcx, or right below the stack pointer.
     Return { in_rcx: bool },
     /// An indirect branch that this IBL target, the last one of its chain, is not for.
     IblMiss { way: Way },
-    /// What the stub wants whose number is in [`layout::Scratch::Request`]: nobody has looked.
+    /// What the stub wants whose number is in [`layout::SlotWord::Request`]: nobody has looked.
     Asked,
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
-    /// A system call has answered EFAULT; its number is in `Scratch::T2`, its `syscall` instruction at `go`.
+    /// A system call has answered EFAULT; its number is in `SlotWord::T2`, its `syscall` instruction at `go`.
     CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
@@ -190,15 +190,15 @@ pub(crate) struct Stub {
 /// How the guest's state follows from the registers at a certain address of translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StateMapEntry {
-    /// Registers are in scratch words: up to four pairs of register number and offset.
+    /// Registers are in slot words: up to four pairs of register number and offset.
     Spilled([(u8, u8); 4]),
     /// As if the instruction had not begun.
     Before,
     /// As if the instruction had ended (a system call has returned).
     After,
-    /// A call: what the guest pushes has been pushed. `in_rcx`: rcx is in its scratch word.
+    /// A call: what the guest pushes has been pushed. `in_rcx`: rcx is in its slot word.
     Called { in_rcx: bool },
-    /// A client request reads what it asks for; rcx is in the scratch word `T1`. A fault is none: this stub goes on.
+    /// A client request reads what it asks for; rcx is in the slot word `T1`. A fault is none: this stub goes on.
     Request { stub: u32 },
     /// In a REP-prefixed instruction: rcx iterations, already counted in `counter`, are still to come.
     /// `site`: where its accesses are recorded, if they are.
@@ -210,8 +210,8 @@ pub(crate) enum StateMapEntry {
 }
 
 impl StateMapEntry {
-    /// This register alone is in its scratch word.
-    pub(crate) fn spilled(r: Gpr, word: Scratch) -> Self {
+    /// This register alone is in its slot word.
+    pub(crate) fn spilled(r: Gpr, word: SlotWord) -> Self {
         Self::Spilled([(r.0, word as u8), NOT_SPILLED, NOT_SPILLED, NOT_SPILLED])
     }
 }
@@ -228,7 +228,7 @@ pub(crate) struct CallSite {
 /// No register.
 pub(crate) const NO_REG: u8 = 0xff;
 
-/// No register in no scratch word.
+/// No register in no slot word.
 pub(crate) const NOT_SPILLED: (u8, u8) = (NO_REG, 0);
 
 /// A counter of one instruction.

@@ -1,7 +1,7 @@
 //! The memory layout that emitted code and grind share: per-thread slots, the system-call table, the table of indirect
 //! branches. Emitted code has these offsets as immediates, so nothing here may be computed differently elsewhere.
 //!
-//! A *slot* is what `gs` points to (and r11, to the middle of the scratch words that are used most: [`BASE`]): the lines of the
+//! A *slot* is what `gs` points to (and r11, to the middle of the slot words that are used most: [`BASE`]): the lines of the
 //! thread's data cache, so that emitted code gets to these without an offset, a header page with scratch space, then 64-bit
 //! counters (block counters and counters of single instructions). Slots are windows of one shared file that grind reads too, so
 //! counts outlive the guest. Exactly one thread at a time runs on a slot. A thread has a slot for each context of the
@@ -77,8 +77,8 @@ pub(crate) const DATA_WAY: u64 = 16;
 /// if it does not, at the way's words in [`DATA_OWN`]; and 0 if nothing has been in the way yet. In all three places the time
 /// follows upon a tag, or upon a word where a tag may be written.
 pub(crate) const DATA_WHERE: u64 = DATA_WAYS + 8;
-/// [`Scratch::Nowhere`] and [`Scratch::Never`], which are behind all entries and before all ways.
-pub(crate) const NOWHERE: u64 = Scratch::Nowhere.at() as u64;
+/// [`SlotWord::Nowhere`] and [`SlotWord::Never`], which are behind all entries and before all ways.
+pub(crate) const NOWHERE: u64 = SlotWord::Nowhere.at() as u64;
 /// Lines that a first-level cache may have.
 pub(crate) const MAX_CACHE: u64 = 1 << 18;
 /// The code cache, set by set: for each way [`LINE`] times the number of its line.
@@ -135,8 +135,8 @@ pub(crate) const fn frame_entered(total: usize) -> u64 {
     if total == 0 { 8 } else { 16 + 8 * total as u64 }
 }
 /// The words of a thread's totals, as far as calls are concerned.
-pub(crate) const TOTAL_WORDS: [Scratch; TOTALS] =
-    [Scratch::Total, Scratch::Reads, Scratch::Writes, Scratch::Conditionals, Scratch::Indirects];
+pub(crate) const TOTAL_WORDS: [SlotWord; TOTALS] =
+    [SlotWord::Total, SlotWord::Reads, SlotWord::Writes, SlotWord::Conditionals, SlotWord::Indirects];
 /// Bytes of all frames: twice the window.
 pub(crate) const FRAMES_SIZE: u64 = 2 * FRAME * WINDOW as u64;
 /// Offset of the numbers of calls of each function that are going on.
@@ -165,10 +165,10 @@ pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
 /// all, which looks) expect a program's own mappings. Up to 0x7f80_0000_0000.
 pub(crate) const SLOTS_HINT: u64 = 0x7e80_0000_0000;
 
-/// Scratch words in a slot's header, by their offsets in it.
+/// Slot words in a slot's header, by their offsets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
-pub(crate) enum Scratch {
+pub(crate) enum SlotWord {
     /// Guest rax while a counter is bumped; the target of an indirect branch ([`TARGET`]).
     Rax = 0,
     /// Guest rcx while an indirect branch is looked up.
@@ -242,7 +242,7 @@ pub(crate) enum Scratch {
     ContextDepth = 1040,
     /// Not 0: every change of context stops, because other threads follow it.
     ContextStops = 1048,
-    /// One more than [`Scratch::Clock`] at the last change of context; 0: there has been none.
+    /// One more than [`SlotWord::Clock`] at the last change of context; 0: there has been none.
     ContextTime = 1056,
     /// The stub whose work is asked for: its number, in the low half (see `emit::request`).
     Request = 1152,
@@ -258,11 +258,11 @@ pub(crate) enum Scratch {
     RepeatSource = 1288,
     /// rdi before it.
     RepeatTarget = 1296,
-    /// [`Scratch::TopFrame`] when something was recorded last.
+    /// [`SlotWord::TopFrame`] when something was recorded last.
     ToldFrame = 1328,
     /// The total at the entry of the last frame that has been told.
     ToldTotal = 1336,
-    /// Where frames are told; it goes on at [`Scratch::StackReturn`].
+    /// Where frames are told; it goes on at [`SlotWord::StackReturn`].
     StackWalk = 1344,
     /// Where that goes on to.
     StackReturn = 1352,
@@ -274,7 +274,7 @@ pub(crate) enum Scratch {
     Never = 1384,
 }
 
-/// Offset from `gs` of what r11 points to in translated code: so that many scratch words are a byte's offset away from it.
+/// Offset from `gs` of what r11 points to in translated code: so that many slot words are a byte's offset away from it.
 pub(crate) const BASE: u64 = HEADER + 128;
 
 /// What r11 is in translated code if this is the base of gs.
@@ -282,7 +282,7 @@ pub(crate) const fn base_of(gs: u64) -> u64 {
     gs.wrapping_add(BASE)
 }
 
-impl Scratch {
+impl SlotWord {
     /// Offset from `gs`.
     pub(crate) const fn at(self) -> u32 {
         HEADER as u32 + self as u32
@@ -290,7 +290,7 @@ impl Scratch {
 }
 
 /// The target of an indirect jump or call while it is looked up.
-pub(crate) const TARGET: Scratch = Scratch::Rax;
+pub(crate) const TARGET: SlotWord = SlotWord::Rax;
 
 /// Offset of a counter from `gs`.
 pub(crate) const fn counter_offset(counter: u32) -> u32 {
@@ -336,12 +336,12 @@ pub(crate) const LARGE_PARTS: [u64; 3] = [0, SIMULATED, LINES / LARGE_PAGE * LAR
 /// Bytes of a code-cache chunk.
 pub(crate) const CHUNK_SIZE: u64 = 64 << 20;
 
-/// Bytes of scratch words that belong to the thread.
-pub(crate) const THREAD_WORDS: usize = Scratch::TracePos as usize;
+/// Bytes of slot words that belong to the thread.
+pub(crate) const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(Scratch::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
+const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));
@@ -349,7 +349,7 @@ const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_
 const _: () = {
     let mut n = 0;
     while n < TOTAL_WORDS.len() {
-        assert!(TOTAL_WORDS[n].at() == Scratch::TopFrame.at() + 8 * (n as u32 + 1));
+        assert!(TOTAL_WORDS[n].at() == SlotWord::TopFrame.at() + 8 * (n as u32 + 1));
         n += 1;
     }
 };

@@ -4,7 +4,7 @@
 //! It must do the same to the state in the slot as the emitted walk, to the last time; the tests run both side by side.
 
 use crate::emit::walk::Repeat;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, LineReplaced};
 
 /// Where the state is: 64-bit words by their offset in a slot.
@@ -91,7 +91,7 @@ pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
             words.set(layout::DATA_TAGS + entry, layout::NOTHING);
         }
     }
-    words.set(u64::from(Scratch::ContextTime.at()), words.get(u64::from(Scratch::Clock.at())) + 1);
+    words.set(u64::from(SlotWord::ContextTime.at()), words.get(u64::from(SlotWord::Clock.at())) + 1);
 }
 
 /// See the module's description.
@@ -155,7 +155,7 @@ impl<W: Words> Walker<W> {
         let holds =
             |way: &u64| self.words.get(layout::DATA_WAYS + way) == line.wrapping_neg() && !is_shown(place(*way));
         let found = if self.hidden(entry) == 0 { None } else { of_set.clone().find(holds) };
-        let changed = self.words.get(u64::from(Scratch::ContextTime.at()));
+        let changed = self.words.get(u64::from(SlotWord::ContextTime.at()));
         match found {
             Some(way) if self.words.get(own(way) + 8) < changed => {
                 self.touched.push(Touched { line, loaded: false });
@@ -226,8 +226,8 @@ impl<W: Words> Walker<W> {
     pub(crate) fn access(&mut self, address: u64, size: u64) -> bool {
         self.touched.clear();
         self.replaced.clear();
-        let clock = self.words.get(u64::from(Scratch::Clock.at())).wrapping_add(2);
-        self.words.set(u64::from(Scratch::Clock.at()), clock);
+        let clock = self.words.get(u64::from(SlotWord::Clock.at())).wrapping_add(2);
+        self.words.set(u64::from(SlotWord::Clock.at()), clock);
         let line = |a: u64| a & !u64::from(self.cache.line - 1);
         let (first, last) = (line(address), line(address.wrapping_add(size - 1)));
         let all = u64::MAX >> (64 - size.clamp(1, 64));

@@ -5,7 +5,7 @@
 use crate::asm::CALL;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, NO_REG, StateMapEntry, StubKind, Way};
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::tracee::{Regs, register};
 
 /// Where a thread is that stopped in translated code.
@@ -45,7 +45,7 @@ pub(crate) struct Boundary {
     pub(crate) after_call: bool,
     /// In a repeated instruction: the counter has iterations that are still to come.
     pub(crate) rep: Option<Repeat>,
-    /// Registers whose values are in the scratch words `Held1` and `Held2` ([`NO_REG`]: none).
+    /// Registers whose values are in the slot words `Held1` and `Held2` ([`NO_REG`]: none).
     pub(crate) held: Option<[u8; 2]>,
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
     if code_cache.is_cache(rip) { Spot::Between } else { Spot::Elsewhere }
 }
 
-/// The state before the instruction that faulted at `rip`: registers that are in scratch words are put back. `None` if no
+/// The state before the instruction that faulted at `rip`: registers that are in slot words are put back. `None` if no
 /// guest instruction can fault there.
-pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, scratch: impl Fn(u8) -> u64) -> Option<Boundary> {
+pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, slot_word: impl Fn(u8) -> u64) -> Option<Boundary> {
     let rip = regs.rip;
     let p = code_cache.trans.place(rip)?;
     let mut rep = None;
@@ -90,17 +90,17 @@ pub(crate) fn at_fault(code_cache: &CodeCache, regs: &mut Regs, scratch: impl Fn
         Some(StateMapEntry::Spilled(pairs)) => {
             for (reg, slot) in pairs {
                 if reg != NO_REG {
-                    *register(regs, reg) = scratch(slot);
+                    *register(regs, reg) = slot_word(slot);
                 }
             }
         }
         Some(StateMapEntry::Called { in_rcx }) => {
             regs.rsp = regs.rsp.wrapping_add(8);
             if in_rcx {
-                regs.rcx = scratch(Scratch::Rcx as u8);
+                regs.rcx = slot_word(SlotWord::Rcx as u8);
             }
         }
-        Some(StateMapEntry::Request { .. }) => regs.rcx = scratch(Scratch::T1 as u8),
+        Some(StateMapEntry::Request { .. }) => regs.rcx = slot_word(SlotWord::T1 as u8),
         Some(StateMapEntry::Rep { counter, address32, site, told }) => {
             rep = Some(Repeat { counter, address32, site, told })
         }

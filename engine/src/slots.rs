@@ -16,7 +16,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 
 use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
 use crate::hash::Map;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::level1::{self, Words};
 use crate::shared_memory::SharedMemory;
 use crate::trace::FirstLevel;
@@ -192,33 +192,33 @@ impl SlotPool {
         self.base + u64::from(id.0) * layout::SLOT_SIZE
     }
 
-    /// Reads a scratch word.
-    pub(crate) fn scratch(&self, id: SlotId, word: Scratch) -> u64 {
-        self.scratch_at(id, word as u16)
+    /// Reads a slot word.
+    pub(crate) fn slot_word(&self, id: SlotId, word: SlotWord) -> u64 {
+        self.slot_word_at(id, word as u16)
     }
 
-    /// Reads a scratch word by its offset.
-    pub(crate) fn scratch_at(&self, id: SlotId, offset: u16) -> u64 {
+    /// Reads a slot word by its offset.
+    pub(crate) fn slot_word_at(&self, id: SlotId, offset: u16) -> u64 {
         self.word(id, layout::HEADER + u64::from(offset))
     }
 
-    /// Writes a scratch word.
-    pub(crate) fn set_scratch(&self, id: SlotId, word: Scratch, v: u64) -> io::Result<()> {
+    /// Writes a slot word.
+    pub(crate) fn set_slot_word(&self, id: SlotId, word: SlotWord, v: u64) -> io::Result<()> {
         self.set_words(id, word.at().into(), &[v])
     }
 
     /// Sees to it that the clock of the caches of a slot is not 0, which says of a line of code that it is not in the cache.
     pub(crate) fn start_clock(&self, id: SlotId) -> io::Result<()> {
-        if self.scratch(id, Scratch::Clock) == 0 { self.set_scratch(id, Scratch::Clock, 1) } else { Ok(()) }
+        if self.slot_word(id, SlotWord::Clock) == 0 { self.set_slot_word(id, SlotWord::Clock, 1) } else { Ok(()) }
     }
 
-    /// The scratch words of a slot, where the guest has them.
+    /// The slot words of a slot, where the guest has them.
     pub(crate) fn header(&self, id: SlotId) -> Option<Rc<SharedMemory>> {
         self.mapped.part(&self.file, id.0, layout::HEADER, layout::HEADER_SIZE as usize).map(|(memory, _)| memory)
     }
 
-    /// Copies the scratch words of a thread: it goes on with another slot.
-    pub(crate) fn copy_scratch(&self, from: SlotId, to: SlotId) -> io::Result<()> {
+    /// Copies the slot words of a thread: it goes on with another slot.
+    pub(crate) fn copy_slot_words(&self, from: SlotId, to: SlotId) -> io::Result<()> {
         let mut words = [0; layout::THREAD_WORDS];
         self.file.read_exact_at(&mut words, u64::from(from.0) * layout::SLOT_SIZE + layout::HEADER)?;
         self.file.write_all_at(&words, u64::from(to.0) * layout::SLOT_SIZE + layout::HEADER)
@@ -255,8 +255,8 @@ impl SlotPool {
     pub(crate) fn data_cache(&self, id: SlotId, cache: FirstLevel, uses: bool) -> DataCache {
         let ways = 2 * u64::from(cache.sets) * u64::from(cache.ways);
         let parts = [
-            (u64::from(Scratch::Clock.at()), 1),
-            (u64::from(Scratch::ContextTime.at()), 1),
+            (u64::from(SlotWord::Clock.at()), 1),
+            (u64::from(SlotWord::ContextTime.at()), 1),
             (layout::DATA_WAYS, ways),
             (layout::DATA_OWN, ways),
             (layout::DATA_TAGS, layout::DATA_ENTRY * layout::DATA_ENTRIES / 8),
@@ -294,7 +294,7 @@ impl SlotPool {
     /// of frames, by where their returns are dealt with.
     pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], routes: &Map<u64, u32>) -> Calls {
         let mut words = [0; 1 + TOTALS];
-        self.read_words_at(id, u64::from(Scratch::TopFrame.at()), &mut words);
+        self.read_words_at(id, u64::from(SlotWord::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
         let most = layout::FRAMES_SIZE / layout::FRAME - 1;
         let n = (top.saturating_sub(layout::FRAMES) / layout::FRAME).min(most) as usize;
@@ -351,7 +351,7 @@ impl SlotPool {
         let _ = self.set_words(id, layout::FRAMES + layout::FRAME * first, &new);
         let top = layout::FRAMES + layout::FRAME * (calls.kept + calls.frames.len()) as u64;
         let [a, b, c, d, e] = calls.totals;
-        let _ = self.set_words(id, u64::from(Scratch::TopFrame.at()), &[top, a, b, c, d, e]);
+        let _ = self.set_words(id, u64::from(SlotWord::TopFrame.at()), &[top, a, b, c, d, e]);
         for &(function, n) in &calls.active {
             if function < layout::MOST_FUNCTIONS {
                 let _ = self.set_words(id, layout::ACTIVE + 8 * u64::from(function), &[n]);
@@ -361,8 +361,8 @@ impl SlotPool {
 
     /// The sink knows all frames of the thread on a slot; `entered` is the total at the entry of the innermost one.
     pub(crate) fn frames_known(&self, id: SlotId, entered: u64) {
-        let top = self.scratch(id, Scratch::TopFrame);
-        let _ = self.set_words(id, u64::from(Scratch::ToldFrame.at()), &[top, entered]);
+        let top = self.slot_word(id, SlotWord::TopFrame);
+        let _ = self.set_words(id, u64::from(SlotWord::ToldFrame.at()), &[top, entered]);
     }
 
     /// Writes constants to a slot.
@@ -489,14 +489,14 @@ mod tests {
         let pool = SlotPool::new(file, layout::SLOTS_HINT, n);
         let at = |id: u32, offset: u64| u64::from(id) * layout::SLOT_SIZE + offset;
         for id in 0..n {
-            pool.set_scratch(SlotId(id), Scratch::Request, (id + 7).into()).expect("a word");
+            pool.set_slot_word(SlotId(id), SlotWord::Request, (id + 7).into()).expect("a word");
         }
         for id in 0..n {
             let mut word = [0; 8];
-            pool.file.read_exact_at(&mut word, at(id, u64::from(Scratch::Request.at()))).expect("a word");
+            pool.file.read_exact_at(&mut word, at(id, u64::from(SlotWord::Request.at()))).expect("a word");
             assert_eq!(u64::from_le_bytes(word), u64::from(id + 7));
-            pool.file.write_all_at(&3u64.to_le_bytes(), at(id, u64::from(Scratch::Answer.at()))).expect("room");
-            assert_eq!(pool.scratch(SlotId(id), Scratch::Answer), 3);
+            pool.file.write_all_at(&3u64.to_le_bytes(), at(id, u64::from(SlotWord::Answer.at()))).expect("room");
+            assert_eq!(pool.slot_word(SlotId(id), SlotWord::Answer), 3);
         }
         assert!(pool.header(SlotId(0)).is_some() && pool.header(SlotId(n - 1)).is_none());
         // Frames, in a pool of which no mapping has been made, and in this one, which has no more.

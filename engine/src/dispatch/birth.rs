@@ -108,7 +108,7 @@ impl Dispatcher<'_> {
         if p.pool.borrow().is_low() {
             p.code_cache.borrow().stop_before_births();
         }
-        let _ = p.pool.borrow().set_scratch(slot, crate::layout::Scratch::GuestGs, 0);
+        let _ = p.pool.borrow().set_slot_word(slot, crate::layout::SlotWord::GuestGs, 0);
         let counting = p.counting;
         self.traps_of_child(pid, tid, child_pid, child);
         let toggles = self.threads.get(&tid).is_some_and(|th| th.toggles);

@@ -7,7 +7,7 @@ use nix::libc;
 use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::recreate::{self, Boundary, Spot};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
 
@@ -55,9 +55,9 @@ impl Dispatcher<'_> {
         self.correct(tid, b, regs);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         regs.rip = code_cache.borrow().trans.pc_of(b.block, b.executed);
-        for (r, word) in b.held.into_iter().flatten().zip([Scratch::Held1, Scratch::Held2]) {
+        for (r, word) in b.held.into_iter().flatten().zip([SlotWord::Held1, SlotWord::Held2]) {
             if r != NO_REG {
-                *register(regs, r) = self.scratch(tid, word);
+                *register(regs, r) = self.slot_word(tid, word);
             }
         }
         if b.after_call {
@@ -146,7 +146,7 @@ impl Dispatcher<'_> {
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
                     let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| {
-                        pool.borrow().scratch_at(slot, u16::from(o))
+                        pool.borrow().slot_word_at(slot, u16::from(o))
                     });
                     if let Some(b) = b {
                         self.at_boundary(tid, &b, &mut regs);

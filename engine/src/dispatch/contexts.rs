@@ -15,7 +15,7 @@ use super::{Dispatcher, trace};
 use crate::api::Notice;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::image::Remote;
-use crate::layout::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
+use crate::layout::{self, CONTEXT_DEPTH, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use crate::process::{Process, State, Thread};
 
 use crate::fragment_table::StateMapEntry;
@@ -48,7 +48,7 @@ pub(super) fn booked_to(th: &Thread, p: &Process, gs: u64) -> u64 {
         Some(id) if id == th.slot => th.contexts.home,
         at => match th.contexts.extra.iter().find(|(_, id)| at == Some(*id)) {
             Some((context, _)) => *context,
-            None => pool.scratch(th.slot, Scratch::Context),
+            None => pool.slot_word(th.slot, SlotWord::Context),
         },
     }
 }
@@ -91,10 +91,10 @@ pub(super) fn give_back(th: &Thread, pool: &mut SlotPool) {
 
 /// Takes the context and the stack of contexts from one header to another.
 pub(super) fn copy_header(pool: &SlotPool, from: SlotId, to: SlotId) {
-    for word in [Scratch::Context, Scratch::ContextDepth, Scratch::ContextStops] {
-        let _ = pool.set_scratch(to, word, pool.scratch(from, word));
+    for word in [SlotWord::Context, SlotWord::ContextDepth, SlotWord::ContextStops] {
+        let _ = pool.set_slot_word(to, word, pool.slot_word(from, word));
     }
-    let depth = pool.scratch(from, Scratch::ContextDepth);
+    let depth = pool.slot_word(from, SlotWord::ContextDepth);
     let stack: Vec<u64> = (0..depth).map(|n| pool.word(from, CONTEXT_STACK + 8 * n)).collect();
     let _ = pool.set_words(to, CONTEXT_STACK, &stack);
 }
@@ -102,7 +102,7 @@ pub(super) fn copy_header(pool: &SlotPool, from: SlotId, to: SlotId) {
 impl Dispatcher<'_> {
     /// The context that `tid` is in.
     pub(super) fn context(&self, tid: i32) -> u64 {
-        self.scratch(tid, Scratch::Context)
+        self.slot_word(tid, SlotWord::Context)
     }
 
     /// The context that a thread or process which `tid` creates begins in, and what else it takes over.
@@ -129,8 +129,8 @@ impl Dispatcher<'_> {
         if th.contexts.leader.is_none() {
             copy_header(&pool, from.slot, th.slot);
         }
-        let _ = pool.set_scratch(th.slot, Scratch::Context, th.contexts.home);
-        let _ = pool.set_scratch(th.slot, Scratch::ContextStops, 0);
+        let _ = pool.set_slot_word(th.slot, SlotWord::Context, th.contexts.home);
+        let _ = pool.set_slot_word(th.slot, SlotWord::ContextStops, 0);
         let home = th.contexts.home;
         drop(pool);
         p.books.of(home);
@@ -150,8 +150,8 @@ impl Dispatcher<'_> {
         {
             let pool = p.pool.borrow();
             // What it was about to follow came before.
-            let before = th.contexts.follow.take().unwrap_or_else(|| pool.scratch(th.slot, Scratch::Context));
-            let mut depth = pool.scratch(th.slot, Scratch::ContextDepth).min(CONTEXT_DEPTH);
+            let before = th.contexts.follow.take().unwrap_or_else(|| pool.slot_word(th.slot, SlotWord::Context));
+            let mut depth = pool.slot_word(th.slot, SlotWord::ContextDepth).min(CONTEXT_DEPTH);
             if depth == CONTEXT_DEPTH {
                 // The lower half makes room.
                 let half = CONTEXT_DEPTH / 2;
@@ -161,7 +161,7 @@ impl Dispatcher<'_> {
                 depth -= half;
             }
             let _ = pool.set_words(th.slot, CONTEXT_STACK + 8 * depth, &[before]);
-            let _ = pool.set_scratch(th.slot, Scratch::ContextDepth, depth + 1);
+            let _ = pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth + 1);
         }
         if let Some(leader) = leader {
             self.settle_stops(leader);
@@ -181,7 +181,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         let context = {
             let pool = p.pool.borrow();
-            let mut depth = pool.scratch(th.slot, Scratch::ContextDepth).min(CONTEXT_DEPTH);
+            let mut depth = pool.slot_word(th.slot, SlotWord::ContextDepth).min(CONTEXT_DEPTH);
             if depth == 0 {
                 // Those that were taken from below come back.
                 let from = th.contexts.below.len().saturating_sub(CONTEXT_DEPTH as usize / 2);
@@ -190,7 +190,7 @@ impl Dispatcher<'_> {
                 depth = back.len() as u64;
             }
             depth.checked_sub(1).map(|depth| {
-                let _ = pool.set_scratch(th.slot, Scratch::ContextDepth, depth);
+                let _ = pool.set_slot_word(th.slot, SlotWord::ContextDepth, depth);
                 pool.word(th.slot, CONTEXT_STACK + 8 * depth)
             })
         };
@@ -261,10 +261,10 @@ impl Dispatcher<'_> {
         let changed = {
             let pool = p.pool.borrow();
             let base = pool.gs(slot);
-            let before = pool.scratch(header, Scratch::Context);
+            let before = pool.slot_word(header, SlotWord::Context);
             let _ = pool.set_words(header, entry(context), &[context, base]);
-            let _ = pool.set_scratch(header, Scratch::Context, context);
-            let _ = pool.set_scratch(header, Scratch::ContextBase, base);
+            let _ = pool.set_slot_word(header, SlotWord::Context, context);
+            let _ = pool.set_slot_word(header, SlotWord::ContextBase, base);
             before != context
         };
         if changed {
@@ -334,7 +334,7 @@ impl Dispatcher<'_> {
             let pool = p.pool.borrow();
             pool.append_trace(slot, &record);
             // Until the first change, nothing is told of lines.
-            let first = context != 0 && pool.scratch(slot, Scratch::ContextTime) == 0;
+            let first = context != 0 && pool.slot_word(slot, SlotWord::ContextTime) == 0;
             if let Some(cache) = p.code_cache.borrow().trace.settings.accesses.filter(|_| changed || first) {
                 let _ = pool.forget_lines(slot, cache);
             }
@@ -347,7 +347,7 @@ impl Dispatcher<'_> {
         if let Some(th) = self.threads.get(&tid).filter(|th| !th.folded)
             && let Some(p) = self.processes.get(&th.pid)
         {
-            let _ = p.pool.borrow().set_scratch(th.slot, Scratch::ContextStops, followed.into());
+            let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::ContextStops, followed.into());
         }
     }
 
@@ -373,7 +373,7 @@ impl Dispatcher<'_> {
             // It has not done anything yet.
             th.contexts.home = context;
             if let Some(p) = self.processes.get(&th.pid) {
-                let _ = p.pool.borrow().set_scratch(th.slot, Scratch::Context, context);
+                let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::Context, context);
             }
             false
         });
@@ -434,7 +434,7 @@ impl Dispatcher<'_> {
         let code_cache = code_cache.borrow();
         let Some(StateMapEntry::Request { stub }) = code_cache.trans.state_map_entry(regs.rip) else { return false };
         regs.rip = code_cache.trans.stubs[stub as usize].addr;
-        *tracee::register(regs, 1) = self.scratch(tid, Scratch::T1);
+        *tracee::register(regs, 1) = self.slot_word(tid, SlotWord::T1);
         true
     }
 }

@@ -8,7 +8,7 @@ use nix::libc;
 use super::Dispatcher;
 use super::status::Status;
 use crate::api::Exit;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::process::State;
 use crate::tracee::{How, Stopped};
 
@@ -25,7 +25,7 @@ impl Dispatcher<'_> {
     pub(super) fn die_untraced(&mut self, t: Stopped, signal: i32, forced: bool) {
         let tid = t.tid();
         let Ok(mut regs) = t.regs() else { return };
-        regs.gs_base = self.scratch(tid, Scratch::GuestGs);
+        regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
         regs.orig_rax = u64::MAX;
         if forced {
             regs.rip = NOWHERE;

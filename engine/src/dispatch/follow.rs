@@ -14,7 +14,7 @@ use super::switch::counted_slot;
 use super::{Dispatcher, How, Stopped};
 use crate::follow::{Always, CallContextId, Counts, Outcome, TOTALS};
 use crate::image::Remote;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 use crate::code_cache::CodeCache;
 use crate::fragment_table::{FragmentId, StubKind};
@@ -233,7 +233,7 @@ impl Dispatcher<'_> {
         if let Some(bridge) = self.has_met(tid, kind, target) {
             return Some(bridge);
         }
-        let followed = self.decide(tid, kind, (told, target), self.scratch(tid, Scratch::T2));
+        let followed = self.decide(tid, kind, (told, target), self.slot_word(tid, SlotWord::T2));
         let Some(id) = self.translation_asked(tid, target, followed.call_context) else {
             // There is nothing to be read, and the sink has been told.
             self.decided.insert(tid, followed);
@@ -336,7 +336,7 @@ impl Dispatcher<'_> {
     /// Where a transfer of `tid` leads that is no return.
     fn target_of(&self, tid: i32, how: Option<Transfer>) -> u64 {
         match how {
-            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.scratch(tid, layout::TARGET),
+            Some(Transfer::CallIndirect | Transfer::JumpIndirect) => self.slot_word(tid, layout::TARGET),
             Some(Transfer::Call(to) | Transfer::Jump(to) | Transfer::Taken(to) | Transfer::Onward(to)) => to.0,
             Some(Transfer::Return) | None => 0,
         }
@@ -348,7 +348,7 @@ impl Dispatcher<'_> {
             StubKind::Transfer { told, .. } => {
                 let how = self.transfer(tid, told);
                 if how.is_some_and(Transfer::is_indirect) {
-                    regs.rcx = self.scratch(tid, Scratch::Rcx);
+                    regs.rcx = self.slot_word(tid, SlotWord::Rcx);
                 }
                 (told, self.target_of(tid, how))
             }
@@ -359,8 +359,8 @@ impl Dispatcher<'_> {
                     let memory = self.process_of(tid).map(|p| p.memory.word(regs.rsp.wrapping_sub(8)));
                     memory.flatten().unwrap_or(0)
                 };
-                regs.rcx = self.scratch(tid, Scratch::Rcx);
-                (self.scratch(tid, Scratch::Returning) as u32, target)
+                regs.rcx = self.slot_word(tid, SlotWord::Rcx);
+                (self.slot_word(tid, SlotWord::Returning) as u32, target)
             }
             _ => (0, 0),
         };
@@ -472,8 +472,8 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return Some(t) };
         let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
-        if p.pool.borrow().scratch(slot, Scratch::TopFrame) == 0 {
-            let _ = p.pool.borrow().set_scratch(slot, Scratch::TopFrame, layout::FRAMES);
+        if p.pool.borrow().slot_word(slot, SlotWord::TopFrame) == 0 {
+            let _ = p.pool.borrow().set_slot_word(slot, SlotWord::TopFrame, layout::FRAMES);
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         let page = gs + layout::FRAMES + layout::FRAMES_SIZE;
@@ -501,7 +501,7 @@ impl Dispatcher<'_> {
         }
         self.pull_stack(tid);
         self.push_stack(tid, None);
-        *register(regs, base.number() as u8) = self.scratch(tid, Scratch::TopFrame);
+        *register(regs, base.number() as u8) = self.slot_word(tid, SlotWord::TopFrame);
         true
     }
 }

@@ -10,7 +10,7 @@ use nix::libc;
 use super::flush::fault_pending;
 use super::{Dispatcher, signal};
 use crate::fragment_table::FragmentId;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped, is_sent};
 
@@ -31,7 +31,7 @@ impl Dispatcher<'_> {
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
         let executed = executed.unwrap_or_else(|| code_cache.borrow().trans.block(block).n);
         regs.rip = pc;
-        regs.gs_base = self.scratch(tid, Scratch::GuestGs);
+        regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
         let Ok(mask) = t.sigmask() else { return };
         if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
             self.set_state(tid, State::InPlace { pc, block, executed, mask });
@@ -93,7 +93,7 @@ impl Dispatcher<'_> {
         if let Some(th) = self.threads.get(&tid)
             && let Some(p) = self.processes.get(&th.pid)
         {
-            let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, regs.gs_base);
+            let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, regs.gs_base);
         }
     }
 

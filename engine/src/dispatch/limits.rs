@@ -13,7 +13,7 @@ use crate::maps;
 use crate::process::Process;
 use crate::tracee::{How, Regs, Stopped};
 
-/// Where in a thread's slot a `struct rlimit` may be put: behind the scratch words.
+/// Where in a thread's slot a `struct rlimit` may be put: behind the slot words.
 const LIMIT_OFFSET: u64 = 3072;
 
 /// Chunks that may be added once the program's hard limit has been set.

@@ -54,7 +54,7 @@ use crate::guard::{self, CarefulSession};
 use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::layout::{Scratch, TARGET};
+use crate::layout::{SlotWord, TARGET};
 use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
@@ -327,10 +327,10 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn scratch(&self, tid: i32, word: Scratch) -> u64 {
+    fn slot_word(&self, tid: i32, word: SlotWord) -> u64 {
         self.threads
             .get(&tid)
-            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().scratch(th.slot, word)))
+            .and_then(|th| Some(self.processes.get(&th.pid)?.pool.borrow().slot_word(th.slot, word)))
             .unwrap_or(0)
     }
 
@@ -339,7 +339,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid) else { return 0 };
         let Some(p) = self.processes.get(&th.pid) else { return 0 };
         let pool = p.pool.borrow();
-        match pool.scratch(th.slot, Scratch::ContextBase) {
+        match pool.slot_word(th.slot, SlotWord::ContextBase) {
             0 => pool.gs(th.slot),
             base => base,
         }
@@ -407,9 +407,9 @@ impl Dispatcher<'_> {
 
     /// Where an indirect branch leads that has not found an IBL target; makes the registers the guest's.
     fn indirect_target(&self, tid: i32, regs: &mut Regs, way: Way) -> u64 {
-        regs.rcx = self.scratch(tid, Scratch::Rcx);
+        regs.rcx = self.slot_word(tid, SlotWord::Rcx);
         match way {
-            Way::Jump | Way::Call => self.scratch(tid, TARGET),
+            Way::Jump | Way::Call => self.slot_word(tid, TARGET),
             Way::Return | Way::Paired => {
                 self.process_of(tid).and_then(|p| p.memory.word(regs.rsp.wrapping_sub(8))).unwrap_or_default()
             }

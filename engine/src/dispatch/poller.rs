@@ -22,7 +22,7 @@ use crate::code_cache::CodeCache;
 use crate::emit::request::TAKEN;
 use crate::follow::CallContextId;
 use crate::fragment_table::StubKind;
-use crate::layout::{Scratch, TARGET};
+use crate::layout::{SlotWord, TARGET};
 use crate::process::State;
 use crate::shared_memory::SharedMemory;
 use crate::tracee::{self, Wait};
@@ -87,8 +87,8 @@ impl Dispatcher<'_> {
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
     pub(super) fn asked_for(&mut self, tid: i32) -> Option<StubKind> {
         let slot = self.threads.get(&tid)?.slot;
-        let _ = self.process_of(tid)?.pool.borrow().set_scratch(slot, Scratch::Answer, 0);
-        let number = self.scratch(tid, Scratch::Request) as u32;
+        let _ = self.process_of(tid)?.pool.borrow().set_slot_word(slot, SlotWord::Answer, 0);
+        let number = self.slot_word(tid, SlotWord::Request) as u32;
         let (code_cache, _) = self.code_cache_and_state(tid)?;
         let code_cache = code_cache.borrow();
         code_cache.trans.stubs.get(number as usize).map(|s| s.kind)
@@ -154,9 +154,9 @@ impl Dispatcher<'_> {
             return None;
         }
         let header = self.header(tid)?;
-        header.store_u64(Scratch::Listening as usize, 1);
+        header.store_u64(SlotWord::Listening as usize, 1);
         let stopped = self.wait_for_request(tid, &code_cache, &header);
-        header.store_u64(Scratch::Listening as usize, 0);
+        header.store_u64(SlotWord::Listening as usize, 0);
         stopped
     }
 
@@ -170,12 +170,13 @@ impl Dispatcher<'_> {
         let mut last = seen;
         let mut turns = 0;
         loop {
-            if header.load_u64(Scratch::Posted as usize) != 0 && header.replace_u64(Scratch::Posted as usize, 1, TAKEN)
+            if header.load_u64(SlotWord::Posted as usize) != 0
+                && header.replace_u64(SlotWord::Posted as usize, 1, TAKEN)
             {
                 let entry = self.answer(tid, code_cache, header);
                 let stop = || code_cache.borrow().chunks.iter().find_map(|c| c.requests).map_or(0, |r| r.stop());
-                header.store_u64(Scratch::Posted as usize, 0);
-                header.store_u64(Scratch::Answer as usize, entry.unwrap_or_else(stop));
+                header.store_u64(SlotWord::Posted as usize, 0);
+                header.store_u64(SlotWord::Answer as usize, entry.unwrap_or_else(stop));
                 entry?;
                 if self.full.is_some() {
                     return Some(Wait::Interrupted);
@@ -209,7 +210,7 @@ impl Dispatcher<'_> {
 
     /// Does what is asked for; returns where the guest goes on. `None`: that takes a stop.
     fn answer(&mut self, tid: i32, code_cache: &Rc<RefCell<CodeCache>>, header: &SharedMemory) -> Option<u64> {
-        let number = header.load_u64(Scratch::Request as usize) as u32;
+        let number = header.load_u64(SlotWord::Request as usize) as u32;
         let kind = code_cache.borrow().trans.stubs.get(number as usize)?.kind;
         let (target, call_context) = match kind {
             StubKind::Exit { target, call_context, .. } => (target, call_context),

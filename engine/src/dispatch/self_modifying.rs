@@ -66,7 +66,7 @@ impl Dispatcher<'_> {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool) = (th.slot, p.pool.clone());
         let mut regs = regs;
-        let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| pool.borrow().scratch_at(slot, u16::from(o)));
+        let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| pool.borrow().slot_word_at(slot, u16::from(o)));
         let Some(mut b) = b else { return };
         let pc = code_cache.borrow().trans.pc_of(b.block, b.executed);
         b.executed += 1;

@@ -146,11 +146,11 @@ impl Dispatcher<'_> {
             let b = {
                 let slot = self.threads.get(&tid).map(|th| th.slot);
                 let pool = self.process_of(tid).map(|p| p.pool.clone());
-                let scratch = |offset| match (slot, &pool) {
-                    (Some(slot), Some(pool)) => pool.borrow().scratch_at(slot, u16::from(offset)),
+                let slot_word = |offset| match (slot, &pool) {
+                    (Some(slot), Some(pool)) => pool.borrow().slot_word_at(slot, u16::from(offset)),
                     _ => 0,
                 };
-                recreate::at_fault(&code_cache.borrow(), &mut regs, scratch)
+                recreate::at_fault(&code_cache.borrow(), &mut regs, slot_word)
             };
             if let Some(b) = b {
                 self.at_boundary(tid, &b, &mut regs);

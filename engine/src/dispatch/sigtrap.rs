@@ -22,7 +22,7 @@ use crate::tracee::{How, Regs, Stop, Stopped};
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);
 
-/// Where in a thread's slot a `struct sigaction` may be put: behind the scratch words.
+/// Where in a thread's slot a `struct sigaction` may be put: behind the slot words.
 const ACTION_OFFSET: u64 = 3072;
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.

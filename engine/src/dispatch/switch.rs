@@ -6,7 +6,7 @@
 use super::flush::makes_again;
 use super::signal::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::level1;
 use crate::process::{State, Thread};
 use crate::slots::SlotId;
@@ -116,11 +116,11 @@ impl Dispatcher<'_> {
                 None => return Some(t),
             },
         };
-        if pool.copy_scratch(th.slot, to).is_err() {
+        if pool.copy_slot_words(th.slot, to).is_err() {
             return Some(t);
         }
         let many = p.books.many();
-        let before = pool.scratch(to, Scratch::Context);
+        let before = pool.slot_word(to, SlotWord::Context);
         if many {
             contexts::copy_header(&pool, th.slot, to);
         }

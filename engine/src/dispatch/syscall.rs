@@ -10,7 +10,7 @@ use nix::libc;
 use super::{Dispatcher, life};
 use crate::api::Notice;
 use crate::image::Remote;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::maps;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};
@@ -141,7 +141,7 @@ impl Dispatcher<'_> {
         }
         let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
         let Ok(mut regs) = t.regs() else { return };
-        regs.rax = self.scratch(tid, Scratch::T2);
+        regs.rax = self.slot_word(tid, SlotWord::T2);
         super::go_on(t, regs, go);
     }
 
@@ -331,11 +331,11 @@ impl Dispatcher<'_> {
         let result = match args[0] {
             ARCH_SET_GS if args[1] >= 1 << 47 => -i64::from(libc::EPERM),
             ARCH_SET_GS => {
-                let _ = p.pool.borrow().set_scratch(th.slot, Scratch::GuestGs, args[1]);
+                let _ = p.pool.borrow().set_slot_word(th.slot, SlotWord::GuestGs, args[1]);
                 0
             }
             ARCH_GET_GS => {
-                let v = p.pool.borrow().scratch(th.slot, Scratch::GuestGs);
+                let v = p.pool.borrow().slot_word(th.slot, SlotWord::GuestGs);
                 match p.memory.write(args[1], &v.to_le_bytes()) {
                     Ok(()) => 0,
                     Err(_) => -i64::from(libc::EFAULT),

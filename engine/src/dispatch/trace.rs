@@ -11,7 +11,7 @@ use crate::addr::GuestAddr;
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::walk::Repeat;
 use crate::image::Remote;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::level1::{self, Touched, Walker, Words};
 use crate::recreate::Boundary;
 use crate::slots::SlotId;
@@ -43,14 +43,14 @@ impl Dispatcher<'_> {
         let written = {
             let pool = p.pool.borrow();
             pool.write(slot, layout::OUTCOMES, &OUTCOMES)
-                .and_then(|()| pool.set_scratch(slot, Scratch::EntryBits, (layout::DATA_ENTRIES - 1) * line))
-                .and_then(|()| pool.set_scratch(slot, Scratch::LineBits, line.wrapping_neg()))
-                .and_then(|()| pool.set_scratch(slot, Scratch::AccessWalk, access))
-                .and_then(|()| pool.set_scratch(slot, Scratch::SecondWalk, second))
-                .and_then(|()| pool.set_scratch(slot, Scratch::FetchWalk, fetch))
-                .and_then(|()| pool.set_scratch(slot, Scratch::WalkStack, gs + layout::WALK_STACK))
-                .and_then(|()| pool.set_scratch(slot, Scratch::StackWalk, stack))
-                .and_then(|()| pool.set_scratch(slot, Scratch::TracePos, layout::TRACE_BUFFER))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::EntryBits, (layout::DATA_ENTRIES - 1) * line))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::LineBits, line.wrapping_neg()))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessWalk, access))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondWalk, second))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchWalk, fetch))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::WalkStack, gs + layout::WALK_STACK))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackWalk, stack))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::TracePos, layout::TRACE_BUFFER))
                 .and_then(|()| pool.start_clock(slot))
         };
         if written.is_err() {
@@ -85,7 +85,7 @@ impl Dispatcher<'_> {
         self.hand_over(tid, slot, true);
         // It has been running for a while.
         pool.borrow_mut().enlarge(slot);
-        *register(regs, base.number() as u8) = pool.borrow().scratch(slot, Scratch::TracePos);
+        *register(regs, base.number() as u8) = pool.borrow().slot_word(slot, SlotWord::TracePos);
         true
     }
 
@@ -158,8 +158,8 @@ impl Dispatcher<'_> {
         self.pull_stack(tid);
         let Some(p) = self.process_of(tid) else { return };
         let pool = p.pool.clone();
-        let before =
-            [Scratch::Repeat, Scratch::RepeatSource, Scratch::RepeatTarget].map(|w| pool.borrow().scratch(slot, w));
+        let before = [SlotWord::Repeat, SlotWord::RepeatSource, SlotWord::RepeatTarget]
+            .map(|w| pool.borrow().slot_word(slot, w));
         let mut after = [regs.rcx, regs.rsi, regs.rdi];
         let kind = p.code_cache.borrow().trans.trace_sites[site as usize].kind;
         if let SiteKind::Repeated { source, target, narrow, .. } = kind {
@@ -221,8 +221,8 @@ impl Dispatcher<'_> {
     fn total_accesses(&self, tid: i32, slot: SlotId, accesses: [u64; 2]) {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
         let pool = p.pool.borrow();
-        for (word, n) in [Scratch::Reads, Scratch::Writes].into_iter().zip(accesses) {
-            let _ = pool.set_scratch(slot, word, pool.scratch(slot, word).wrapping_add(n));
+        for (word, n) in [SlotWord::Reads, SlotWord::Writes].into_iter().zip(accesses) {
+            let _ = pool.set_slot_word(slot, word, pool.slot_word(slot, word).wrapping_add(n));
         }
     }
 
@@ -373,9 +373,9 @@ impl Dispatcher<'_> {
             if self.follows(tid) {
                 let pool = p.pool.borrow();
                 let remains = pool.take_off_counter(th.slot, rep.counter, left);
-                let more = remains.wrapping_sub(pool.scratch(th.slot, Scratch::RepeatCounter));
-                let total = pool.scratch(th.slot, Scratch::Total).wrapping_add(more);
-                let _ = pool.set_scratch(th.slot, Scratch::Total, total);
+                let more = remains.wrapping_sub(pool.slot_word(th.slot, SlotWord::RepeatCounter));
+                let total = pool.slot_word(th.slot, SlotWord::Total).wrapping_add(more);
+                let _ = pool.set_slot_word(th.slot, SlotWord::Total, total);
             } else {
                 let [low, high] = halves(p.pool.borrow().take_off_counter(th.slot, rep.counter, left));
                 self.tell(tid, |trace_channel, pid| trace_channel.records(pid, tid, vec![site, low, high]));

@@ -5,7 +5,7 @@
 //! pointer below the innermost frame, the callee's level of recursion. If not, it changes nothing and leads on, in the end
 //! to a stop. Invariants: on its way in, rcx has been saved if the transfer is indirect, or a return; r10 is free, as
 //! between all instructions where anything is traced, and r8 where caches or predictors are simulated; where nothing is, r9 is
-//! the thread's total; a frame is there whole or not at all, since [`Scratch::TopFrame`] is moved last; the first store to a new
+//! the thread's total; a frame is there whole or not at all, since [`SlotWord::TopFrame`] is moved last; the first store to a new
 //! frame is the one that may fault, before anything else has changed; flags that may be read where it leads are kept.
 
 use dynasmrt::{DynasmApi, dynasm};
@@ -14,7 +14,7 @@ use super::taken::UNRECORDED;
 use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::STATUS;
 use crate::follow::{Always, RouteKind, TOTALS};
-use crate::layout::{self, FRAME, Scratch, TARGET};
+use crate::layout::{self, FRAME, SlotWord, TARGET};
 
 const BELOW: u8 = 2;
 const NOT_EQUAL: u8 = 5;
@@ -92,13 +92,13 @@ impl Base {
 
     fn save(self, c: &mut Asm) {
         if self.saved {
-            c.spill(Scratch::T1, self.frame);
+            c.spill(SlotWord::T1, self.frame);
         }
     }
 
     fn give_back(self, c: &mut Asm) {
         if self.saved {
-            c.reload(self.frame, Scratch::T1);
+            c.reload(self.frame, SlotWord::T1);
         }
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     base.save(c);
     flags(c, false);
     let mut slow = Vec::new();
-    c.load_gs(frame, Scratch::TopFrame.at());
+    c.load_gs(frame, SlotWord::TopFrame.at());
     if let Always::Push { kind, levels, .. } = b.always {
         let returns = c.push_frame(b, (kind, levels), frame, &mut slow);
         built.returns = Some((returns, None));
@@ -141,7 +141,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     };
     leave(c);
     if indirect && b.dead & 1 << Gpr::RCX.0 == 0 {
-        c.reload(Gpr::RCX, Scratch::Rcx);
+        c.reload(Gpr::RCX, SlotWord::Rcx);
     }
     built.onward = c.jmp();
     // What comes next takes rcx, if that has been saved before, from where that is.
@@ -183,10 +183,10 @@ impl Asm {
             }
             return;
         }
-        self.spill(Scratch::T3, Gpr::RAX);
+        self.spill(SlotWord::T3, Gpr::RAX);
         self.mov_imm(Gpr::RAX, pc.wrapping_neg());
         self.lea_sum(Gpr::RCX, Gpr::RAX);
-        self.reload(Gpr::RAX, Scratch::T3);
+        self.reload(Gpr::RAX, SlotWord::T3);
     }
 
     /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
@@ -231,7 +231,7 @@ impl Asm {
             self.add_one_gs(layout::counter_offset(b.counters[0]));
         }
         self.lea_disp(frame, frame, FRAME as i32);
-        self.store_gs(Scratch::TopFrame.at(), frame);
+        self.store_gs(SlotWord::TopFrame.at(), frame);
         returns
     }
 
@@ -258,7 +258,7 @@ impl Asm {
             self.add_gs((layout::ACTIVE + 8 * u64::from(b.function)) as u32, -1);
         }
         self.lea_disp(Gpr::R10, Gpr::R10, -(FRAME as i32) * if b.through { 2 } else { 1 });
-        self.store_gs(Scratch::TopFrame.at(), Gpr::R10);
+        self.store_gs(SlotWord::TopFrame.at(), Gpr::R10);
     }
 
     /// Makes rcx zero if the stack pointer has just taken the return address from the place of the frame at r10.
@@ -294,7 +294,7 @@ impl Asm {
             self.take_flags_back(b.takes, rax_dead);
         }
         if b.dead_after & 1 << Gpr::RCX.0 == 0 {
-            self.reload(Gpr::RCX, Scratch::Rcx);
+            self.reload(Gpr::RCX, SlotWord::Rcx);
         }
         self.jmp()
     }

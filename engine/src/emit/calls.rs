@@ -15,7 +15,7 @@ use crate::asm::{Asm, Gpr};
 use crate::batch::Found;
 use crate::decode::{Class, Insn, STATUS};
 use crate::fragment_table::InsnShape;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{self, CallTrace, Instruction, Site, SiteKind};
 use crate::transfer::Transfer;
 use crate::types::StaticEvents;
@@ -341,12 +341,12 @@ impl Emitter<'_> {
         }
         debug_assert!(insn.class == Class::RepMove || insn.class == Class::RepCompare);
         let c = &mut self.out.code;
-        c.spill(Scratch::T2, Gpr::RCX);
+        c.spill(SlotWord::T2, Gpr::RCX);
         c.load_gs(Gpr::RCX, layout::counter_offset(counter));
         let pos = c.begin_record(None);
         c.store_frame(pos, 4, Gpr::RCX);
         c.end_record(pos, site, 12, None);
-        c.reload(Gpr::RCX, Scratch::T2);
+        c.reload(Gpr::RCX, SlotWord::T2);
     }
 
     /// The site of [`Emitter::tell_executions`], if there is to be one.
@@ -404,9 +404,9 @@ impl Asm {
     fn begin_record(&mut self, free: Option<Gpr>) -> Gpr {
         let pos = free.unwrap_or(Gpr::RAX);
         if free.is_none() {
-            self.spill(Scratch::T3, pos);
+            self.spill(SlotWord::T3, pos);
         }
-        self.load_gs(pos, Scratch::TracePos.at());
+        self.load_gs(pos, SlotWord::TracePos.at());
         pos
     }
 
@@ -414,9 +414,9 @@ impl Asm {
     fn end_record(&mut self, pos: Gpr, site: u32, bytes: i32, free: Option<Gpr>) {
         self.store_frame_imm(pos, 0, site);
         self.lea_disp(pos, pos, bytes);
-        self.store_gs(Scratch::TracePos.at(), pos);
+        self.store_gs(SlotWord::TracePos.at(), pos);
         if free.is_none() {
-            self.reload(pos, Scratch::T3);
+            self.reload(pos, SlotWord::T3);
         }
     }
 

@@ -11,7 +11,7 @@ use super::Emitter;
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
 use crate::fragment_table::{Emulate, StateMapEntry};
-use crate::layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, Scratch};
+use crate::layout::{CONTEXT_DEPTH, CONTEXT_ENTRIES, CONTEXT_STACK, CONTEXT_TABLE, SlotWord};
 use crate::trace;
 
 const RSI: Gpr = Gpr(6);
@@ -39,7 +39,7 @@ impl Emitter<'_> {
             return self.stop(insn, Emulate::ClientRequest);
         }
         let stub = self.stub_for(insn, Emulate::ClientRequest);
-        self.out.code.spill(Scratch::T1, Gpr::RCX);
+        self.out.code.spill(SlotWord::T1, Gpr::RCX);
         self.state_map_entry(StateMapEntry::Request { stub });
         let c = &mut self.out.code;
         dynasm!(c; mov rcx, [rax]);
@@ -58,11 +58,11 @@ impl Emitter<'_> {
         dynasm!(c; mov rcx, [rax + 8]);
         c.save_for_context();
         slow.push(c.if_followed());
-        c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
+        c.load_gs(Gpr::RDX, SlotWord::ContextDepth.at());
         dynasm!(c; cmp rdx, CONTEXT_DEPTH as i32);
         slow.push(c.jcc(ABOVE_OR_EQUAL));
         slow.extend(c.look_context_up());
-        c.load_gs(RSI, Scratch::Context.at());
+        c.load_gs(RSI, SlotWord::Context.at());
         dynasm!(c; gs mov [rdx * 8 + CONTEXT_STACK as i32], rsi);
         c.lea_disp(Gpr::RDX, Gpr::RDX, 1);
         let common = c.jmp();
@@ -71,7 +71,7 @@ impl Emitter<'_> {
         c.patch_rel32(to_pop, here);
         c.save_for_context();
         slow.push(c.if_followed());
-        c.load_gs(Gpr::RDX, Scratch::ContextDepth.at());
+        c.load_gs(Gpr::RDX, SlotWord::ContextDepth.at());
         dynasm!(c; sub rdx, BYTE 1);
         slow.push(c.jcc(BELOW));
         dynasm!(c; gs mov rcx, [rdx * 8 + CONTEXT_STACK as i32]);
@@ -79,19 +79,19 @@ impl Emitter<'_> {
 
         let here = c.here();
         c.patch_rel32(common, here);
-        c.store_gs(Scratch::ContextDepth.at(), Gpr::RDX);
-        c.gs_op(0x39, Gpr::RCX, Scratch::Context.at()); // cmp gs:[…], rcx
+        c.store_gs(SlotWord::ContextDepth.at(), Gpr::RDX);
+        c.gs_op(0x39, Gpr::RCX, SlotWord::Context.at()); // cmp gs:[…], rcx
         let same = c.jcc(EQUAL);
         self.record_context();
         let c = &mut self.out.code;
         let here = c.here();
         c.patch_rel32(same, here);
-        c.store_gs(Scratch::Context.at(), Gpr::RCX);
-        c.store_gs(Scratch::ContextBase.at(), Gpr::RAX);
+        c.store_gs(SlotWord::Context.at(), Gpr::RCX);
+        c.store_gs(SlotWord::ContextBase.at(), Gpr::RAX);
         dynasm!(c; wrgsbase rax);
         c.base_to_r11(Gpr::RAX);
         c.restore_from_context();
-        c.reload(Gpr::RCX, Scratch::T1);
+        c.reload(Gpr::RCX, SlotWord::T1);
         let done = c.jmp();
 
         for from in slow {
@@ -101,7 +101,7 @@ impl Emitter<'_> {
         c.restore_from_context();
         let here = c.here();
         c.patch_rel32(other, here);
-        c.reload(Gpr::RCX, Scratch::T1);
+        c.reload(Gpr::RCX, SlotWord::T1);
         self.place_stub(stub);
         let c = &mut self.out.code;
         let here = c.here();
@@ -115,10 +115,10 @@ impl Emitter<'_> {
             return;
         }
         let c = &mut self.out.code;
-        c.load_gs(Gpr::RDX, Scratch::TracePos.at());
+        c.load_gs(Gpr::RDX, SlotWord::TracePos.at());
         dynasm!(c; gs mov [rdx + 4], rcx; gs mov DWORD [rdx], trace::CONTEXT_SITE as i32);
         c.lea_disp(Gpr::RDX, Gpr::RDX, trace::CONTEXT_WORDS as i32 * 4);
-        c.store_gs(Scratch::TracePos.at(), Gpr::RDX);
+        c.store_gs(SlotWord::TracePos.at(), Gpr::RDX);
         self.forget_lines();
     }
 }
@@ -126,24 +126,24 @@ impl Emitter<'_> {
 impl Asm {
     /// Saves rax, rdx, rsi and the flags, to be changed from here on.
     fn save_for_context(&mut self) {
-        self.spill(Scratch::Rax, Gpr::RAX);
+        self.spill(SlotWord::Rax, Gpr::RAX);
         self.flags_to_ax();
-        self.spill(Scratch::Flags, Gpr::RAX);
-        self.spill(Scratch::T2, Gpr::RDX);
-        self.spill(Scratch::Held1, RSI);
+        self.spill(SlotWord::Flags, Gpr::RAX);
+        self.spill(SlotWord::T2, Gpr::RDX);
+        self.spill(SlotWord::Held1, RSI);
     }
 
     fn restore_from_context(&mut self) {
-        self.reload(Gpr::RAX, Scratch::Flags);
+        self.reload(Gpr::RAX, SlotWord::Flags);
         self.flags_from_ax();
-        self.reload(Gpr::RAX, Scratch::Rax);
-        self.reload(Gpr::RDX, Scratch::T2);
-        self.reload(RSI, Scratch::Held1);
+        self.reload(Gpr::RAX, SlotWord::Rax);
+        self.reload(Gpr::RDX, SlotWord::T2);
+        self.reload(RSI, SlotWord::Held1);
     }
 
     /// Leaves if other threads follow this one.
     fn if_followed(&mut self) -> usize {
-        self.cmp_gs_zero(Scratch::ContextStops.at());
+        self.cmp_gs_zero(SlotWord::ContextStops.at());
         self.jcc(NOT_EQUAL)
     }
 

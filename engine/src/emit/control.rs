@@ -9,7 +9,7 @@ use super::{Bump, Emitter, Fixup};
 use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// The error number.
 const EFAULT: i32 = 14;
@@ -55,7 +55,7 @@ impl Emitter<'_> {
 
     /// Saves rcx and loads the target of an indirect transfer into it.
     pub(super) fn indirect_target(&mut self, insn: &Insn) {
-        self.out.code.spill(Scratch::Rcx, Gpr::RCX);
+        self.out.code.spill(SlotWord::Rcx, Gpr::RCX);
         self.bring_taken(insn);
         let ins = &insn.ins;
         if insn.class == Class::CallNoRedirect {
@@ -74,10 +74,10 @@ impl Emitter<'_> {
                 let mut ea = *ins;
                 ea.set_segment_prefix(Register::None);
                 self.address_into(&ea, Register::RCX);
-                self.out.code.spill(Scratch::T1, Gpr::RDX);
-                self.out.code.reload(Gpr::RDX, Scratch::GuestGs);
+                self.out.code.spill(SlotWord::T1, Gpr::RDX);
+                self.out.code.reload(Gpr::RDX, SlotWord::GuestGs);
                 self.out.code.lea_sum(Gpr::RCX, Gpr::RDX);
-                self.out.code.reload(Gpr::RDX, Scratch::T1);
+                self.out.code.reload(Gpr::RDX, SlotWord::T1);
             } else {
                 let rel = ins.ip_rel_memory_address().wrapping_sub(self.out.code.here()) as i64;
                 let near = !ins.is_ip_rel_memory_operand() || rel.abs() < 0x7fff_ff00;
@@ -92,7 +92,7 @@ impl Emitter<'_> {
                 }
                 self.address_into(ins, Register::RCX);
             }
-            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
+            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
             self.out.code.load_through(Gpr::RCX);
         }
     }
@@ -107,12 +107,12 @@ impl Emitter<'_> {
         self.address_into(&ins, Register::RCX);
         let c = &mut self.out.code;
         if let Some(free) = stand_ins.any().filter(|_| gs) {
-            c.reload(free, Scratch::GuestGs);
+            c.reload(free, SlotWord::GuestGs);
             c.lea_sum(Gpr::RCX, free);
         }
         let segment = (ins.segment_prefix() == Register::FS).then_some(0x64);
         let [one, other] = stand_ins.saved();
-        self.state_map_entry(StateMapEntry::Spilled([(Gpr::RCX.0, Scratch::Rcx as u8), one, other, NOT_SPILLED]));
+        self.state_map_entry(StateMapEntry::Spilled([(Gpr::RCX.0, SlotWord::Rcx as u8), one, other, NOT_SPILLED]));
         let c = &mut self.out.code;
         c.bytes(segment.as_slice());
         c.load_through(Gpr::RCX);
@@ -120,13 +120,13 @@ impl Emitter<'_> {
     }
 
     pub(super) fn ret(&mut self, insn: &Insn) {
-        self.out.code.spill(Scratch::Rcx, Gpr::RCX);
+        self.out.code.spill(SlotWord::Rcx, Gpr::RCX);
         if self.call_recorder.followed() {
             return self.followed_return(insn);
         }
         if self.bump == Bump::InLast {
             self.bump_through(Gpr::RCX);
-            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
+            self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
             self.bump = Bump::Done;
         }
         if self.pairs && insn.ins.op_count() != 1 {
@@ -183,7 +183,7 @@ impl Emitter<'_> {
             self.state_map_entry(StateMapEntry::Before);
         }
         // If the call fails with EFAULT it may have to be made once more.
-        self.out.code.spill(Scratch::T2, Gpr::RAX);
+        self.out.code.spill(SlotWord::T2, Gpr::RAX);
         self.state_map_entry(StateMapEntry::Before);
         dynasm!(self.out.code; movzx ecx, ax);
         self.state_map_entry(StateMapEntry::Before);
@@ -202,7 +202,7 @@ impl Emitter<'_> {
         self.state_map_entry(StateMapEntry::Before);
         if takes.in_r9().is_some() {
             // The sixth.
-            self.out.code.reload(Gpr::R9, Scratch::R9);
+            self.out.code.reload(Gpr::R9, SlotWord::R9);
             self.state_map_entry(StateMapEntry::Before);
         }
         let go = self.out.code.here();

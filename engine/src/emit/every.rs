@@ -20,7 +20,7 @@ use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place, When};
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::trace::{Done, EveryAccess, SiteKind};
 
 /// The most groups of a stretch: their offsets in a record are short.
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         if keep {
             self.save_flags(b);
         }
-        self.out.code.load_gs(pos, Scratch::TracePos.at());
+        self.out.code.load_gs(pos, SlotWord::TracePos.at());
         for (n, group) in stretch.groups.iter().enumerate().rev() {
             self.access_address(&group.place, group.from_first, a, b);
             self.out.code.gs_base8(0x89, a, pos, 4 + 8 * n as i8);
@@ -197,7 +197,7 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         c.store_site(pos, site);
         c.lea_disp(pos, pos, 4 + 8 * stretch.groups.len() as i32);
-        c.store_gs(Scratch::TracePos.at(), pos);
+        c.store_gs(SlotWord::TracePos.at(), pos);
         if keep {
             self.restore_flags(b);
         }

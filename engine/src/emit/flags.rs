@@ -11,7 +11,7 @@ use super::taken::Taken;
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::Place;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 use crate::trace::FirstLevel;
 
 impl Emitter<'_> {
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         but.push(special);
         let taken = self.take_among(&insns[i], self.tracer.plan.registers[i].dead, 2, &but);
         if !free {
-            self.out.code.spill(Scratch::T3, special);
+            self.out.code.spill(SlotWord::T3, special);
         }
         taken
     }
@@ -62,7 +62,7 @@ impl Emitter<'_> {
     /// Gives them back.
     fn end_with(&mut self, taken: Taken, special: Gpr, free: bool) {
         if !free {
-            self.out.code.reload(special, Scratch::T3);
+            self.out.code.reload(special, SlotWord::T3);
         }
         self.give_back(taken);
     }
@@ -71,24 +71,24 @@ impl Emitter<'_> {
     pub(super) fn save_flags(&mut self, free: Gpr) {
         let c = &mut self.out.code;
         if free != Gpr::RAX {
-            c.spill(Scratch::Rax, Gpr::RAX);
+            c.spill(SlotWord::Rax, Gpr::RAX);
         }
         c.flags_to_ax();
-        c.spill(Scratch::Flags, Gpr::RAX);
+        c.spill(SlotWord::Flags, Gpr::RAX);
         if free != Gpr::RAX {
-            c.reload(Gpr::RAX, Scratch::Rax);
+            c.reload(Gpr::RAX, SlotWord::Rax);
         }
     }
 
     pub(super) fn restore_flags(&mut self, free: Gpr) {
         let c = &mut self.out.code;
         if free != Gpr::RAX {
-            c.spill(Scratch::Rax, Gpr::RAX);
+            c.spill(SlotWord::Rax, Gpr::RAX);
         }
-        c.reload(Gpr::RAX, Scratch::Flags);
+        c.reload(Gpr::RAX, SlotWord::Flags);
         c.flags_from_ax();
         if free != Gpr::RAX {
-            c.reload(Gpr::RAX, Scratch::Rax);
+            c.reload(Gpr::RAX, SlotWord::Rax);
         }
     }
 }

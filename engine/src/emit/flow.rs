@@ -12,7 +12,7 @@ use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
 use crate::fragment_table::{Flow, FragmentId, NO_COUNTER, Unless};
 use crate::hotness::Bias;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// Where a block's execution is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -331,14 +331,14 @@ impl Emitter<'_> {
             if live & OSZAP == 0 {
                 self.out.code.bump(counter, live);
             } else {
-                self.out.code.spill(Scratch::Rax, Gpr::RAX);
+                self.out.code.spill(SlotWord::Rax, Gpr::RAX);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.load_gs(Gpr::RAX, counter);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.lea_disp(Gpr::RAX, Gpr::RAX, 1);
                 self.trans.add_way_out(self.out.code.here(), e.skipped);
                 self.out.code.store_gs(counter, Gpr::RAX);
-                self.out.code.reload(Gpr::RAX, Scratch::Rax);
+                self.out.code.reload(Gpr::RAX, SlotWord::Rax);
             }
             let pos = self.out.code.jmp();
             self.out.fixups.push(Fixup { pos, target: e.target, to: e.to });

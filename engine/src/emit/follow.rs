@@ -14,7 +14,7 @@ use crate::asm::{Asm, Gpr, Takes};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::SiteKind;
 
 impl Emitter<'_> {
@@ -158,13 +158,13 @@ impl Emitter<'_> {
         let (site, n) = self.exit_of(insn, Some(crate::trace::Transfer::Return));
         self.count_exit(site, n, STATUS, None);
         self.block_told();
-        self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
+        self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
         let c = &mut self.out.code;
         dynasm!(c; pop rcx);
         if insn.ins.op_count() == 1 {
             c.lea_disp(Gpr::RSP, Gpr::RSP, i32::from(insn.ins.immediate16()));
         }
-        c.store_gs32_imm(Scratch::Returning.at(), site);
+        c.store_gs32_imm(SlotWord::Returning.at(), site);
         if insn.ins.op_count() == 1 {
             // The return address is not where the code of frames looks for it.
             let pos = c.pos();
@@ -185,35 +185,35 @@ impl Emitter<'_> {
         self.leave_by(site);
     }
 
-    /// A repeated instruction has ended: adds its executions to the thread's total. Its counter held what is in the scratch word
-    /// [`Scratch::RepeatCounter`] before.
+    /// A repeated instruction has ended: adds its executions to the thread's total. Its counter held what is in the slot word
+    /// [`SlotWord::RepeatCounter`] before.
     pub(super) fn total_executions(&mut self, counter: u32) {
         let takes = self.takes();
         let c = &mut self.out.code;
-        c.spill(Scratch::T2, Gpr::RCX);
-        c.spill(Scratch::T3, Gpr::RDX);
-        c.load_gs(Gpr::RCX, Scratch::RepeatCounter.at());
+        c.spill(SlotWord::T2, Gpr::RCX);
+        c.spill(SlotWord::T3, Gpr::RDX);
+        c.load_gs(Gpr::RCX, SlotWord::RepeatCounter.at());
         dynasm!(c; not rcx);
         c.load_gs(Gpr::RDX, layout::counter_offset(counter));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
         if takes.total() {
             c.lea_sum_disp(Gpr::R9, Gpr::RCX, 1);
         } else {
-            c.load_gs(Gpr::RDX, Scratch::Total.at());
+            c.load_gs(Gpr::RDX, SlotWord::Total.at());
             c.lea_sum_disp(Gpr::RCX, Gpr::RDX, 1);
-            c.store_gs(Scratch::Total.at(), Gpr::RCX);
+            c.store_gs(SlotWord::Total.at(), Gpr::RCX);
         }
-        c.reload(Gpr::RDX, Scratch::T3);
-        c.reload(Gpr::RCX, Scratch::T2);
+        c.reload(Gpr::RDX, SlotWord::T3);
+        c.reload(Gpr::RCX, SlotWord::T2);
     }
 
     /// A repeated instruction begins: notes what its counter holds. All registers are the guest's.
     pub(super) fn note_executions(&mut self, counter: u32) {
         let c = &mut self.out.code;
-        c.spill(Scratch::T2, Gpr::RCX);
+        c.spill(SlotWord::T2, Gpr::RCX);
         c.load_gs(Gpr::RCX, layout::counter_offset(counter));
-        c.store_gs(Scratch::RepeatCounter.at(), Gpr::RCX);
-        c.reload(Gpr::RCX, Scratch::T2);
+        c.store_gs(SlotWord::RepeatCounter.at(), Gpr::RCX);
+        c.reload(Gpr::RCX, SlotWord::T2);
     }
 
     /// A conditional branch that is taken, behind the hot code.
@@ -246,16 +246,16 @@ impl Emitter<'_> {
 impl Asm {
     /// Goes to what deals with the return of the innermost frame, which will be in r10. The return address is in rcx.
     pub(super) fn jmp_to_return(&mut self) {
-        self.load_gs(Gpr::R10, Scratch::TopFrame.at());
+        self.load_gs(Gpr::R10, SlotWord::TopFrame.at());
         dynasm!(self; gs jmp QWORD [BYTE r10 + layout::FRAME_RETURN as i8]);
     }
 
-    /// Keeps the status flags in rax, which goes to r8, if that is free, or its scratch word; if rax is `dead`, nowhere.
+    /// Keeps the status flags in rax, which goes to r8, if that is free, or its slot word; if rax is `dead`, nowhere.
     pub(super) fn put_flags_away(&mut self, takes: Takes, dead: bool) {
         if !dead && takes.has(Gpr::R8) {
             self.mov_reg(Gpr::R8, Gpr::RAX);
         } else if !dead {
-            self.spill(Scratch::T3, Gpr::RAX);
+            self.spill(SlotWord::T3, Gpr::RAX);
         }
         self.flags_to_ax();
     }
@@ -266,7 +266,7 @@ impl Asm {
         if !dead && takes.has(Gpr::R8) {
             self.mov_reg(Gpr::RAX, Gpr::R8);
         } else if !dead {
-            self.reload(Gpr::RAX, Scratch::T3);
+            self.reload(Gpr::RAX, SlotWord::T3);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! IBL targets: where the table of indirect branches leads. An IBL target checks that the target is the one that it is for, and
-//! leads on to the next of its chain if not. Invariants: whatever leads to an IBL target has saved rcx in its scratch word and
+//! leads on to the next of its chain if not. Invariants: whatever leads to an IBL target has saved rcx in its slot word and
 //! left the target where [`Way`] says, so that every IBL target of a chain finds the same state; no other register and no flag
 //! is changed on the way.
 
@@ -9,7 +9,7 @@ use super::Emitted;
 use super::request::Requests;
 use crate::asm::{Asm, Gpr};
 use crate::fragment_table::{FragmentTable, Way};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// An IBL target that was emitted: it becomes reachable through the table when the code is in place.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Emitted {
         let ok = c.jrcxz();
         let next = c.jmp();
         c.patch_short(ok);
-        self.code.reload(Gpr::RCX, Scratch::Rcx);
+        self.code.reload(Gpr::RCX, SlotWord::Rcx);
         self.ibl_targets.push(IblTarget { pc, way, pos, matches: ok, next });
     }
 }
@@ -118,10 +118,10 @@ impl Asm {
 
     /// Makes rcx zero if it is `pc`, and something else if not, on older processors: through rax.
     fn zero_if_equal_slowly(&mut self, pc: u64) {
-        self.spill(Scratch::T1, Gpr::RAX);
+        self.spill(SlotWord::T1, Gpr::RAX);
         dynasm!(self; mov rax, QWORD pc.wrapping_neg() as i64);
         self.lea_sum(Gpr::RCX, Gpr::RAX);
-        self.reload(Gpr::RAX, Scratch::T1);
+        self.reload(Gpr::RAX, SlotWord::T1);
     }
 }
 

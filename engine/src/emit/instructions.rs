@@ -4,7 +4,7 @@ use iced_x86::Register;
 
 use crate::asm::{self, Asm, Gpr, Takes};
 use crate::events::Address;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// Condition codes.
 pub(super) const BELOW: u8 = 2;
@@ -223,16 +223,16 @@ impl Asm {
 
     /// Turns to the stack of walks, which is in the slot.
     pub(super) fn enter_walk_stack(&mut self) {
-        self.store_gs(Scratch::GuestStack.at(), Gpr::RSP);
-        self.load_gs(Gpr::RSP, Scratch::WalkStack.at());
+        self.store_gs(SlotWord::GuestStack.at(), Gpr::RSP);
+        self.load_gs(Gpr::RSP, SlotWord::WalkStack.at());
     }
 
-    /// Calls the walk whose address is in a scratch word, on the stack of walks, and turns back to the guest's. (A return to
+    /// Calls the walk whose address is in a slot word, on the stack of walks, and turns back to the guest's. (A return to
     /// the call is predicted; a jump to where it goes on would not be.)
-    pub(super) fn call_walk(&mut self, walk: Scratch) {
+    pub(super) fn call_walk(&mut self, walk: SlotWord) {
         self.bytes(&[0x41, 0xff]);
         self.slot_operand(2, walk.at());
-        self.load_gs(Gpr::RSP, Scratch::GuestStack.at());
+        self.load_gs(Gpr::RSP, SlotWord::GuestStack.at());
     }
 
     /// `xchg rax, reg`, of two bytes, which do nothing if that is rax.
@@ -346,7 +346,7 @@ impl Asm {
     }
 
     /// `pext to, from, gs:[mask]`: changes no flag.
-    pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: Scratch) {
+    pub(super) fn extract(&mut self, to: Gpr, from: Gpr, mask: SlotWord) {
         self.bytes(&[0xc4, 0x42 | (!to.0 >> 3 & 1) << 7, 0x80 | (!from.0 & 15) << 3 | 2, 0xf5]);
         self.slot_operand(to.0, mask.at());
     }
@@ -513,21 +513,21 @@ impl Asm {
     pub(super) fn predict(&mut self, pc: u64, site: u32, regs: [Gpr; 3]) {
         let [a, b, _] = regs;
         self.predict_alone(pc, regs);
-        self.load_gs(a, Scratch::TracePos.at());
+        self.load_gs(a, SlotWord::TracePos.at());
         self.store_site(a, site);
         self.lea_sum(a, b);
-        self.store_gs(Scratch::TracePos.at(), a);
+        self.store_gs(SlotWord::TracePos.at(), a);
     }
 
     /// The same without a record: `b` is 0 if the prediction was right.
     pub(super) fn predict_alone(&mut self, pc: u64, [a, b, d]: [Gpr; 3]) {
         let counter = layout::PREDICTOR_COUNTERS as u32 + (pc & 127) as u32 * 256;
-        self.load_gs8(a, Scratch::History.at());
+        self.load_gs8(a, SlotWord::History.at());
         self.gs_byte(d, a, counter);
         self.lea_twice(d, b, d); // twice the counter, and the outcome
         self.lea_sum(b, a);
         self.lea_sum(b, b);
-        self.store_gs8(Scratch::History.at(), b);
+        self.store_gs8(SlotWord::History.at(), b);
         self.gs_byte(b, d, layout::OUTCOMES as u32);
         self.gs_store_byte(b, a, counter);
         self.gs_byte(b, d, layout::OUTCOMES as u32 + 8);
@@ -535,10 +535,10 @@ impl Asm {
 
     /// A record of a site alone. Changes `pos`.
     pub(super) fn record_site(&mut self, pos: Gpr, site: u32) {
-        self.load_gs(pos, Scratch::TracePos.at());
+        self.load_gs(pos, SlotWord::TracePos.at());
         self.store_site(pos, site);
         self.lea_disp(pos, pos, 4);
-        self.store_gs(Scratch::TracePos.at(), pos);
+        self.store_gs(SlotWord::TracePos.at(), pos);
     }
 
     /// `lea reg, [base + index * 2]`

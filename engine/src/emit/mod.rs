@@ -2,7 +2,7 @@
 //! and what replaces transfers of control. Invariants: no guest flag, register or memory that the guest can see differs
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched
-//! later lies within one cache line; r11 points to the thread's scratch words but right behind a system call, and what the
+//! later lies within one cache line; r11 points to the thread's slot words but right behind a system call, and what the
 //! guest has in that and in other registers that are taken ([`crate::asm::Takes`]) is in these.
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ use crate::asm::{Asm, Gpr};
 use crate::batch::{Batch, Found, Registers};
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::CallContextId;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
 use flow::Goal;
 use request::Requests;
@@ -486,9 +486,9 @@ impl<'a> Emitter<'a> {
                 }
                 Bump::Through(r) if i == 0 => self.bump_through(r),
                 Bump::Spill if i == 0 => {
-                    self.out.code.spill(Scratch::Rax, Gpr::RAX);
+                    self.out.code.spill(SlotWord::Rax, Gpr::RAX);
                     self.bump_through(Gpr::RAX);
-                    self.out.code.reload(Gpr::RAX, Scratch::Rax);
+                    self.out.code.reload(Gpr::RAX, SlotWord::Rax);
                 }
                 _ => {}
             }
@@ -647,7 +647,7 @@ impl<'a> Emitter<'a> {
                 }
             }
             Class::GsMemory if insn.names_taken(self.takes()) => self.with_taken(insn),
-            Class::GsMemory => self.through_scratch(&insn.ins, [NOT_SPILLED; 2], &[]),
+            Class::GsMemory => self.through_slot_word(&insn.ins, [NOT_SPILLED; 2], &[]),
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".
                 let condition = insn.ins.condition_code() as u8 - 1;
@@ -686,11 +686,11 @@ impl<'a> Emitter<'a> {
                 self.record_indirect(insn);
                 if self.pairs {
                     self.find_entry(Way::Call);
-                    self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
+                    self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
                     self.call_entry(insn);
                     return false;
                 }
-                self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx));
+                self.state_map_entry(StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx));
                 self.push_return(insn.next());
                 if !self.tell_transfer(insn) {
                     self.look_up(Way::Jump);

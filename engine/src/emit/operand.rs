@@ -9,17 +9,17 @@ use crate::asm::{Gpr, Takes};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{NOT_SPILLED, StateMapEntry};
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 
 /// A register in the place of one that is bound, while an instruction is executed that names that.
 #[derive(Clone, Copy, Debug)]
 struct StandIn {
     instead_of: Gpr,
     /// What the program has in that.
-    word: Scratch,
+    word: SlotWord,
     by: Gpr,
     /// Where it is saved, if it has to be.
-    saved: Option<Scratch>,
+    saved: Option<SlotWord>,
 }
 
 /// All of them.
@@ -27,7 +27,7 @@ struct StandIn {
 pub(super) struct StandIns([Option<StandIn>; 2]);
 
 /// Where they are saved.
-const STAND_INS: [Scratch; 2] = [Scratch::StandIn, Scratch::T3];
+const STAND_INS: [SlotWord; 2] = [SlotWord::StandIn, SlotWord::T3];
 
 impl StandIns {
     /// One of them.
@@ -92,7 +92,7 @@ impl Emitter<'_> {
         let rel = target.wrapping_sub(self.out.code.here() + len as u64) as i64;
         let narrow = insn.ins.memory_base() == Register::EIP;
         if narrow || i32::try_from(rel).is_err() {
-            self.through_scratch(&insn.ins, [NOT_SPILLED; 2], &[]);
+            self.through_slot_word(&insn.ins, [NOT_SPILLED; 2], &[]);
             return;
         }
         let at = self.out.code.pos() + usize::from(insn.displacement_at);
@@ -130,7 +130,7 @@ impl Emitter<'_> {
             .expect("an instruction and its checks use fewer than these")
     }
 
-    /// Which registers are free between the program's instructions, and what the program has in them in their scratch words.
+    /// Which registers are free between the program's instructions, and what the program has in them in their slot words.
     pub(super) fn takes(&self) -> Takes {
         self.tracer.settings.takes()
     }
@@ -204,7 +204,7 @@ impl Emitter<'_> {
         let away = ins.is_ip_rel_memory_operand() && !near;
         let saved = stand_ins.saved();
         if away || insn.class == Class::GsMemory {
-            self.through_scratch(&ins, saved, &stand_ins.registers());
+            self.through_slot_word(&ins, saved, &stand_ins.registers());
         } else {
             if saved != [NOT_SPILLED; 2] {
                 self.state_map_entry(StateMapEntry::Spilled([saved[0], saved[1], NOT_SPILLED, NOT_SPILLED]));
@@ -255,24 +255,24 @@ impl Emitter<'_> {
 
     /// An instruction whose memory operand cannot be expressed here as it is: too far from RIP, or through gs.
     /// `saved`: of what stands in for others, which are `stand_ins`.
-    pub(super) fn through_scratch(&mut self, ins: &Instruction, saved: [(u8, u8); 2], stand_ins: &[Register]) {
+    pub(super) fn through_slot_word(&mut self, ins: &Instruction, saved: [(u8, u8); 2], stand_ins: &[Register]) {
         let ins = *ins;
         let gs = ins.segment_prefix() == Register::GS;
         let mut not = stand_ins.to_vec();
         let r1 = self.free_register(&ins, &not);
         not.push(r1);
         let g1 = Gpr(r1.number() as u8);
-        self.out.code.spill(Scratch::T1, g1);
+        self.out.code.spill(SlotWord::T1, g1);
         self.address_into(&ins, r1);
-        let mut spilled = [(g1.0, Scratch::T1 as u8), NOT_SPILLED, saved[0], saved[1]];
+        let mut spilled = [(g1.0, SlotWord::T1 as u8), NOT_SPILLED, saved[0], saved[1]];
         let mut second = None;
         if gs {
             let r2 = self.free_register(&ins, &not);
             let g2 = Gpr(r2.number() as u8);
-            self.out.code.spill(Scratch::T2, g2);
-            self.out.code.reload(g2, Scratch::GuestGs);
+            self.out.code.spill(SlotWord::T2, g2);
+            self.out.code.reload(g2, SlotWord::GuestGs);
             self.out.code.lea_sum(g1, g2);
-            spilled[1] = (g2.0, Scratch::T2 as u8);
+            spilled[1] = (g2.0, SlotWord::T2 as u8);
             second = Some(g2);
         }
         let mut plain = ins;
@@ -287,9 +287,9 @@ impl Emitter<'_> {
         self.state_map_entry(StateMapEntry::Spilled(spilled));
         self.encode(&plain);
         if let Some(g2) = second {
-            self.out.code.reload(g2, Scratch::T2);
+            self.out.code.reload(g2, SlotWord::T2);
         }
-        self.out.code.reload(g1, Scratch::T1);
+        self.out.code.reload(g1, SlotWord::T1);
     }
 
     /// Only the components that the guest knows of (x87, SSE, AVX): its area has no room for more.
@@ -297,14 +297,14 @@ impl Emitter<'_> {
         let ins = insn.ins;
         let base = self.free_register(&ins, &[Register::RAX, Register::RDX]);
         let gb = Gpr(base.number() as u8);
-        self.out.code.spill(Scratch::T2, gb);
+        self.out.code.spill(SlotWord::T2, gb);
         self.bring_taken(insn);
         let (plain, stand_ins) = self.stand_ins(insn, &[base]);
         self.address_into(&plain, base);
         self.end_stand_ins(&stand_ins);
         let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
-        c.spill(Scratch::T1, Gpr::RDX);
+        c.spill(SlotWord::Rax, Gpr::RAX);
+        c.spill(SlotWord::T1, Gpr::RDX);
         c.mov_imm(Gpr::RDX, 7);
         dynasm!(c; pext eax, eax, edx);
         c.mov_imm(Gpr::RDX, 0);
@@ -315,16 +315,16 @@ impl Emitter<'_> {
         plain.set_memory_displacement64(0);
         plain.set_memory_displ_size(0);
         self.state_map_entry(StateMapEntry::Spilled([
-            (Gpr::RAX.0, Scratch::Rax as u8),
-            (Gpr::RDX.0, Scratch::T1 as u8),
-            (gb.0, Scratch::T2 as u8),
+            (Gpr::RAX.0, SlotWord::Rax as u8),
+            (Gpr::RDX.0, SlotWord::T1 as u8),
+            (gb.0, SlotWord::T2 as u8),
             NOT_SPILLED,
         ]));
         self.encode(&plain);
         let c = &mut self.out.code;
-        c.reload(Gpr::RDX, Scratch::T1);
-        c.reload(Gpr::RAX, Scratch::Rax);
-        c.reload(gb, Scratch::T2);
+        c.reload(Gpr::RDX, SlotWord::T1);
+        c.reload(Gpr::RAX, SlotWord::Rax);
+        c.reload(gb, SlotWord::T2);
     }
 }
 

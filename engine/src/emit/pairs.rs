@@ -18,7 +18,7 @@ use super::{Emitter, Fixup};
 use crate::asm::{Asm, Gpr};
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{CallSite, Fragment, FragmentId, FragmentTable, StateMapEntry, Way};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// Bytes below the stack pointer that a call's return address takes.
 const PUSHED: i32 = 8;
@@ -122,7 +122,7 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         let bits = (self.tables + layout::PAIR_BITS) as i32;
         dynasm!(c; mov ecx, [rsp]; pext ecx, ecx, [bits]);
-        self.work.state_map.push((c.pos(), StateMapEntry::spilled(Gpr::RCX, Scratch::Rcx)));
+        self.work.state_map.push((c.pos(), StateMapEntry::spilled(Gpr::RCX, SlotWord::Rcx)));
         let table = (self.tables + Way::Paired.table()) as i32;
         dynasm!(c; push QWORD [rcx * 8 + table]; ret PUSHED as i16);
     }

@@ -8,27 +8,27 @@ use super::Emitter;
 use crate::asm::{Asm, Gpr};
 use crate::decode::Insn;
 use crate::fragment_table::{Site, StateMapEntry};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 impl Emitter<'_> {
     /// Adds rcx (ecx) to a counter, leaving all registers as they are.
     pub(super) fn add_count(&mut self, counter: u32, address32: bool) {
         let offset = layout::counter_offset(counter);
         let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
+        c.spill(SlotWord::Rax, Gpr::RAX);
         if address32 {
-            c.spill(Scratch::T1, Gpr::RDX);
+            c.spill(SlotWord::T1, Gpr::RDX);
             c.mov_reg32(Gpr::RDX, Gpr::RCX);
             c.load_gs(Gpr::RAX, offset);
             c.lea_sum(Gpr::RAX, Gpr::RDX);
             c.store_gs(offset, Gpr::RAX);
-            c.reload(Gpr::RDX, Scratch::T1);
+            c.reload(Gpr::RDX, SlotWord::T1);
         } else {
             c.load_gs(Gpr::RAX, offset);
             c.lea_sum(Gpr::RAX, Gpr::RCX);
             c.store_gs(offset, Gpr::RAX);
         }
-        c.reload(Gpr::RAX, Scratch::Rax);
+        c.reload(Gpr::RAX, SlotWord::Rax);
     }
 
     pub(super) fn new_site(&mut self, index: usize) -> u32 {
@@ -84,8 +84,8 @@ impl Emitter<'_> {
         // on held: then the test for rcx ended it.
         let go_on_if_equal = insn.ins.has_repe_prefix();
         let c = &mut self.out.code;
-        c.spill(Scratch::Rax, Gpr::RAX);
-        c.spill(Scratch::T1, Gpr::RDX);
+        c.spill(SlotWord::Rax, Gpr::RAX);
+        c.spill(SlotWord::T1, Gpr::RDX);
         if address32 {
             c.mov_reg32(Gpr::RAX, Gpr::RCX);
         } else {
@@ -106,8 +106,8 @@ impl Emitter<'_> {
         c.patch_short(out);
         c.lea_sum(Gpr::RDX, Gpr::RAX);
         c.store_gs(offset, Gpr::RDX);
-        c.reload(Gpr::RDX, Scratch::T1);
-        c.reload(Gpr::RAX, Scratch::Rax);
+        c.reload(Gpr::RDX, SlotWord::T1);
+        c.reload(Gpr::RAX, SlotWord::Rax);
         if let Some(site) = site {
             self.after_repeat(insn, site);
         }
@@ -120,11 +120,11 @@ impl Emitter<'_> {
             let here = c.here();
             c.patch_rel32(far, here);
         }
-        c.spill(Scratch::Rax, Gpr::RAX);
+        c.spill(SlotWord::Rax, Gpr::RAX);
         c.load_gs(Gpr::RAX, offset);
         c.lea_disp(Gpr::RAX, Gpr::RAX, 1);
         c.store_gs(offset, Gpr::RAX);
-        c.reload(Gpr::RAX, Scratch::Rax);
+        c.reload(Gpr::RAX, SlotWord::Rax);
         c.patch_short(done);
         self.tell_executions(insn, counter, told);
     }

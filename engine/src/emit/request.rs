@@ -1,4 +1,4 @@
-//! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a scratch word and goes to a
+//! Asking for a translation, or what a call comes to, without a stop. A stub says which it is in a slot word and goes to a
 //! piece of code that every chunk has; that waits for an answer as long as the engine says that it is looking (`dispatch::poller`),
 //! and stops if it does not. Invariants: no flag and no guest memory is changed; rcx has been saved; whoever is made to stop
 //! here, or is stepped through it, has either taken an answer and goes there, or comes to the stop, which means what its stub
@@ -13,7 +13,7 @@ use dynasmrt::{DynasmApi, dynasm};
 
 use crate::asm::{Asm, Gpr, Takes};
 use crate::fragment_table::{FragmentTable, StubKind, Way};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// What `Posted` is while the engine deals with a request.
 pub(crate) const TAKEN: u64 = 2;
@@ -59,20 +59,20 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) 
         let at = c.here();
         dynasm!(c; mov rcx, [rsp - 8]);
         c.spill(layout::TARGET, Gpr::RCX);
-        c.store_gs32_imm(Scratch::Request.at(), id);
+        c.store_gs32_imm(SlotWord::Request.at(), id);
         (at, c.jmp_short())
     });
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Call });
     let call = c.here();
     c.called();
-    c.store_gs32_imm(Scratch::Request.at(), id);
+    c.store_gs32_imm(SlotWord::Request.at(), id);
     let from_call = c.jmp_short();
     let id = trans.add_stub(StubKind::IblMiss { way: Way::Jump });
     let jump = c.here();
-    c.store_gs32_imm(Scratch::Request.at(), id);
+    c.store_gs32_imm(SlotWord::Request.at(), id);
     let from_jump = c.jmp_short();
     let exit = c.here();
-    c.spill(Scratch::Rcx, Gpr::RCX);
+    c.spill(SlotWord::Rcx, Gpr::RCX);
     let saved = c.here();
     c.patch_short(from_return);
     c.patch_short(from_paired);
@@ -80,32 +80,32 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) 
     c.patch_short(from_jump);
     // The engine may have to know, and to change it.
     if takes.total() {
-        c.spill(Scratch::Total, Gpr::R9);
+        c.spill(SlotWord::Total, Gpr::R9);
     }
-    c.store_gs32_imm(Scratch::Posted.at(), 1);
+    c.store_gs32_imm(SlotWord::Posted.at(), 1);
     let again = c.pos();
-    c.reload(Gpr::RCX, Scratch::Answer);
+    c.reload(Gpr::RCX, SlotWord::Answer);
     let none = c.jrcxz();
-    c.spill(Scratch::T1, Gpr::RCX);
-    c.zero_gs(Scratch::Answer.at());
-    c.reload(Gpr::RCX, Scratch::Rcx);
+    c.spill(SlotWord::T1, Gpr::RCX);
+    c.zero_gs(SlotWord::Answer.at());
+    c.reload(Gpr::RCX, SlotWord::Rcx);
     if takes.total() {
-        c.reload(Gpr::R9, Scratch::Total);
+        c.reload(Gpr::R9, SlotWord::Total);
     }
-    c.jmp_gs(Scratch::T1.at());
+    c.jmp_gs(SlotWord::T1.at());
     c.patch_short(none);
-    c.reload(Gpr::RCX, Scratch::Listening);
+    c.reload(Gpr::RCX, SlotWord::Listening);
     let deaf = c.jrcxz();
     dynasm!(c; pause);
     c.jmp_back(again);
     c.patch_short(deaf);
     // rcx is 0: takes it back, if it is still there.
-    c.gs_op(0x87, Gpr::RCX, Scratch::Posted.at());
+    c.gs_op(0x87, Gpr::RCX, SlotWord::Posted.at());
     c.lea_disp(Gpr::RCX, Gpr::RCX, -1);
     let taken_back = c.jrcxz();
     c.jmp_back(again);
     c.patch_short(taken_back);
-    c.reload(Gpr::RCX, Scratch::Rcx);
+    c.reload(Gpr::RCX, SlotWord::Rcx);
     let id = trans.add_stub(StubKind::Asked);
     let stop = c.here();
     trans.stubs[id as usize].addr = stop;
@@ -116,15 +116,15 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) 
 impl Asm {
     /// A stub that asks for what stub `id` wants.
     pub(super) fn ask(&mut self, id: u32, requests: &Requests) {
-        self.store_gs32_imm(Scratch::Request.at(), id);
+        self.store_gs32_imm(SlotWord::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, requests.exit);
     }
 
     /// A stub that asks what a transfer of control comes to, of which it tells the stack pointer. `saved`: rcx has been saved.
     pub(super) fn ask_about(&mut self, id: u32, saved: bool, requests: &Requests) {
-        self.spill(Scratch::T2, Gpr::RSP);
-        self.store_gs32_imm(Scratch::Request.at(), id);
+        self.spill(SlotWord::T2, Gpr::RSP);
+        self.store_gs32_imm(SlotWord::Request.at(), id);
         let field = self.jmp_away();
         self.patch_rel32(field, if saved { requests.saved } else { requests.exit });
     }

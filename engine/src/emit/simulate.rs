@@ -27,12 +27,12 @@ use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
 use crate::events::{self, Access, Kind, Place};
 use crate::fragment_table::NO_REG;
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, Site, SiteKind, TraceSettings};
 use crate::types::StaticEvents;
 
 /// Where registers that a block holds are saved.
-const HELD: [Scratch; 2] = [Scratch::Held1, Scratch::Held2];
+const HELD: [SlotWord; 2] = [SlotWord::Held1, SlotWord::Held2];
 
 /// What tracing needs while a batch is emitted.
 #[derive(Debug, Default)]
@@ -283,7 +283,7 @@ impl Emitter<'_> {
                 c.lea_sum(a, b);
             }
             Register::GS => {
-                c.reload(b, Scratch::GuestGs);
+                c.reload(b, SlotWord::GuestGs);
                 c.lea_sum(a, b);
             }
             _ => return both || matches!(place, Place::PlusAl(_) | Place::Bit(..)),
@@ -319,12 +319,12 @@ impl Emitter<'_> {
         let c = &mut self.out.code;
         let from = if let Some(t) = keeping_flags {
             debug_assert!(t == Gpr::RCX);
-            c.extract(b, a, Scratch::EntryBits);
+            c.extract(b, a, SlotWord::EntryBits);
             c.lea_sum(b, b);
             c.gs_scaled(0x8b, t, b, layout::DATA_TAGS);
             // Beyond the line if what is above its bits is not 0.
             c.lea_sum_disp(a, t, i32::from(group.span) - 1);
-            c.extract(t, a, Scratch::LineBits);
+            c.extract(t, a, SlotWord::LineBits);
             let inside = c.jrcxz();
             let from = c.jmp();
             c.patch_short(inside);
@@ -393,7 +393,7 @@ impl Emitter<'_> {
     pub(super) fn forget_lines(&mut self) {
         let Some(cache) = self.tracer.settings.accesses else { return };
         let c = &mut self.out.code;
-        c.spill(Scratch::T3, Gpr::RCX);
+        c.spill(SlotWord::T3, Gpr::RCX);
         c.store_gs(layout::SAVES, Gpr::RAX);
         // The table tells of no line that is not in the cache, so it is enough to go through that: mostly it is smaller. As
         // [`crate::level1::forget_lines`] does.
@@ -419,7 +419,7 @@ impl Emitter<'_> {
         c.jcc_back(NE, again);
         c.load_gs(Gpr::RAX, layout::SAVES);
         c.lea_disp(Gpr::RCX, Gpr::R9, 1);
-        c.store_gs(Scratch::ContextTime.at(), Gpr::RCX);
-        c.reload(Gpr::RCX, Scratch::T3);
+        c.store_gs(SlotWord::ContextTime.at(), Gpr::RCX);
+        c.reload(Gpr::RCX, SlotWord::T3);
     }
 }

@@ -15,7 +15,7 @@ use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
 use crate::fragment_table::{StateMapEntry, StubKind};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{Done, SiteKind, Special, Target};
 
 impl Emitter<'_> {
@@ -51,9 +51,9 @@ impl Emitter<'_> {
             if target == Target::Write { SiteKind::Write(size.into()) } else { SiteKind::Read(size.into()) };
         self.trace_site(insn, at_target);
         let c = &mut self.out.code;
-        c.spill(Scratch::Repeat, Gpr::RCX);
-        c.spill(Scratch::RepeatSource, Gpr(6));
-        c.spill(Scratch::RepeatTarget, Gpr(7));
+        c.spill(SlotWord::Repeat, Gpr::RCX);
+        c.spill(SlotWord::RepeatSource, Gpr(6));
+        c.spill(SlotWord::RepeatTarget, Gpr(7));
         Some(site)
     }
 
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
         let c = &mut self.out.code;
-        c.load_gs(a, Scratch::TracePos.at());
+        c.load_gs(a, SlotWord::TracePos.at());
         // The highest word first.
         let SiteKind::Repeated { size, source, target, target_first, narrow } =
             self.trans.trace_sites[site as usize].kind
@@ -73,9 +73,10 @@ impl Emitter<'_> {
         };
         let repeat = Repeat { size, source, target, target_first, narrow };
         // A register that the instruction does not use may be one that the block holds, which the checks change.
-        for (used, register, word, at) in
-            [(target != Target::Unused, Gpr(7), Scratch::RepeatTarget, 44), (source, Gpr(6), Scratch::RepeatSource, 36)]
-        {
+        for (used, register, word, at) in [
+            (target != Target::Unused, Gpr(7), SlotWord::RepeatTarget, 44),
+            (source, Gpr(6), SlotWord::RepeatSource, 36),
+        ] {
             if used {
                 c.gs_base8(0x89, register, a, at);
             } else {
@@ -84,13 +85,13 @@ impl Emitter<'_> {
             }
         }
         c.gs_base8(0x89, Gpr::RCX, a, 28);
-        for (word, at) in [(Scratch::RepeatTarget, 20), (Scratch::RepeatSource, 12), (Scratch::Repeat, 4)] {
+        for (word, at) in [(SlotWord::RepeatTarget, 20), (SlotWord::RepeatSource, 12), (SlotWord::Repeat, 4)] {
             c.reload(b, word);
             c.gs_base8(0x89, b, a, at);
         }
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
-        c.store_gs(Scratch::TracePos.at(), a);
+        c.store_gs(SlotWord::TracePos.at(), a);
         if self.call_recorder.followed() {
             self.total_accesses(repeat, [a, b]);
         }
@@ -106,7 +107,7 @@ impl Emitter<'_> {
     /// changed.
     fn total_accesses(&mut self, repeat: Repeat, [n, total]: [Gpr; 2]) {
         let c = &mut self.out.code;
-        c.reload(n, Scratch::Repeat);
+        c.reload(n, SlotWord::Repeat);
         c.mov_reg(total, Gpr::RCX);
         c.not(total);
         c.lea_sum(n, total);
@@ -116,7 +117,7 @@ impl Emitter<'_> {
         }
         for at_target in repeat.order() {
             let writes = at_target && repeat.target == Target::Write;
-            let word = if writes { Scratch::Writes } else { Scratch::Reads };
+            let word = if writes { SlotWord::Writes } else { SlotWord::Reads };
             c.load_gs(total, word.at());
             c.lea_sum(total, n);
             c.store_gs(word.at(), total);
@@ -167,7 +168,7 @@ impl Emitter<'_> {
         let taken = self.take_among(insn, dead, 2, &UNRECORDED);
         let [a, b, _] = taken.regs;
         self.tell_stack(a);
-        self.out.code.load_gs(a, Scratch::TracePos.at());
+        self.out.code.load_gs(a, SlotWord::TracePos.at());
         // The highest word first: whatever is there must fit into what the page behind the buffer has.
         self.out.code.gs_index(0x89, a, a, (words * 4 - 8) as u32);
         let at = |offset: usize| {
@@ -190,7 +191,7 @@ impl Emitter<'_> {
         }
         let takes = self.takes();
         let c = &mut self.out.code;
-        c.reload(b, Scratch::GuestGs);
+        c.reload(b, SlotWord::GuestGs);
         c.gs_index(0x89, b, a, Special::GS as u32);
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
@@ -203,18 +204,18 @@ impl Emitter<'_> {
         }
         c.store_site(a, site);
         c.lea_disp(a, a, (words * 4) as i32);
-        c.store_gs(Scratch::TracePos.at(), a);
+        c.store_gs(SlotWord::TracePos.at(), a);
         self.give_back(taken);
         if self.tracer.settings.accesses.is_none() {
             return;
         }
         // The engine walks them.
-        self.out.code.spill(Scratch::Clock, Gpr::R9);
+        self.out.code.spill(SlotWord::Clock, Gpr::R9);
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::Walk { site });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
-        self.out.code.reload(Gpr::R9, Scratch::Clock);
+        self.out.code.reload(Gpr::R9, SlotWord::Clock);
     }
 
     /// Predicts a conditional branch that the flags decide; keeps them.
@@ -258,9 +259,9 @@ impl Emitter<'_> {
         let Some(site) = site else { return };
         let c = &mut self.out.code;
         let (a, b, d) = (Gpr::RAX, Gpr::RDX, Gpr::RCX);
-        c.spill(Scratch::T1, a);
-        c.spill(Scratch::T2, b);
-        c.spill(Scratch::T3, d);
+        c.spill(SlotWord::T1, a);
+        c.spill(SlotWord::T2, b);
+        c.spill(SlotWord::T3, d);
         c.mov_imm(b, u64::from(taken));
         if !frames_told(&self.tracer.settings) {
             c.predict(insn.pc(), site, [a, b, d]);
@@ -273,9 +274,9 @@ impl Emitter<'_> {
             c.patch_short(right);
         }
         let c = &mut self.out.code;
-        c.reload(d, Scratch::T3);
-        c.reload(b, Scratch::T2);
-        c.reload(a, Scratch::T1);
+        c.reload(d, SlotWord::T3);
+        c.reload(b, SlotWord::T2);
+        c.reload(a, SlotWord::T1);
     }
 
     /// The site of a branch that looks at rcx, if branches are predicted.
@@ -291,7 +292,7 @@ impl Emitter<'_> {
         let site = self.trace_site(insn, SiteKind::Indirect);
         let last = layout::TARGETS as u32 + (insn.pc() & 511) as u32 * 8;
         let c = &mut self.out.code;
-        c.spill(Scratch::T3, Gpr::RAX);
+        c.spill(SlotWord::T3, Gpr::RAX);
         c.load_gs(Gpr::RAX, last);
         c.store_gs(last, Gpr::RCX);
         c.not(Gpr::RAX);
@@ -303,6 +304,6 @@ impl Emitter<'_> {
         c.record_site(Gpr::RAX, site);
         c.patch_short(same);
         c.load_gs(Gpr::RCX, last);
-        c.reload(Gpr::RAX, Scratch::T3);
+        c.reload(Gpr::RAX, SlotWord::T3);
     }
 }

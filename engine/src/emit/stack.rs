@@ -12,7 +12,7 @@ use super::Emitter;
 use super::instructions::{BELOW, E, NE};
 use crate::asm::{Asm, Gpr};
 use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_ROUTE};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
 
 /// Where the routine saves registers: behind those of the walks.
@@ -26,7 +26,7 @@ pub(crate) fn frames_told(settings: &TraceSettings) -> bool {
     settings.followed() && settings.simulates()
 }
 
-/// Tells frames where code jumps to it; it goes on where [`Scratch::StackReturn`] says.
+/// Tells frames where code jumps to it; it goes on where [`SlotWord::StackReturn`] says.
 pub(crate) fn emit_stack_walk(c: &mut Asm) {
     let regs = [Gpr::RAX, Gpr::RCX, Gpr::RDX];
     for (n, r) in regs.into_iter().enumerate() {
@@ -40,21 +40,21 @@ pub(crate) fn emit_stack_walk(c: &mut Asm) {
     for (n, r) in regs.into_iter().enumerate() {
         c.load_gs(r, SAVED + 8 * n as u32);
     }
-    c.jmp_gs(Scratch::StackReturn.at());
+    c.jmp_gs(SlotWord::StackReturn.at());
 }
 
 impl Asm {
     /// Tells the frames that are new. Changes these registers and the flags.
     pub(super) fn tell_frames(&mut self, [pos, frame, value]: [Gpr; 3]) {
         let entered = layout::frame_entered(0) as i8;
-        self.load_gs(frame, Scratch::TopFrame.at());
-        self.load_gs(value, Scratch::ToldTotal.at());
-        self.gs_op(0x39, frame, Scratch::ToldFrame.at()); // cmp gs:[…], frame
+        self.load_gs(frame, SlotWord::TopFrame.at());
+        self.load_gs(value, SlotWord::ToldTotal.at());
+        self.gs_op(0x39, frame, SlotWord::ToldFrame.at()); // cmp gs:[…], frame
         let other = self.jcc_away(NE);
         self.cmp_frame(frame, entered, value);
         let all_told = self.jcc_away(E);
         self.patch_here(other);
-        self.store_gs(Scratch::ToldFrame.at(), frame);
+        self.store_gs(SlotWord::ToldFrame.at(), frame);
         self.gs_frame(0x8b, pos, frame, entered);
         // Below the outermost one that may be new.
         let again = self.pos();
@@ -63,19 +63,19 @@ impl Asm {
         self.lea_disp(frame, frame, -(layout::FRAME as i32));
         self.jmp_back(again);
         self.patch_here(found);
-        self.gs_op(0x3b, frame, Scratch::TopFrame.at()); // cmp frame, gs:[…]
+        self.gs_op(0x3b, frame, SlotWord::TopFrame.at()); // cmp frame, gs:[…]
         let none = self.jcc_away(E);
-        self.store_gs(Scratch::ToldTotal.at(), pos);
-        self.load_gs(pos, Scratch::TracePos.at());
+        self.store_gs(SlotWord::ToldTotal.at(), pos);
+        self.load_gs(pos, SlotWord::TracePos.at());
         let next = self.pos();
         self.lea_disp(frame, frame, layout::FRAME as i32);
         self.gs_base8_32(0x8b, value, frame, layout::FRAME_ROUTE as i8);
         self.tell_frame(pos, frame, value);
-        self.gs_op(0x3b, frame, Scratch::TopFrame.at());
+        self.gs_op(0x3b, frame, SlotWord::TopFrame.at());
         self.jcc_back(NE, next);
         let told = self.jmp_away();
         self.patch_here(none);
-        self.load_gs(pos, Scratch::TracePos.at());
+        self.load_gs(pos, SlotWord::TracePos.at());
         self.mov_imm(value, NO_ROUTE.into());
         self.tell_frame(pos, frame, value);
         self.patch_here(told);
@@ -88,14 +88,14 @@ impl Asm {
         self.lea_disp(value, frame, FRAME_TOLD.cast_signed());
         self.gs_base8_32(0x89, value, pos, 0);
         self.lea_disp(pos, pos, 4 * FRAME_WORDS as i32);
-        self.store_gs(Scratch::TracePos.at(), pos);
+        self.store_gs(SlotWord::TracePos.at(), pos);
     }
 
     /// Has the routine tell frames; changes `free`.
     pub(super) fn tell_stack(&mut self, free: Gpr) {
         let back = self.lea_ahead(free);
-        self.store_gs(Scratch::StackReturn.at(), free);
-        self.jmp_gs(Scratch::StackWalk.at());
+        self.store_gs(SlotWord::StackReturn.at(), free);
+        self.jmp_gs(SlotWord::StackWalk.at());
         self.patch_here(back);
     }
 }

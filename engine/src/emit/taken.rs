@@ -7,7 +7,7 @@ use super::Emitter;
 use super::operand::register;
 use crate::asm::{Gpr, Takes};
 use crate::decode::Insn;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 
 /// Registers for the checks before one instruction, and which of them have to be given back.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Taken {
 pub(super) const UNRECORDED: [Gpr; 2] = [Takes::Clock.free()[0].0, Takes::Clock.free()[1].0];
 
 /// Where the registers taken are saved.
-const SAVED_IN: [Scratch; 3] = [Scratch::T1, Scratch::T2, Scratch::T3];
+const SAVED_IN: [SlotWord; 3] = [SlotWord::T1, SlotWord::T2, SlotWord::T3];
 
 impl Emitter<'_> {
     /// `n` registers for the checks before instruction `i`: those that the block holds, those that are dead, others that are

@@ -21,7 +21,7 @@ mod uses;
 mod ways;
 
 use crate::asm::{Asm, Gpr};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{self, FirstLevel, TraceSettings};
 
 use super::instructions::{ABOVE_EQUAL, E, NE, SECOND_DESCRIPTION, SHR, WALK_DESCRIPTION};
@@ -101,7 +101,7 @@ impl Asm {
             self.exchange_rax(a);
         }
         self.enter_walk_stack();
-        self.call_walk(Scratch::AccessWalk);
+        self.call_walk(SlotWord::AccessWalk);
         self.exchange_rax(a);
         let field = self.jmp_away();
         debug_assert_eq!(self.here() - begin, ahead);
@@ -124,7 +124,7 @@ impl Asm {
             self.op_reg(0x87, to, from); // xchg
         }
         self.enter_walk_stack();
-        self.call_walk(Scratch::SecondWalk);
+        self.call_walk(SlotWord::SecondWalk);
         for &[to, from] in exchanges.iter().rev() {
             self.op_reg(0x87, to, from);
         }
@@ -177,7 +177,7 @@ const UNROLLED: u32 = 16;
 /// The walk of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
 /// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
 pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
-    c.store_gs(Scratch::WalkAddress.at(), RAX);
+    c.store_gs(SlotWord::WalkAddress.at(), RAX);
     if uses {
         save(c, ALL);
         return walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
@@ -185,7 +185,7 @@ pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frame
     let line = -(cache.line as i32);
     save(c, FEW);
     // Who uses a line matters as soon as there are contexts.
-    c.cmp_gs_zero(Scratch::ContextTime.at());
+    c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.walk_return_address(RCX);
     c.load32(RDX, RCX, WALK_DESCRIPTION + LESS_ONE);
@@ -268,7 +268,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     }
     c.op_reg(0x85, RBX, RBX);
     let hit = c.jcc_away(E);
-    c.load_gs(RDI, Scratch::WalkAddress.at());
+    c.load_gs(RDI, SlotWord::WalkAddress.at());
     c.op_reg(0x29, RAX, RDI);
     c.mov_reg(RDI, RAX); // rdi: offset of the second line
     first_member(c, R10, RAX, WALK_DESCRIPTION);
@@ -336,7 +336,7 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
 /// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such walks
 /// are under way in a processor at once.)
 pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
-    c.cmp_gs_zero(Scratch::ContextTime.at());
+    c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
     save(c, FOR_SECOND);
@@ -345,7 +345,7 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
-    c.store_gs(Scratch::WalkAddress.at(), SECOND.reg);
+    c.store_gs(SlotWord::WalkAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
     walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
 }
@@ -408,7 +408,7 @@ fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
-    c.load_gs(RAX, Scratch::WalkAddress.at());
+    c.load_gs(RAX, SlotWord::WalkAddress.at());
     c.load32(R8, what, offset + OFFSET);
     c.op_reg(0x01, RAX, R8);
     record(c, [RAX, RCX, R8], what, offset);
@@ -416,11 +416,11 @@ fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool) {
 
 /// The record of a miss at `address` of the access that is described at `what` and `offset`. Changes `place` and `free`.
 fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32) {
-    c.load_gs(place, Scratch::TracePos.at());
+    c.load_gs(place, SlotWord::TracePos.at());
     c.gs_base8(0x89, address, place, 4);
     c.load32(free, what, offset + SITE);
     c.gs_base8_32(0x89, free, place, 0);
-    c.add_gs(Scratch::TracePos.at(), 12);
+    c.add_gs(SlotWord::TracePos.at(), 12);
 }
 
 /// Walks the accesses of a group, one by one. `described`: what describes them, behind where the walk returns to.
@@ -431,7 +431,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     let member = c.pos();
     c.increment(CLOCK);
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
-    c.load_gs(R13, Scratch::WalkAddress.at());
+    c.load_gs(R13, SlotWord::WalkAddress.at());
     c.load32(RAX, RBX, OFFSET);
     c.op_reg(0x01, R13, RAX); // r13: the address
     c.mov_reg(RAX, R13);
@@ -447,7 +447,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
         record_replaced(c, cache);
     }
     // Who brought it in matters as soon as there are contexts.
-    c.cmp_gs_zero(Scratch::ContextTime.at());
+    c.cmp_gs_zero(SlotWord::ContextTime.at());
     let no_contexts = c.jcc_away(E);
     record_line(c, trace::LINE_LOADED);
     c.patch_here(no_contexts);
@@ -499,7 +499,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     find_hidden(c, cache, LINE, R12, missed, &mut rare);
     // Used the last time before the context changed?
     c.gs_index(0x8b, R8, RDX, OWN);
-    c.load_gs(R14, Scratch::ContextTime.at());
+    c.load_gs(R14, SlotWord::ContextTime.at());
     c.op_reg(0x39, R8, R14);
     c.jcc_back(ABOVE_EQUAL, placed);
     record_line(c, trace::LINE_REUSED);

@@ -8,12 +8,12 @@ use super::Emitter;
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::fragment_table::StubKind;
-use crate::layout::Scratch;
+use crate::layout::SlotWord;
 
 impl Emitter<'_> {
     /// Behind `insn`, which has written such an address `offset` bytes from where its operand begins.
     pub(super) fn check_x87_address(&mut self, insn: &Insn, offset: u64) {
-        self.out.code.spill(Scratch::T1, Gpr::RCX);
+        self.out.code.spill(SlotWord::T1, Gpr::RCX);
         let ins = &insn.ins;
         // Where the operand cannot be named as simply, the engine looks.
         let simple = ins.memory_base().is_gpr64() && !insn.names_taken(self.takes());
@@ -31,7 +31,7 @@ impl Emitter<'_> {
             self.encode(&load);
             self.out.code.jrcxz()
         });
-        self.out.code.reload(Gpr::RCX, Scratch::T1);
+        self.out.code.reload(Gpr::RCX, SlotWord::T1);
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::SavedX87 { pc: insn.pc() });
         self.out.stubs.push((pos, id));
@@ -40,6 +40,6 @@ impl Emitter<'_> {
         if let Some(none) = none {
             c.patch_short(none);
         }
-        c.reload(Gpr::RCX, Scratch::T1);
+        c.reload(Gpr::RCX, SlotWord::T1);
     }
 }

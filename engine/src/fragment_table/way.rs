@@ -3,10 +3,10 @@
 
 use crate::layout;
 
-/// How an indirect branch is made: where its IBL target finds the target. rcx is in its scratch word in both cases.
+/// How an indirect branch is made: where its IBL target finds the target. rcx is in its slot word in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
-    /// A jump, or a call that is made like one: in the scratch word [`layout::TARGET`].
+    /// A jump, or a call that is made like one: in the slot word [`layout::TARGET`].
     Jump,
     /// A call that is one of the processor's own (`emit::pairs`): there, too; what it has pushed is still to be taken back.
     Call,

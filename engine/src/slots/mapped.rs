@@ -1,4 +1,4 @@
-//! What grind reads and writes of slots again and again, mapped: scratch words and, where calls are followed, frames. A look there
+//! What grind reads and writes of slots again and again, mapped: slot words and, where calls are followed, frames. A look there
 //! is no system call then. Only of the first threads; of others, all goes through the file. Both show the same memory, so
 //! nothing depends on which way is taken.
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::{SlotId, SlotPool};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::shared_memory::{SharedMemory, read_words};
 
 /// What has been recorded.
@@ -48,7 +48,7 @@ impl SlotPool {
         if words == 0 {
             if read {
                 // All of it.
-                let _ = self.set_scratch(id, Scratch::TracePos, begin);
+                let _ = self.set_slot_word(id, SlotWord::TracePos, begin);
             }
             return None;
         }
@@ -58,7 +58,7 @@ impl SlotPool {
         {
             self.traces.insert(id.0, Arc::new(m));
         }
-        let _ = self.set_scratch(id, Scratch::TracePos, next);
+        let _ = self.set_slot_word(id, SlotWord::TracePos, next);
         Some(match self.traces.get(&id.0) {
             Some(memory) => {
                 Segment::There { memory: memory.clone(), offset: (start - layout::TRACE_BUFFER) as usize, words }
@@ -73,7 +73,7 @@ impl SlotPool {
 
     /// Where what has been recorded on a slot, and has not been read, begins, and how many words it is.
     fn unread(&self, id: SlotId) -> (u64, usize) {
-        let pos = self.scratch(id, Scratch::TracePos);
+        let pos = self.slot_word(id, SlotWord::TracePos);
         let (start, _) = layout::trace_segment(pos);
         let end = pos.min(start + layout::TRACE_SIZE);
         let from = self.read.get(&id.0).copied().filter(|read| (start..=end).contains(read)).unwrap_or(start);
@@ -94,19 +94,19 @@ impl SlotPool {
     /// Drops what has been recorded on a slot since the last time.
     pub(crate) fn drop_trace(&mut self, id: SlotId) {
         self.read.remove(&id.0);
-        let (start, _) = layout::trace_segment(self.scratch(id, Scratch::TracePos));
-        let _ = self.set_scratch(id, Scratch::TracePos, start);
+        let (start, _) = layout::trace_segment(self.slot_word(id, SlotWord::TracePos));
+        let _ = self.set_slot_word(id, SlotWord::TracePos, start);
     }
 
     /// Bytes that the present segment of the trace buffer has room for.
     pub(crate) fn trace_room(&self, id: SlotId) -> u64 {
-        let pos = self.scratch(id, Scratch::TracePos);
+        let pos = self.slot_word(id, SlotWord::TracePos);
         (layout::trace_segment(pos).0 + layout::TRACE_SIZE).saturating_sub(pos)
     }
 
     /// The last `n` words of the trace buffer.
     pub(crate) fn last_record(&self, id: SlotId, n: usize) -> Vec<u32> {
-        let end = self.scratch(id, Scratch::TracePos);
+        let end = self.slot_word(id, SlotWord::TracePos);
         let mut words = Vec::new();
         if let Some(at) = end.checked_sub(4 * n as u64).filter(|&at| at >= layout::trace_segment(end).0) {
             read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + at, n, &mut words);
@@ -116,10 +116,10 @@ impl SlotPool {
 
     /// Writes a record, for which there must be room.
     pub(crate) fn append_trace(&self, id: SlotId, record: &[u32]) {
-        let at = self.scratch(id, Scratch::TracePos);
+        let at = self.slot_word(id, SlotWord::TracePos);
         let bytes: Vec<u8> = record.iter().flat_map(|w| w.to_le_bytes()).collect();
         if self.file.write_all_at(&bytes, u64::from(id.0) * layout::SLOT_SIZE + at).is_ok() {
-            let _ = self.set_scratch(id, Scratch::TracePos, at + bytes.len() as u64);
+            let _ = self.set_slot_word(id, SlotWord::TracePos, at + bytes.len() as u64);
         }
     }
 
@@ -131,7 +131,7 @@ impl SlotPool {
             read_words(&self.file, u64::from(id.0) * layout::SLOT_SIZE + from, words, buffer);
         }
         if self.read.remove(&id.0).is_some() || words > 0 {
-            let _ = self.set_scratch(id, Scratch::TracePos, layout::trace_segment(from).0);
+            let _ = self.set_slot_word(id, SlotWord::TracePos, layout::trace_segment(from).0);
         }
     }
 }
@@ -151,11 +151,11 @@ mod tests {
     fn segments_follow_one_another_and_come_round() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, layout::TRACE_BUFFER).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER).expect("written");
         assert!(pool.take_trace(id).is_none(), "nothing has been recorded");
         let taken: Vec<Segment> =
             (0..layout::TRACE_SEGMENTS as u32).map(|n| record(&mut pool, id, &[n, n + 1, n + 2])).collect();
-        assert_eq!(pool.scratch(id, Scratch::TracePos), layout::TRACE_BUFFER, "round");
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), layout::TRACE_BUFFER, "round");
         let mut buffer = Vec::new();
         for (n, segment) in taken.iter().enumerate() {
             let words = segment.read(&mut buffer);
@@ -163,10 +163,10 @@ mod tests {
         }
         // A full one ends where the page begins that cannot be written.
         let end = layout::TRACE_BUFFER + layout::TRACE_SIZE;
-        pool.set_scratch(id, Scratch::TracePos, end).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, end).expect("written");
         assert_eq!(pool.trace_room(id), 0);
         assert_eq!(pool.take_trace(id).expect("a full one").read(&mut buffer), layout::TRACE_SIZE as usize / 4);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), layout::TRACE_BUFFER + layout::TRACE_STRIDE);
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), layout::TRACE_BUFFER + layout::TRACE_STRIDE);
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
         let begin = layout::TRACE_BUFFER;
-        pool.set_scratch(id, Scratch::TracePos, begin).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, begin).expect("written");
         let ahead = |pool: &mut SlotPool, most| {
             let mut buffer = vec![9];
             pool.read_trace_ahead(id, most, &mut buffer);
@@ -191,15 +191,15 @@ mod tests {
         assert_eq!(ahead(&mut pool, 3), [1, 2, 3]);
         pool.append_trace(id, &[4]);
         assert_eq!(ahead(&mut pool, 3), [4]);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin + 16, "it goes on where it was");
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), begin + 16, "it goes on where it was");
         pool.append_trace(id, &[5, 6]);
         assert_eq!(rest(&mut pool), [5, 6]);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), begin);
         // All of it, and then it is asked for, or dropped.
         pool.append_trace(id, &[7]);
         assert_eq!(ahead(&mut pool, 3), [7]);
         assert_eq!(rest(&mut pool), []);
-        assert_eq!(pool.scratch(id, Scratch::TracePos), begin);
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), begin);
         pool.append_trace(id, &[7]);
         assert_eq!(ahead(&mut pool, 3), [7]);
         pool.drop_trace(id);
@@ -214,11 +214,11 @@ mod tests {
         let n = pool.take_trace(id).expect("the rest").read(&mut buffer);
         assert_eq!(buffer[..n], [2, 3]);
         let second = begin + layout::TRACE_STRIDE;
-        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), second);
         pool.append_trace(id, &vec![4; size]);
         assert_eq!((ahead(&mut pool, size).len(), pool.trace_room(id)), (size, 0));
         assert!(pool.take_trace(id).is_none());
-        assert_eq!(pool.scratch(id, Scratch::TracePos), second);
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), second);
         pool.append_trace(id, &[5]);
         assert_eq!(rest(&mut pool), [5]);
     }
@@ -227,7 +227,7 @@ mod tests {
     fn a_slot_is_not_used_again_while_its_trace_is_read() {
         let mut pool = pool();
         let id = pool.take().expect("a slot");
-        pool.set_scratch(id, Scratch::TracePos, layout::TRACE_BUFFER).expect("written");
+        pool.set_slot_word(id, SlotWord::TracePos, layout::TRACE_BUFFER).expect("written");
         let segment = record(&mut pool, id, &[7, 8]);
         pool.give_back(id);
         let other = pool.take().expect("another slot");
@@ -238,6 +238,6 @@ mod tests {
         assert_eq!(buffer[..words], [7, 8]);
         drop(segment);
         assert_eq!(pool.take(), Some(id));
-        assert_eq!(pool.scratch(id, Scratch::TracePos), 0, "zeroed");
+        assert_eq!(pool.slot_word(id, SlotWord::TracePos), 0, "zeroed");
     }
 }

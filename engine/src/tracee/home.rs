@@ -1,4 +1,4 @@
-//! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's scratch words
+//! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's slot words
 //! ([`crate::layout::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
 //! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
 //! what the program has in them. Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in
@@ -6,7 +6,7 @@
 //!
 //! Invariants: in translated code, r11 is that address but behind a system call, which overwrites it, until what the program then
 //! has is put away ([`crate::asm::PUT_AWAY`]), and r9 is the clock, or the total, but around system calls, when that is in its
-//! scratch word ([`AT_SYSTEM_CALLS`]), as it is elsewhere; the clock also while the engine knows registers, the total from when a
+//! slot word ([`AT_SYSTEM_CALLS`]), as it is elsewhere; the clock also while the engine knows registers, the total from when a
 //! thread stops until it goes on, so that the engine may read and change it there. Elsewhere they are the program's. Where one
 //! of the others is in use, for what an instruction of the program's says or for our own ends, it stays as it is as long as
 //! nobody changes the program's; so nothing that the engine has to set may be in it.
@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone, register};
 use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, Takes};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 
 /// Where translated code lies in an address space.
 #[derive(Clone, Debug, Default)]
@@ -85,27 +85,27 @@ fn takes(tid: i32) -> Takes {
     HOMES.with_borrow(|homes| homes.get(&tid).map(Home::takes).unwrap_or_default())
 }
 
-/// What the program has in a register, by its scratch word.
-fn kept(t: &Stopped, regs: &Regs, word: Scratch) -> Result<u64> {
+/// What the program has in a register, by its slot word.
+fn kept(t: &Stopped, regs: &Regs, word: SlotWord) -> Result<u64> {
     gone(ptrace::read(t.pid(), at(regs, word))).map(|v| v as u64)
 }
 
-fn keep(t: &Stopped, regs: &Regs, word: Scratch, value: u64) -> Result<()> {
+fn keep(t: &Stopped, regs: &Regs, word: SlotWord, value: u64) -> Result<()> {
     gone(ptrace::write(t.pid(), at(regs, word), value as libc::c_long))
 }
 
-fn at(regs: &Regs, word: Scratch) -> ptrace::AddressType {
+fn at(regs: &Regs, word: SlotWord) -> ptrace::AddressType {
     regs.gs_base.wrapping_add(word.at().into()) as ptrace::AddressType
 }
 
-/// Turns the registers of `t` into the program's. If caches are simulated, their clock is in its scratch word then, too.
+/// Turns the registers of `t` into the program's. If caches are simulated, their clock is in its slot word then, too.
 pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if !is_translated(t.tid, regs.rip) {
         return Ok(());
     }
     // Behind a system call, for an instruction or two, it is the program's or the base of the slot.
     if regs.r11 == layout::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
-        regs.r11 = kept(t, regs, Scratch::R11)?;
+        regs.r11 = kept(t, regs, SlotWord::R11)?;
     }
     let takes = takes(t.tid);
     if takes == Takes::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
@@ -138,7 +138,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     }
     let calls = is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS);
     if !is_at(t.pid(), regs.rip, &[&PUT_AWAY]) {
-        keep(t, regs, Scratch::R11, regs.r11)?;
+        keep(t, regs, SlotWord::R11, regs.r11)?;
         regs.r11 = layout::base_of(regs.gs_base);
     }
     for &(r, word) in takes.free() {
@@ -151,7 +151,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
         }
     }
     if let Some(word) = takes.in_r9() {
-        keep(t, regs, Scratch::R9, regs.r9)?;
+        keep(t, regs, SlotWord::R9, regs.r9)?;
         if !calls {
             regs.r9 = kept(t, regs, word)?.max(takes.clock().into());
         }
@@ -159,7 +159,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
     Ok(())
 }
 
-/// Where all registers but r11 are the program's, and what else is in r9 is in its scratch word: an instruction that makes a
+/// Where all registers but r11 are the program's, and what else is in r9 is in its slot word: an instruction that makes a
 /// system call, and the two behind it.
 const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &R9_BACK];
 
@@ -168,10 +168,10 @@ pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
     takes(t.tid).in_r9().is_some() && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
 }
 
-/// `t` has stopped: what it has executed, if that is in r9, is in its scratch word until it goes on.
+/// `t` has stopped: what it has executed, if that is in r9, is in its slot word until it goes on.
 pub(super) fn stopped(t: &Stopped) -> Result<()> {
     if let Some(regs) = with_total(t)? {
-        keep(t, &regs, Scratch::Total, regs.r9)?;
+        keep(t, &regs, SlotWord::Total, regs.r9)?;
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ pub(super) fn stopped(t: &Stopped) -> Result<()> {
 /// `t` goes on: that is in r9 again, as it is by now.
 pub(super) fn goes_on(t: &Stopped) -> Result<()> {
     if let Some(regs) = with_total(t)? {
-        let total = kept(t, &regs, Scratch::Total)?;
+        let total = kept(t, &regs, SlotWord::Total)?;
         if total != regs.r9 {
             t.set_raw_regs(Regs { r9: total, ..regs })?;
         }
@@ -196,10 +196,10 @@ fn with_total(t: &Stopped) -> Result<Option<Regs>> {
     Ok((is_translated(t.tid, regs.rip) && !is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS)).then_some(regs))
 }
 
-/// The clock, which is in r9, to its scratch word. (Where it has been moved on in that word, that is the later time.)
+/// The clock, which is in r9, to its slot word. (Where it has been moved on in that word, that is the later time.)
 fn put_clock(t: &Stopped, now: &Regs) -> Result<()> {
-    if kept(t, now, Scratch::Clock)? < now.r9 {
-        keep(t, now, Scratch::Clock, now.r9)?;
+    if kept(t, now, SlotWord::Clock)? < now.r9 {
+        keep(t, now, SlotWord::Clock, now.r9)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, NE, SHL};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::FirstLevel;
 
 /// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
@@ -23,14 +23,14 @@ impl Asm {
         for value in [lines[1].0, lines[0].1, lines[0].0, site] {
             self.push_imm(value);
         }
-        self.call_walk(Scratch::FetchWalk);
+        self.call_walk(SlotWord::FetchWalk);
     }
 }
 
 /// Records that a line of code takes the place of another one, in way rsi ([`crate::trace::SiteKind::CodeLine`]). Changes rcx,
 /// r8, r10 and r12.
 fn record_code_line(c: &mut Asm, second: bool) {
-    c.load_gs(R12, Scratch::TracePos.at());
+    c.load_gs(R12, SlotWord::TracePos.at());
     c.lea_disp(R10, RSI, second.into());
     c.load32(RCX, RSP, FETCH_LINES[1]);
     c.op_reg(0x85, RCX, RCX);
@@ -41,7 +41,7 @@ fn record_code_line(c: &mut Asm, second: bool) {
     c.load32(R8, RSP, FETCH_SITE);
     c.gs_base8_32(0x89, R8, R12, 0);
     c.lea_disp(R12, R12, 8);
-    c.store_gs(Scratch::TracePos.at(), R12);
+    c.store_gs(SlotWord::TracePos.at(), R12);
 }
 
 /// Where rax is saved, and the status flags, as LAHF and SETO give them; other registers are before those.
@@ -94,11 +94,11 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
         if frames {
             c.tell_frames([RAX, RCX, R8]);
         }
-        c.load_gs(RCX, Scratch::TracePos.at());
+        c.load_gs(RCX, SlotWord::TracePos.at());
         c.load32(RAX, RSP, FETCH_SITE);
         c.gs_base8_32(0x89, RAX, RCX, 0);
         c.lea_disp(RCX, RCX, 4);
-        c.store_gs(Scratch::TracePos.at(), RCX);
+        c.store_gs(SlotWord::TracePos.at(), RCX);
     }
     let end = c.pos();
     told.into_iter().for_each(|field| c.patch_here(field));

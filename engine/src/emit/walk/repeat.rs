@@ -3,7 +3,7 @@
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{BELOW, E, GREATER, NOT_SIGN, SHR, SIGN};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, Target};
 
 /// A repeated string instruction, as [`crate::trace::SiteKind::Repeated`] says.
@@ -31,7 +31,7 @@ impl Repeat {
     }
 }
 
-/// Walks what a repeated instruction has accessed, from the scratch words with its registers before to its registers after.
+/// Walks what a repeated instruction has accessed, from the slot words with its registers before to its registers after.
 /// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless uses of
 /// lines are kept. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
@@ -53,9 +53,9 @@ pub(in crate::emit) fn emit_repeat_walk(
     }
     c.flags_to_ax();
     c.store_gs(flags, RAX);
-    c.reload(RAX, Scratch::Repeat);
-    c.reload(RBX, Scratch::RepeatSource);
-    c.reload(RDX, Scratch::RepeatTarget);
+    c.reload(RAX, SlotWord::Repeat);
+    c.reload(RBX, SlotWord::RepeatSource);
+    c.reload(RDX, SlotWord::RepeatTarget);
     let narrow = |c: &mut Asm, registers: &[Gpr]| {
         for &r in registers.iter().filter(|_| repeat.narrow) {
             c.mov_reg32(r, r);

@@ -4,19 +4,19 @@
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
 use crate::asm::{Asm, Gpr};
 use crate::emit::instructions::{ABOVE, E, SHR, SIGN};
-use crate::layout::{self, Scratch};
+use crate::layout::{self, SlotWord};
 use crate::trace::{self, FirstLevel};
 
 /// Records that something has happened to line rax, because of the access that rbx describes. Changes r8 and r14.
 pub(super) fn record_line(c: &mut Asm, what: u32) {
-    c.load_gs(R8, Scratch::TracePos.at());
+    c.load_gs(R8, SlotWord::TracePos.at());
     c.load32(R14, RBX, SITE);
     c.gs_base8_32(0x89, R14, R8, 12);
     c.gs_base8(0x89, RAX, R8, 4);
     c.mov_imm(R14, what.into());
     c.gs_base8_32(0x89, R14, R8, 0);
     c.lea_disp(R8, R8, 4 * trace::LINE_WORDS as i32);
-    c.store_gs(Scratch::TracePos.at(), R8);
+    c.store_gs(SlotWord::TracePos.at(), R8);
 }
 
 /// Notes that line rax, in way rdx, is used by the access at r13 that rbx describes. Changes r8 and r14.
@@ -46,7 +46,7 @@ pub(super) fn use_line(c: &mut Asm, cache: FirstLevel) {
 /// that one was used ([`trace::LineReplaced`]). Changes r8, r14 and r12.
 pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     let (bytes, count) = (layout::DATA_USES as u32, layout::DATA_USES as u32 + 8);
-    c.load_gs(R12, Scratch::TracePos.at());
+    c.load_gs(R12, SlotWord::TracePos.at());
     c.gs_base8(0x89, RAX, R12, 16);
     // To two lines?
     c.load32(R8, RBX, LESS_ONE);
@@ -79,15 +79,15 @@ pub(super) fn record_replaced(c: &mut Asm, cache: FirstLevel) {
     c.gs_index(0x89, R8, RDX, bytes);
     c.gs_index(0x89, R8, RDX, count);
     c.lea_disp(R12, R12, 4 * trace::LineReplaced::WORDS as i32);
-    c.store_gs(Scratch::TracePos.at(), R12);
+    c.store_gs(SlotWord::TracePos.at(), R12);
 }
 
 /// Records that all lines of an access or a fetch have been told, whose site is what `what` points to. Changes rax and rcx.
 pub(super) fn record_lines_replaced(c: &mut Asm, what: Gpr) {
-    c.load_gs(RCX, Scratch::TracePos.at());
+    c.load_gs(RCX, SlotWord::TracePos.at());
     c.load32(RAX, what, SITE);
     c.gs_base8_32(0x89, RAX, RCX, 4);
     c.store_site(RCX, trace::LINES_REPLACED);
     c.lea_disp(RCX, RCX, 4 * trace::REPLACED_WORDS as i32);
-    c.store_gs(Scratch::TracePos.at(), RCX);
+    c.store_gs(SlotWord::TracePos.at(), RCX);
 }
