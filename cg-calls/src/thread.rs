@@ -283,7 +283,7 @@ impl Calls {
                 self.pop(now);
                 self.unwind(sp, now);
             }
-            _ => self.odd_return(code, site, target, sp, now),
+            _ => self.unmatched_return(code, site, target, sp, now),
         }
         self.wanted()
     }

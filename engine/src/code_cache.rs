@@ -399,10 +399,10 @@ impl CodeCache {
                 chunk.host.write(at as usize, &code.buf);
             }
             let id = self.trans.add_stub(StubKind::Return { in_rcx: false });
-            self.trans.stubs[id as usize].addr = guest + follow::ODD_RETURN;
+            self.trans.stubs[id as usize].addr = guest + follow::UNMATCHED_RETURN;
             let mut stop = vec![0xcc];
             stop.extend_from_slice(&id.to_le_bytes());
-            chunk.host.write(follow::ODD_RETURN as usize, &stop);
+            chunk.host.write(follow::UNMATCHED_RETURN as usize, &stop);
             chunk.host.write(NAME_OFFSET as usize, b"grind\0");
             chunk.used = flush::FIRST_USED;
         }

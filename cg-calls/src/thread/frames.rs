@@ -21,7 +21,7 @@ impl Calls {
     }
 
     #[cold]
-    pub(super) fn odd_return(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) {
+    pub(super) fn unmatched_return(&mut self, code: &mut impl Code, site: SiteId, target: u64, sp: u64, now: &[u64]) {
         self.check(code, site);
         self.leave_abandoned_handlers(sp, now);
         if self.stack.len() == self.bottom {

@@ -50,7 +50,7 @@ impl CodeCache {
     pub(crate) fn flush(&mut self) {
         debug_assert!(self.users == 1);
         self.pairs |= std::mem::take(&mut self.pairs_due);
-        // Those, and that of odd returns.
+        // Those, and that of unmatched returns.
         self.trans.flush(EMPTY_ENTRIES.len() + 1);
         self.chains.clear();
         self.ibl_targets.clear();

@@ -20,7 +20,7 @@ const BRIDGE_ROOM: u64 = 1024;
 const MANY: usize = 4;
 
 /// Where a stop is for returns that emitted code cannot follow, in the first chunk.
-pub(super) const ODD_RETURN: u64 = 40;
+pub(super) const UNMATCHED_RETURN: u64 = 40;
 
 /// Bits of a target that choose its entry in a table.
 fn entry_of(target: u64) -> u64 {
@@ -28,9 +28,9 @@ fn entry_of(target: u64) -> u64 {
 }
 
 impl CodeCache {
-    /// Where the stop for odd returns is.
-    pub(crate) fn odd_return(&self) -> u64 {
-        self.chunks.first().map_or(0, |c| c.guest + ODD_RETURN)
+    /// Where the stop for unmatched returns is.
+    pub(crate) fn unmatched_return(&self) -> u64 {
+        self.chunks.first().map_or(0, |c| c.guest + UNMATCHED_RETURN)
     }
 
     /// How the site of a told transfer transfers control, and where the instruction and the next one are.
@@ -75,7 +75,7 @@ impl CodeCache {
             live_after: u8::MAX,
             dead_after: 0,
             through: false,
-            odd_return: 0,
+            unmatched_return: 0,
             takes: self.trace.settings.takes(),
         };
         let mut route = None;
@@ -109,21 +109,21 @@ impl CodeCache {
                 self.trans.follow.counters.push((counter, number, what));
             }
         }
-        let odd_return = self.odd_return();
+        let unmatched_return = self.unmatched_return();
         let chunk = &self.chunks[i];
         let base = chunk.guest + chunk.used;
-        let near = i32::try_from(odd_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
+        let near = i32::try_from(unmatched_return.wrapping_sub(base) as i64).is_ok_and(|d| d.abs() < 0x7fff_0000);
         let mut code = Asm { buf: Vec::with_capacity(512), base };
-        // Stops of its own: one for odd returns where the common one is too far, one for what it returns to.
+        // Stops of its own: one for unmatched returns where the common one is too far, one for what it returns to.
         let stop = |code: &mut Asm, trans: &mut crate::fragment_table::FragmentTable, kind| {
             let id = trans.add_stub(kind);
             trans.stubs[id as usize].addr = code.here();
             code.stop(id);
             id
         };
-        b.odd_return = odd_return;
+        b.unmatched_return = unmatched_return;
         if !near {
-            b.odd_return = code.here();
+            b.unmatched_return = code.here();
             stop(&mut code, &mut self.trans, StubKind::Return { in_rcx: false });
         }
         let start = code.here();

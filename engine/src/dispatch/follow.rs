@@ -107,7 +107,7 @@ impl Dispatcher<'_> {
             let mut shown = th.frames.borrow_mut();
             shown.truncate(calls.kept);
             shown.extend_from_slice(&calls.frames);
-            p.pool.borrow().set_calls(slot, &calls, &code_cache.trans.follow.returns, code_cache.odd_return());
+            p.pool.borrow().set_calls(slot, &calls, &code_cache.trans.follow.returns, code_cache.unmatched_return());
             drop(shown);
             self.frames_known(tid, slot);
         }

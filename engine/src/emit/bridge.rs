@@ -47,7 +47,7 @@ pub(crate) struct Bridge {
     /// Whether a return pops the frame below, too, and comes from it.
     pub(crate) through: bool,
     /// Where a stop for returns is that nobody can follow.
-    pub(crate) odd_return: u64,
+    pub(crate) unmatched_return: u64,
     /// Registers that are not the program's.
     pub(crate) takes: Takes,
 }
@@ -155,7 +155,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
             RouteKind::Stub | RouteKind::JumpToStub => {
                 // Nobody but its address tells its frame from others.
                 let away = c.jmp();
-                c.patch_rel32(away, b.odd_return);
+                c.patch_rel32(away, b.unmatched_return);
                 None
             }
             _ if returns_to != 0 => Some(c.return_to(b, returns_to)),
@@ -271,7 +271,7 @@ impl Asm {
     fn is_odd_unless_zero(&mut self, b: &Bridge) {
         let zero = self.jrcxz();
         let odd = self.jmp();
-        self.patch_rel32(odd, b.odd_return);
+        self.patch_rel32(odd, b.unmatched_return);
         self.patch_short(zero);
     }
 

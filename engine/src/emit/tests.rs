@@ -386,7 +386,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     live_after: 0,
     dead_after: 0,
     through: false,
-    odd_return: CACHE + 40,
+    unmatched_return: CACHE + 40,
     takes: crate::asm::Takes::Total,
 };
 
