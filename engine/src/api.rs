@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::addr::GuestAddr;
 use crate::counts::Counts;
 pub use crate::cpuid::CpuModel;
-pub use crate::types::{Ask, InstructionCount, Module, StaticEvents};
+pub use crate::types::{InstructionCount, Module, Query, StaticEvents};
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
 #[derive(Clone, Debug)]
@@ -95,18 +95,18 @@ pub enum Instrumentation {
 
 /// What somebody outside wants of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct ControlRequest {
     /// The process.
     pub pid: i32,
     /// What shall happen.
     pub what: Wanted,
 }
 
-/// See [`Wish`].
+/// See [`ControlRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// [`Session::asked`] is to be called.
-    Ask(Ask),
+    Query(Query),
     /// Counting is to be switched on or off; asking for the state that it is in changes nothing.
     Instrumentation(Instrumentation),
 }
@@ -173,10 +173,10 @@ pub trait Session {
     fn process_left(&mut self, _pid: i32) {}
     /// Something is asked about the process, by its thread `tid` or from outside (0). `report` is what it has executed since
     /// it began; all its threads stand still, and what they recorded has reached the sink.
-    fn asked(&mut self, _report: &ProcessReport<'_>, _tid: i32, _ask: &Ask) {}
+    fn asked(&mut self, _report: &ProcessReport<'_>, _tid: i32, _ask: &Query) {}
     /// What somebody outside wants next. It is asked for when the thread that called [`crate::run`] gets a signal whose
     /// handler does not restart system calls.
-    fn wish(&mut self) -> Option<Wish> {
+    fn control_request(&mut self) -> Option<ControlRequest> {
         None
     }
     /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when

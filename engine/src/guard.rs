@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::addr::GuestAddr;
-use crate::api::{Ask, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish};
+use crate::api::{ControlRequest, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
@@ -133,7 +133,7 @@ impl Sink for CarefulSink {
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
         self.tell(State::Whole, (), |sink| sink.records(pid, tid, words));
     }
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Ask) {
+    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
         self.tell(State::Whole, (), |sink| sink.asked(pid, tid, ask));
     }
     fn corrected(&mut self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
@@ -230,11 +230,11 @@ impl Session for CarefulSession<'_> {
     fn process_left(&mut self, pid: i32) {
         self.tell((), |session| session.process_left(pid));
     }
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         self.tell((), |session| session.asked(report, tid, ask));
     }
-    fn wish(&mut self) -> Option<Wish> {
-        self.tell(None, |session| session.wish())
+    fn control_request(&mut self) -> Option<ControlRequest> {
+        self.tell(None, |session| session.control_request())
     }
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.tell(Vec::new(), |session| session.boundaries(module))

@@ -66,7 +66,7 @@ impl Remote<'_> {
         Ok((file, fd))
     }
 
-    /// Maps all of a shared file; `at` is a wish, or with one of the `MAP_FIXED…` flags an order.
+    /// Maps all of a shared file; `at` is a control request, or with one of the `MAP_FIXED…` flags an order.
     fn map(
         &mut self,
         what: &'static str,

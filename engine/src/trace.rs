@@ -17,7 +17,7 @@ use crate::events::resolve::{State, resolve};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::layout;
 pub use crate::transfer::Transfer;
-use crate::types::{Ask, Module, StaticEvents};
+use crate::types::{Module, Query, StaticEvents};
 
 /// What emitted code shall simulate, and record the results of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -549,8 +549,8 @@ pub trait Sink: Send {
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
     /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been
     /// handed over. Whatever the session needs must be there for [`crate::Session::asked`], which is called next (but not
-    /// for [`Ask::ToggleCollect`]).
-    fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Ask) {}
+    /// for [`Query::ToggleCollect`]).
+    fn asked(&mut self, _pid: i32, _tid: i32, _ask: &Query) {}
     /// The block that a thread told of last, `block`, was left early, or was not told: of the first `counted` of its instructions
     /// that have been told, just the first `executed` were executed (there may be more of them, too).
     fn corrected(&mut self, _pid: i32, _tid: i32, _block: u32, _counted: usize, _executed: usize) {}

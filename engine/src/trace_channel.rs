@@ -13,7 +13,7 @@ use crate::hash::Map;
 use crate::layout;
 use crate::slots::Segment;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
-use crate::types::{Ask, Module};
+use crate::types::{Module, Query};
 
 /// Full buffers that may wait for the sink before the guest has to.
 const QUEUE: usize = 2;
@@ -35,7 +35,7 @@ enum Message {
     Records(i32, i32, Vec<u32>),
     Segment(i32, i32, Segment),
     Full(i32, i32, Option<(SpaceId, Names)>, Segment, Waits),
-    Asked(i32, i32, Ask, Sender<()>),
+    Asked(i32, i32, Query, Sender<()>),
     Recording(i32, i32, bool),
     Stands(i32, i32, Vec<NativeFrame>),
     Corrected(i32, i32, u32, usize, usize),
@@ -247,7 +247,7 @@ impl TraceChannel {
     }
 
     /// Returns when the sink has dealt with it.
-    pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Ask) {
+    pub(crate) fn asked(&self, pid: i32, tid: i32, ask: &Query) {
         let (done, wait) = channel();
         self.send(Message::Asked(pid, tid, ask.clone(), done));
         let _ = wait.recv();

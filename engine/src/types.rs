@@ -65,9 +65,9 @@ pub struct StaticEvents {
 }
 
 /// What is asked about the counts of a process that goes on afterwards: by the guest itself, through a client request, or
-/// from outside, through [`crate::Session::wish`].
+/// from outside, through [`crate::Session::control_request`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Query {
     /// How far is it? Nothing changes.
     Look,
     /// What was counted so far is to be kept, and counting begins anew; with the words of whoever asks.

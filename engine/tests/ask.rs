@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use grind_engine::trace::TraceSettings;
 use grind_engine::{
-    Ask, Beside, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Session, Settings,
-    Wanted, Wish,
+    Beside, ControlRequest, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Query,
+    Session, Settings, Wanted,
 };
 use grind_tests::tools;
 
@@ -25,9 +25,9 @@ type Counts = HashMap<u64, u64>;
 #[derive(Default)]
 struct Driver {
     pid: i32,
-    asked: Vec<(i32, Ask, Counts)>,
+    asked: Vec<(i32, Query, Counts)>,
     end: Option<Counts>,
-    wishes: Vec<Wanted>,
+    control_requests: Vec<Wanted>,
     /// Wishes are served one at a time.
     served: Cell<usize>,
 }
@@ -52,11 +52,11 @@ impl Session for Driver {
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         self.end = Some(counts(report));
     }
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         assert_eq!((report.pid, report.exit), (self.pid, None));
         self.asked.push((tid, ask.clone(), counts(report)));
     }
-    fn wish(&mut self) -> Option<Wish> {
+    fn control_request(&mut self) -> Option<ControlRequest> {
         if self.pid == 0 {
             return None;
         }
@@ -65,8 +65,8 @@ impl Session for Driver {
         if n % 2 == 1 {
             return None;
         }
-        let what = self.wishes.get(n / 2)?.clone();
-        Some(Wish { pid: self.pid, what })
+        let what = self.control_requests.get(n / 2)?.clone();
+        Some(ControlRequest { pid: self.pid, what })
     }
     fn client_print(&mut self, _: i32, _: &[u8]) {}
     fn redundant_instrumentation(&mut self, _: i32, _: Instrumentation) {
@@ -164,15 +164,15 @@ int main(void)
 }}"#
     );
     let driver = run(dir, "requests", &source, Driver::default());
-    let asked: Vec<(i32, Ask)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    let asked: Vec<(i32, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
     let pid = driver.pid;
     assert_eq!(
         asked,
         [
-            (pid, Ask::Dump(None)),
-            (pid, Ask::Dump(Some(b"the second".into()))),
-            (pid, Ask::Zero),
-            (pid, Ask::Dump(None))
+            (pid, Query::Dump(None)),
+            (pid, Query::Dump(Some(b"the second".into()))),
+            (pid, Query::Zero),
+            (pid, Query::Dump(None))
         ]
     );
     let at: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
@@ -227,16 +227,16 @@ fn from_outside(dir: &Path, how: &str, body: &str) {
     let source = format!(
         "{WORK}\n#include <poll.h>\n#include <time.h>\nint main(void) {{ int i; work(9); {body} (void)i; return 0; }}"
     );
-    let wishes = vec![
-        Wanted::Ask(Ask::Look),
-        Wanted::Ask(Ask::Dump(Some(b"hint".into()))),
+    let control_requests = vec![
+        Wanted::Query(Query::Look),
+        Wanted::Query(Query::Dump(Some(b"hint".into()))),
         Wanted::Instrumentation(Instrumentation::Stop),
-        Wanted::Ask(Ask::Zero),
+        Wanted::Query(Query::Zero),
         Wanted::Instrumentation(Instrumentation::Start),
-        Wanted::Ask(Ask::Look),
+        Wanted::Query(Query::Look),
     ];
     let me = nix::unistd::getpid().as_raw();
-    let driver = Driver { wishes, ..Driver::default() };
+    let driver = Driver { control_requests, ..Driver::default() };
     let over = Arc::new(AtomicBool::new(false));
     let seen = over.clone();
     let kicker = std::thread::spawn(move || {
@@ -249,8 +249,12 @@ fn from_outside(dir: &Path, how: &str, body: &str) {
     let driver = run(dir, how, &source, driver);
     over.store(true, Ordering::SeqCst);
     kicker.join().unwrap();
-    let asked: Vec<(i32, Ask)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
-    assert_eq!(asked, [(0, Ask::Look), (0, Ask::Dump(Some(b"hint".into()))), (0, Ask::Zero), (0, Ask::Look)], "{how}");
+    let asked: Vec<(i32, Query)> = driver.asked.iter().map(|(tid, ask, _)| (*tid, ask.clone())).collect();
+    assert_eq!(
+        asked,
+        [(0, Query::Look), (0, Query::Dump(Some(b"hint".into()))), (0, Query::Zero), (0, Query::Look)],
+        "{how}"
+    );
     let mut all: Vec<&Counts> = driver.asked.iter().map(|(_, _, counts)| counts).collect();
     all.push(driver.end.as_ref().unwrap());
     for two in all.windows(2) {

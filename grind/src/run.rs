@@ -206,8 +206,8 @@ fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Endi
                 spare: std::env::temp_dir(),
             };
             let desk = Desk::new(about);
-            let wishes = options.callgrind.clone();
-            let recorder = Recorder::new(wishes, options.names(), events, caches.as_ref(), desk.clone());
+            let control_requests = options.callgrind.clone();
+            let recorder = Recorder::new(control_requests, options.names(), events, caches.as_ref(), desk.clone());
             runner.record_calls(desk, events.names());
             grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
         }

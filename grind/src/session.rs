@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use cg_format::cachegrind::Profile;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
-    Ask, ContextCounts, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Session, Wish, fault,
+    ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session,
+    fault,
 };
 use nix::sys::signal::Signal;
 
@@ -532,14 +533,14 @@ impl Session for Runner<'_> {
         self.forget(pid);
     }
 
-    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Ask) {
+    fn asked(&mut self, report: &ProcessReport<'_>, tid: i32, ask: &Query) {
         let Some(calls) = &mut self.calls else { return };
         let written = calls.asked(report.pid, tid, ask);
         let _ = self.tell_written(report.pid, written);
     }
 
-    fn wish(&mut self) -> Option<Wish> {
-        self.calls.as_mut()?.wish()
+    fn control_request(&mut self) -> Option<ControlRequest> {
+        self.calls.as_mut()?.control_request()
     }
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {

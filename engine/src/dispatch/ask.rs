@@ -11,7 +11,7 @@ use nix::libc;
 use super::flush::middle;
 use super::life::stops_processes;
 use super::{Dispatcher, signal};
-use crate::api::{Ask, Exit, Instrumentation, ProcessReport, Wanted, Wish};
+use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Query, Wanted};
 use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recreate::{self, Spot};
@@ -85,10 +85,10 @@ pub(super) fn on_the_way(code_cache: &CodeCache, regs: &Regs) -> bool {
 
 impl Dispatcher<'_> {
     /// Does what somebody outside wants.
-    pub(super) fn serve_wishes(&mut self) {
-        while let Some(Wish { pid, what }) = self.session.wish() {
+    pub(super) fn serve_control_requests(&mut self) {
+        while let Some(ControlRequest { pid, what }) = self.session.control_request() {
             match what {
-                Wanted::Ask(ask) => self.ask(pid, 0, &ask),
+                Wanted::Query(ask) => self.ask(pid, 0, &ask),
                 Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),
             }
         }
@@ -118,7 +118,7 @@ impl Dispatcher<'_> {
     }
 
     /// Has the sink and the session answer a question about `pid`. Thread `tid` (0: none) asks and stands still already.
-    pub(super) fn ask(&mut self, pid: i32, tid: i32, ask: &Ask) {
+    pub(super) fn ask(&mut self, pid: i32, tid: i32, ask: &Query) {
         let held = self.stand_still(pid, tid);
         for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
             self.drain_thread(thread);
@@ -256,7 +256,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         if let Some(trace_channel) = &self.trace_channel {
-            trace_channel.asked(p.pid, tid, &Ask::ToggleCollect);
+            trace_channel.asked(p.pid, tid, &Query::ToggleCollect);
         }
         if self.follows(tid) {
             if let Some(th) = self.threads.get_mut(&tid) {

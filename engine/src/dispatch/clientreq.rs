@@ -6,7 +6,7 @@ use grind_client_requests::Request;
 
 use super::{Dispatcher, go_on};
 use crate::addr::GuestAddr;
-use crate::api::{Ask, Instrumentation};
+use crate::api::{Instrumentation, Query};
 use crate::process::Process;
 use crate::tracee::{Regs, Stopped};
 
@@ -90,12 +90,12 @@ impl Dispatcher<'_> {
                 match request {
                     Request::CallgrindStartInstrumentation => return self.instrument_and_go_on(t, regs, rip, true),
                     Request::CallgrindStopInstrumentation => return self.instrument_and_go_on(t, regs, rip, false),
-                    Request::CallgrindDumpStats => return self.ask_and_go_on(t, regs, rip, Ask::Dump(None)),
+                    Request::CallgrindDumpStats => return self.ask_and_go_on(t, regs, rip, Query::Dump(None)),
                     Request::CallgrindDumpStatsAt => {
                         let text = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
-                        return self.ask_and_go_on(t, regs, rip, Ask::Dump(Some(text)));
+                        return self.ask_and_go_on(t, regs, rip, Query::Dump(Some(text)));
                     }
-                    Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Ask::Zero),
+                    Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Query::Zero),
                     Request::CallgrindToggleCollect => self.toggle_collect(tid),
                     _ => regs.rdx = default,
                 }
@@ -120,7 +120,7 @@ impl Dispatcher<'_> {
         go_on(t, regs, rip);
     }
 
-    fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: u64, ask: Ask) {
+    fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: u64, ask: Query) {
         let tid = t.tid();
         // Another thread has been first: this one comes up again when that has been dealt with.
         if let Some(t) = self.wait_for_turn(t)

@@ -200,7 +200,7 @@ impl Dispatcher<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
-                Wait::Interrupted => self.serve_wishes(),
+                Wait::Interrupted => self.serve_control_requests(),
             }
             fault::point("engine");
             self.notice_broken_sink();

@@ -8,7 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 use callgrind_control_protocol::{Answer, Asked, Request, Status};
-use grind_engine::{Ask, Instrumentation, Module, Wanted, Wish};
+use grind_engine::{ControlRequest, Instrumentation, Module, Query, Wanted};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -108,21 +108,21 @@ impl CallSession {
     }
 
     /// What somebody outside wants next.
-    pub fn wish(&mut self) -> Option<Wish> {
+    pub fn control_request(&mut self) -> Option<ControlRequest> {
         if let Some((pid, asked)) = self.current.take() {
             asked.answer(Answer::Refused(format!("process {pid} has ended")));
         }
         loop {
             let (pid, asked) = self.control.take()?;
             let ask = match &asked.request {
-                Request::Status => Ask::Look,
-                Request::Dump(_) => Ask::Dump(Some(asked.request.line().into_bytes())),
-                Request::Zero => Ask::Zero,
+                Request::Status => Query::Look,
+                Request::Dump(_) => Query::Dump(Some(asked.request.line().into_bytes())),
+                Request::Zero => Query::Zero,
                 Request::Instrumentation(on) => {
                     let what = if *on { Instrumentation::Start } else { Instrumentation::Stop };
                     self.switched(pid, *on);
                     asked.answer(Answer::Done(Vec::new()));
-                    return Some(Wish { pid, what: Wanted::Instrumentation(what) });
+                    return Some(ControlRequest { pid, what: Wanted::Instrumentation(what) });
                 }
                 Request::Kill => {
                     let answer = match kill(Pid::from_raw(pid), Signal::SIGKILL) {
@@ -134,19 +134,19 @@ impl CallSession {
                 }
             };
             self.current = Some((pid, asked));
-            return Some(Wish { pid, what: Wanted::Ask(ask) });
+            return Some(ControlRequest { pid, what: Wanted::Query(ask) });
         }
     }
 
     /// Process `pid` stands still, and the recorder has done what was asked, by thread `tid` or from outside (0). Returns
     /// the files that were written.
-    pub fn asked(&mut self, pid: i32, tid: i32, ask: &Ask) -> Vec<Written> {
+    pub fn asked(&mut self, pid: i32, tid: i32, ask: &Query) -> Vec<Written> {
         let written = self.desk.written(pid);
         let Some((_, asked)) = self.current.take_if(|(of, _)| tid == 0 && *of == pid) else { return written };
         let answer = match ask {
-            Ask::Look => Answer::from(&self.status(pid)),
-            Ask::Dump(_) => dumped(&written),
-            Ask::Zero | Ask::ToggleCollect => Answer::Done(Vec::new()),
+            Query::Look => Answer::from(&self.status(pid)),
+            Query::Dump(_) => dumped(&written),
+            Query::Zero | Query::ToggleCollect => Answer::Done(Vec::new()),
         };
         asked.answer(answer);
         written

@@ -20,7 +20,7 @@ use cg_calls::Config;
 use cg_format::callgrind::{EventSet, SystemTime};
 use cg_sim::Geometries;
 use grind_engine::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
-use grind_engine::{Ask, Module, fault, follow};
+use grind_engine::{Module, Query, fault, follow};
 
 use super::code::Catalogue;
 use super::columns::Columns;
@@ -362,10 +362,10 @@ impl Sink for Recorder {
         }
     }
 
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Ask) {
+    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
         let Some(p) = self.processes.get_mut(&pid) else { return };
         match ask {
-            Ask::Dump(words) => {
+            Query::Dump(words) => {
                 let trigger = match words {
                     Some(words) if tid == 0 => Trigger::Command(words.clone()),
                     words => Trigger::Request(words.clone()),
@@ -373,12 +373,12 @@ impl Sink for Recorder {
                 let catalogue = p.catalogue.clone();
                 self.desk.write(pid, p.take(trigger), &mut lock(&catalogue));
             }
-            Ask::Zero => p.zero(pid, &self.desk),
-            Ask::ToggleCollect => {
+            Query::Zero => p.zero(pid, &self.desk),
+            Query::ToggleCollect => {
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
             }
-            Ask::Look => self.desk.report(pid, p.progress()),
+            Query::Look => self.desk.report(pid, p.progress()),
         }
     }
 

@@ -16,14 +16,14 @@ use cg_sim::{Geometries, Geometry};
 use grind::callgrind::boundaries::Boundaries;
 use grind::callgrind::desk::Desk;
 use grind::callgrind::dumps::About;
-use grind::callgrind::settings::{CacheUse, Change, Settings as Wishes};
+use grind::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind::callgrind::sink::Recorder;
 use grind::debuginfo;
 use grind_engine::trace::{
     Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
 };
 use grind_engine::{
-    Ask, Beside, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Session, Settings,
+    Beside, CpuModel, Exit, Instrumentation, Module, Notice, ProcessReport, Program, Query, Session, Settings,
 };
 use twin::{Costs, Found, Twin};
 
@@ -79,7 +79,7 @@ impl Sink for Both {
         moved(pid: i32, space: SpaceId);
         forked(parent: i32, tid: i32, child: i32);
         records(pid: i32, tid: i32, words: &[u32]);
-        asked(pid: i32, tid: i32, ask: &Ask);
+        asked(pid: i32, tid: i32, ask: &Query);
         corrected(pid: i32, tid: i32, block: u32, counted: usize, executed: usize);
         signal_begins(pid: i32, tid: i32, handler: &Handler);
         signal_ends(pid: i32, tid: i32);
@@ -168,25 +168,25 @@ fn differences<K: std::fmt::LowerHex + std::hash::Hash + Eq + Ord + Copy>(
     differ.map(|k| format!("{}: {:?} expected, {:?} got", show(*k), of(expected, k), of(got, k))).collect()
 }
 
-/// Runs the program with these words and wishes, and compares.
-fn check(name: &str, program: &Path, words: &[&str], mut wishes: Wishes) {
+/// Runs the program with these words and control requests, and compares.
+fn check(name: &str, program: &Path, words: &[&str], mut control_requests: ControlRequests) {
     let dir = tempfile::tempdir().unwrap();
     let shape = |size, ways, line| Geometry::parse(&format!("{size},{ways},{line}")).unwrap();
     let geometries = Geometries { i1: shape(1024, 2, 64), d1: shape(2048, 4, 64), ll: shape(16384, 4, 64) };
     let shapes = [(8, 2, 64), (8, 4, 64), (64, 4, 64)];
-    (wishes.cache_use, wishes.dump_instr) = (CacheUse::Yes, true);
-    let events = wishes.events(true, false);
+    (control_requests.cache_use, control_requests.dump_instr) = (CacheUse::Yes, true);
+    let events = control_requests.events(true, false);
     let about = About {
         creator: "test".into(),
         events,
         caches: Vec::new(),
-        settings: wishes.clone(),
+        settings: control_requests.clone(),
         spare: std::env::temp_dir(),
     };
     let desk = Desk::new(about);
     let names = debuginfo::Options::default();
-    let recorder = Recorder::new(wishes.clone(), names.clone(), events, Some(&geometries), desk.clone());
-    let twin = Twin::new(wishes, shapes);
+    let recorder = Recorder::new(control_requests.clone(), names.clone(), events, Some(&geometries), desk.clone());
+    let twin = Twin::new(control_requests, shapes);
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
     let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
@@ -237,19 +237,19 @@ fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver,
 /// What all files of a run of the program say but for the numbers of processes, in order: what each instruction and each call
 /// costs. (What is told decides where blocks end, so how many there are. A call that is in several of them is one of each, and
 /// left out where it cost nothing.) `kept`: how lines are used is kept by the program itself, and only misses are told.
-fn files(program: &Path, words: &[&str], mut wishes: Wishes, d1: &str, kept: bool) -> Vec<String> {
+fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, d1: &str, kept: bool) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let shape = |text: &str| Geometry::parse(text).unwrap();
     let line = d1.rsplit(',').next().unwrap();
     let geometries =
         Geometries { i1: shape(&format!("1024,2,{line}")), d1: shape(d1), ll: shape(&format!("16384,4,{line}")) };
-    (wishes.cache_use, wishes.dump_instr, wishes.uses_kept) = (CacheUse::Yes, true, kept);
-    let events = wishes.events(true, false);
+    (control_requests.cache_use, control_requests.dump_instr, control_requests.uses_kept) = (CacheUse::Yes, true, kept);
+    let events = control_requests.events(true, false);
     let spare = std::env::temp_dir();
-    let about = About { creator: "test".into(), events, caches: Vec::new(), settings: wishes.clone(), spare };
+    let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
     let desk = Desk::new(about);
     let names = debuginfo::Options::default();
-    let recorder = Recorder::new(wishes, names.clone(), events, Some(&geometries), desk.clone());
+    let recorder = Recorder::new(control_requests, names.clone(), events, Some(&geometries), desk.clone());
     let Geometries { i1, d1, .. } = geometries;
     let [code, data] =
         [i1, d1].map(|g| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest: g.line() });
@@ -299,9 +299,9 @@ fn files(program: &Path, words: &[&str], mut wishes: Wishes, d1: &str, kept: boo
 }
 
 /// Whether misses are told or everything: the profiles are the same.
-fn check_kept(name: &str, program: &Path, words: &[&str], wishes: &Wishes) {
+fn check_kept(name: &str, program: &Path, words: &[&str], control_requests: &ControlRequests) {
     for d1 in ["2048,4,64", "1024,1,64", "32768,8,64", "2048,4,32"] {
-        let [told, kept] = [false, true].map(|kept| files(program, words, wishes.clone(), d1, kept));
+        let [told, kept] = [false, true].map(|kept| files(program, words, control_requests.clone(), d1, kept));
         assert_eq!(told.len(), kept.len(), "{name}, {d1}");
         assert!(told.iter().map(|file| file.lines().count()).sum::<usize>() > 500, "{name}, {d1}");
         for (told, kept) in told.iter().zip(&kept) {
@@ -318,7 +318,7 @@ fn check_kept(name: &str, program: &Path, words: &[&str], wishes: &Wishes) {
 fn check_beside(program: &Path) {
     for (goes_on, kept) in [(false, false), (false, true), (true, false), (true, true)] {
         let words = if goes_on { &["on"][..] } else { &[] };
-        let files = files(program, words, Wishes::default(), "32768,8,64", kept);
+        let files = files(program, words, ControlRequests::default(), "32768,8,64", kept);
         assert_eq!(files.len(), 2);
         for file in &files {
             let rows = file.lines().filter(|l| l.starts_with("touch_lines ") && !l.contains(" calls "));
@@ -361,18 +361,18 @@ fn main() {
         assert!(built.unwrap().success());
     }
     check_beside(&beside);
-    check_kept("requests", &program, &["requests", "alone"], &Wishes::default());
-    let mut toggled = Wishes::default();
+    check_kept("requests", &program, &["requests", "alone"], &ControlRequests::default());
+    let mut toggled = ControlRequests::default();
     toggled.add_rule("stage".as_ref(), Change::ToggleCollect);
     check_kept("toggled", &program, &["requests", "alone"], &toggled);
-    check("plain", &program, &[], Wishes::default());
-    check("with requests", &program, &["requests"], Wishes::default());
+    check("plain", &program, &[], ControlRequests::default());
+    check("with requests", &program, &["requests"], ControlRequests::default());
     let rule = |name: &str, change| {
-        let mut wishes = Wishes::default();
-        wishes.add_rule(name.as_ref(), change);
-        wishes
+        let mut control_requests = ControlRequests::default();
+        control_requests.add_rule(name.as_ref(), change);
+        control_requests
     };
-    let mut apart = Wishes::default();
+    let mut apart = ControlRequests::default();
     apart.separate_callers = 3;
     check("callers apart", &program, &["requests"], apart);
     check("skipped", &program, &["requests"], rule("touch", Change::Skip));

@@ -11,7 +11,7 @@ use grind::callgrind::code::{Catalogue, Origin};
 use grind::callgrind::settings::Settings;
 use grind::debuginfo;
 use grind_engine::trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
-use grind_engine::{Ask, Module};
+use grind_engine::{Module, Query};
 
 /// AcCost1, SpLoss1, AcCost2, SpLoss2.
 pub(crate) type Costs = [i64; 4];
@@ -465,20 +465,20 @@ impl Sink for Twin {
             rest = after;
         }
     }
-    fn asked(&mut self, pid: i32, tid: i32, ask: &Ask) {
+    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
         let config = self.config();
         let p = self.processes.get_mut(&pid).unwrap();
         match ask {
-            Ask::Dump(_) => p.dump(),
-            Ask::Zero => {
+            Query::Dump(_) => p.dump(),
+            Query::Zero => {
                 p.now = Found::default();
                 p.roots.iter_mut().for_each(|r| r.costs = [0; 4]);
             }
-            Ask::ToggleCollect => {
+            Query::ToggleCollect => {
                 p.thread(tid, &config, self.shapes);
                 p.threads.get_mut(&tid).unwrap().calls.toggle_collect(&[0]);
             }
-            Ask::Look => {}
+            Query::Look => {}
         }
     }
     fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
