@@ -25,7 +25,7 @@ impl Gpr {
     pub(crate) const R11: Self = Self(11);
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
-    pub(crate) fn kept(self, takes: Takes) -> Option<SlotWord> {
+    pub(crate) fn kept(self, takes: StolenRegisters) -> Option<SlotWord> {
         let all = takes.bound().iter().chain(takes.free());
         all.copied().find(|(r, _)| *r == self).map(|(_, word)| word)
     }
@@ -48,7 +48,7 @@ impl Gpr {
 /// another register has their place in instructions that name them. Others are *free* for whatever is done between the
 /// program's instructions, and hold what the program has in them while one is executed that names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Takes {
+pub(crate) enum StolenRegisters {
     /// r11 alone: it only counts.
     #[default]
     R11,
@@ -62,7 +62,7 @@ pub(crate) enum Takes {
     Total,
 }
 
-impl Takes {
+impl StolenRegisters {
     /// Those that are free, and where what the program has in them is.
     pub(crate) const fn free(self) -> &'static [(Gpr, SlotWord)] {
         match self {

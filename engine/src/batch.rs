@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use iced_x86::{ConditionCode, InstructionInfoFactory};
 
-use crate::asm::Takes;
+use crate::asm::StolenRegisters;
 use crate::code_reader::CodeReader;
 use crate::decode::{self, Class, Insn, STATUS};
 use crate::distances;
@@ -121,8 +121,8 @@ pub(crate) trait Known {
         false
     }
     /// The registers that emitted code has taken.
-    fn takes(&self) -> Takes {
-        Takes::default()
+    fn takes(&self) -> StolenRegisters {
+        StolenRegisters::default()
     }
     /// Registers that are overwritten before they are read from the start of a block that has been translated already.
     fn dead_in(&self, _pc: u64) -> Option<u16> {
@@ -441,10 +441,10 @@ pub(crate) mod testing {
     use std::ops::Range;
 
     use super::Known;
-    use crate::asm::Takes;
+    use crate::asm::StolenRegisters;
 
     /// Nothing has been translated yet; what lies in the range may be looked at. These registers are taken.
-    pub(crate) struct Untranslated(pub(crate) Range<u64>, pub(crate) Takes);
+    pub(crate) struct Untranslated(pub(crate) Range<u64>, pub(crate) StolenRegisters);
 
     impl Known for Untranslated {
         fn live_in(&self, _pc: u64) -> Option<u8> {
@@ -463,7 +463,7 @@ pub(crate) mod testing {
             true
         }
 
-        fn takes(&self) -> Takes {
+        fn takes(&self) -> StolenRegisters {
             self.1
         }
 
@@ -489,7 +489,7 @@ mod tests {
             pc,
             true,
             &mut cache.reader(&memory, &|_, _| false, &|_| u64::MAX),
-            &Untranslated(AT..AT + 0x1000, Takes::default()),
+            &Untranslated(AT..AT + 0x1000, StolenRegisters::default()),
         );
         let mut found: Vec<_> = batch.blocks.iter().map(|b| (b.pc - AT, b.n)).collect();
         found.sort_unstable();

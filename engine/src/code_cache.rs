@@ -19,7 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::asm::{Asm, Takes};
+use crate::asm::{Asm, StolenRegisters};
 use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::decode::Insn;
@@ -141,7 +141,7 @@ struct Outside<'a> {
     steady: bool,
     /// What is emitted besides the guest's instructions needs many registers.
     registers: bool,
-    takes: Takes,
+    takes: StolenRegisters,
     crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a FragmentTable,
     ranges: &'a [ExecRange],
@@ -198,7 +198,7 @@ impl Known for Outside<'_> {
         self.registers
     }
 
-    fn takes(&self) -> Takes {
+    fn takes(&self) -> StolenRegisters {
         self.takes
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
-use crate::asm::{Gpr, Takes};
+use crate::asm::{Gpr, StolenRegisters};
 use crate::code_reader::CodeReader;
 
 /// The 16 bytes that begin a client request: four rotations of rdi that leave it as it was.
@@ -144,12 +144,12 @@ impl Insn {
     }
 
     /// Whether it names a register that is taken.
-    pub(crate) fn names_taken(&self, takes: Takes) -> bool {
+    pub(crate) fn names_taken(&self, takes: StolenRegisters) -> bool {
         self.named & (takes.bound_set() | takes.free_set()) != 0
     }
 
     /// Whether it names a register that is bound.
-    pub(crate) fn names_bound(&self, takes: Takes) -> bool {
+    pub(crate) fn names_bound(&self, takes: StolenRegisters) -> bool {
         self.named & takes.bound_set() != 0
     }
 

@@ -75,7 +75,7 @@ impl Hotness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asm::Takes;
+    use crate::asm::StolenRegisters;
     use crate::batch::Batch;
     use crate::batch::testing::Untranslated;
     use crate::code_reader::CodeWindows;
@@ -90,7 +90,7 @@ mod tests {
         let mut cache = CodeWindows::holding(AT, &[0x75, 5, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xc3]);
         let mut batch = Batch::default();
         let mut reader = cache.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000, Takes::default()));
+        batch.discover(AT, true, &mut reader, &Untranslated(AT..AT + 0x1000, StolenRegisters::default()));
         let branch = *batch.insns_of(&batch.blocks[0]).last()?;
         assert_eq!((branch.next(), branch.target()), (AT + 2, AT + 7));
         let mut hotness = Hotness::default();

@@ -189,7 +189,7 @@ pub(crate) enum SlotWord {
     R9 = 64,
     /// The program's r11.
     R11 = 72,
-    /// A register that stands in for one that is bound in an instruction ([`crate::asm::Takes`]).
+    /// A register that stands in for one that is bound in an instruction ([`crate::asm::StolenRegisters`]).
     StandIn = 80,
     /// The site of the return that is under way.
     Returning = 88,

@@ -22,7 +22,7 @@ mod level1;
 mod mapped_file;
 mod maps;
 mod process;
-mod recreate;
+mod recover;
 mod shared_memory;
 mod slots;
 mod stacks;

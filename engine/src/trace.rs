@@ -10,7 +10,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::addr::GuestAddr;
-use crate::asm::Takes;
+use crate::asm::StolenRegisters;
 use crate::cpuid::BASELINE_XCR0;
 pub use crate::events::resolve::{Done, Touch};
 use crate::events::resolve::{State, resolve};
@@ -53,13 +53,13 @@ impl TraceSettings {
     }
 
     /// Which registers code takes for that.
-    pub(crate) fn takes(&self) -> Takes {
+    pub(crate) fn takes(&self) -> StolenRegisters {
         match (self.any(), self.checks()) {
-            (false, _) => Takes::R11,
-            (true, false) if self.followed() => Takes::Total,
-            (true, false) => Takes::R10,
-            _ if self.accesses.is_some() || self.fetches.is_some() => Takes::Clock,
-            _ => Takes::R10AndR8,
+            (false, _) => StolenRegisters::R11,
+            (true, false) if self.followed() => StolenRegisters::Total,
+            (true, false) => StolenRegisters::R10,
+            _ if self.accesses.is_some() || self.fetches.is_some() => StolenRegisters::Clock,
+            _ => StolenRegisters::R10AndR8,
         }
     }
 

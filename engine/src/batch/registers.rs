@@ -130,7 +130,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asm::Takes;
+    use crate::asm::StolenRegisters;
     use crate::code_reader::CodeWindows;
     use crate::tracee::Memory;
 
@@ -172,8 +172,8 @@ mod tests {
             self.others
         }
 
-        fn takes(&self) -> Takes {
-            Takes::R10AndR8
+        fn takes(&self) -> StolenRegisters {
+            StolenRegisters::R10AndR8
         }
     }
 

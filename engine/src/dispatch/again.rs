@@ -13,7 +13,7 @@ use super::Dispatcher;
 use super::signal::bit;
 use super::status::Status;
 use crate::process::Interrupted;
-use crate::recreate::{self, Spot};
+use crate::recover::{self, CachePosition};
 use crate::tracee::{Regs, Stopped};
 
 /// Bytes of `syscall`.
@@ -78,7 +78,7 @@ impl Dispatcher<'_> {
         let code_cache = code_cache.borrow();
         let call = regs.rip.wrapping_sub(SYSCALL_LEN);
         if !code_cache.calls_at(call)
-            || !matches!(recreate::spot(&code_cache, regs.rip), Spot::Boundary(b) if b.after_call)
+            || !matches!(recover::cache_position(&code_cache, regs.rip), CachePosition::Boundary(b) if b.after_call)
         {
             return;
         }

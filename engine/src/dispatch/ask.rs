@@ -14,7 +14,7 @@ use super::{Dispatcher, signal};
 use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Query, Wanted};
 use crate::code_cache::CodeCache;
 use crate::process::State;
-use crate::recreate::{self, Spot};
+use crate::recover::{self, CachePosition};
 use crate::slots::{SlotId, SlotPool};
 use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
@@ -76,10 +76,10 @@ pub(super) fn on_the_way(code_cache: &CodeCache, regs: &Regs) -> bool {
     let in_call = (regs.orig_rax as i64) >= 0;
     !in_call
         && !stops
-        && match recreate::spot(code_cache, regs.rip) {
-            Spot::Boundary(b) => !b.after_call,
-            Spot::Between => true,
-            Spot::Stub(_) | Spot::Elsewhere => false,
+        && match recover::cache_position(code_cache, regs.rip) {
+            CachePosition::Boundary(b) => !b.after_call,
+            CachePosition::Between => true,
+            CachePosition::Stub(_) | CachePosition::Elsewhere => false,
         }
 }
 

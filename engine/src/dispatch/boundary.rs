@@ -8,7 +8,7 @@ use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use crate::layout::SlotWord;
-use crate::recreate::{self, Boundary, Spot};
+use crate::recover::{self, Boundary, CachePosition};
 use crate::tracee::{How, Regs, Stop, Stopped, register};
 
 impl Dispatcher<'_> {
@@ -71,29 +71,29 @@ impl Dispatcher<'_> {
         let (mut t, mut regs) = (t, regs);
         loop {
             let (code_cache, _) = self.code_cache_and_state(tid)?;
-            let spot = match recreate::spot(&code_cache.borrow(), regs.rip) {
-                Spot::Stub(StubKind::Asked) => Spot::Stub(self.asked_for(tid)?),
-                spot => spot,
+            let cache_position = match recover::cache_position(&code_cache.borrow(), regs.rip) {
+                CachePosition::Stub(StubKind::Asked) => CachePosition::Stub(self.asked_for(tid)?),
+                cache_position => cache_position,
             };
-            match spot {
-                Spot::Boundary(b) => {
+            match cache_position {
+                CachePosition::Boundary(b) => {
                     self.at_boundary(tid, &b, &mut regs);
                     return Some((t, regs));
                 }
-                Spot::Stub(StubKind::Exit { target, .. }) => {
+                CachePosition::Stub(StubKind::Exit { target, .. }) => {
                     regs.rip = target;
                     return Some((t, regs));
                 }
-                Spot::Stub(StubKind::IblMiss { way }) => {
+                CachePosition::Stub(StubKind::IblMiss { way }) => {
                     regs.rip = self.indirect_target(tid, &mut regs, way);
                     return Some((t, regs));
                 }
-                Spot::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
+                CachePosition::Stub(kind @ (StubKind::Transfer { .. } | StubKind::Return { .. })) => {
                     regs.rip = self.follow_on(tid, kind, &mut regs).target;
                     return Some((t, regs));
                 }
-                Spot::Stub(_) | Spot::Elsewhere => return Some((t, regs)),
-                Spot::Between => {}
+                CachePosition::Stub(_) | CachePosition::Elsewhere => return Some((t, regs)),
+                CachePosition::Between => {}
             }
             let entry = code_cache.borrow().trans.state_map_entry(regs.rip);
             if let Some(StateMapEntry::RepeatWalk { site }) = entry
@@ -138,14 +138,14 @@ impl Dispatcher<'_> {
                             }
                         }
                     }
-                    if recreate::own_push(&code_cache.borrow(), &mut regs) {
+                    if recover::own_push(&code_cache.borrow(), &mut regs) {
                         next.set_regs(&regs).ok()?;
                         t = next;
                         continue;
                     }
                     let slot = self.threads.get(&tid).map(|th| th.slot)?;
                     let pool = self.process_of(tid)?.pool.clone();
-                    let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| {
+                    let b = recover::at_fault(&code_cache.borrow(), &mut regs, |o| {
                         pool.borrow().slot_word_at(slot, u16::from(o))
                     });
                     if let Some(b) = b {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::Dispatcher;
 use crate::fragment_table::FragmentId;
-use crate::recreate::Boundary;
+use crate::recover::Boundary;
 use crate::tracee::{How, Stopped};
 
 impl Dispatcher<'_> {

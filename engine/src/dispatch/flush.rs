@@ -15,7 +15,7 @@ use super::signal::{ASYNCHRONOUS, FAULTS};
 use super::status::Status;
 use super::trapflag;
 use crate::process::State;
-use crate::recreate::{self, Boundary, Spot};
+use crate::recover::{self, Boundary, CachePosition};
 use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// So many instructions of translated code at most are executed to get to the next block.
@@ -134,7 +134,7 @@ impl Dispatcher<'_> {
         }
         let Ok(regs) = t.regs() else { return };
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        let between = matches!(recreate::spot(&code_cache.borrow(), regs.rip), Spot::Between);
+        let between = matches!(recover::cache_position(&code_cache.borrow(), regs.rip), CachePosition::Between);
         if state == State::Cache && between && trapflag::traps(&regs) {
             // The trap of its last instruction comes with the next boundary: the guest's, not that of a step of ours.
             let _ = t.finish(How::Continue);
@@ -173,10 +173,10 @@ impl Dispatcher<'_> {
         let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let mut masked = false;
         for _ in 0..STEPS {
-            match recreate::spot(&code_cache.borrow(), regs.rip) {
-                Spot::Boundary(b) if b.executed == 0 || b.after_call => break,
-                Spot::Stub(_) | Spot::Elsewhere => break,
-                Spot::Boundary(_) | Spot::Between => {}
+            match recover::cache_position(&code_cache.borrow(), regs.rip) {
+                CachePosition::Boundary(b) if b.executed == 0 || b.after_call => break,
+                CachePosition::Stub(_) | CachePosition::Elsewhere => break,
+                CachePosition::Boundary(_) | CachePosition::Between => {}
             }
             // Nor are our own stops for it to get at; and the guest must neither miss a trap of its own nor see our trap flag.
             let stops = code_cache.borrow().stub_at(regs.rip).is_some()
@@ -217,9 +217,9 @@ impl Dispatcher<'_> {
     pub(super) fn leave_cache(&mut self, t: Stopped, regs: Regs) -> Option<Stopped> {
         let tid = t.tid();
         let (code_cache, _) = self.code_cache_and_state(tid)?;
-        let spot = recreate::spot(&code_cache.borrow(), regs.rip);
-        let (t, mut regs) = match spot {
-            Spot::Boundary(b) if b.after_call && b.executed > 0 => {
+        let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
+        let (t, mut regs) = match cache_position {
+            CachePosition::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
                 let again = makes_again(&regs);
                 if again.is_some() {
@@ -234,8 +234,10 @@ impl Dispatcher<'_> {
                 (t, regs)
             }
             // Setting the mask would undo the kernel's own restoring of it, which may be due after a system call.
-            Spot::Boundary(_) | Spot::Stub(_) | Spot::Elsewhere => self.step_to_boundary(t, regs)?,
-            Spot::Between => {
+            CachePosition::Boundary(_) | CachePosition::Stub(_) | CachePosition::Elsewhere => {
+                self.step_to_boundary(t, regs)?
+            }
+            CachePosition::Between => {
                 let mask = t.sigmask().ok()?;
                 t.set_sigmask(mask | ASYNCHRONOUS).ok()?;
                 let (t, regs) = self.step_to_boundary(t, regs)?;

@@ -19,7 +19,7 @@ use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, Progress, State, Thread};
-use crate::recreate::{self, Spot};
+use crate::recover::{self, CachePosition};
 use crate::stacks::Stacks;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 use crate::types::Module;
@@ -244,11 +244,11 @@ impl Dispatcher<'_> {
         if let (Some((code_cache, state)), Ok(mut regs)) = (self.code_cache_and_state(tid), t.regs())
             && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
         {
-            let spot = recreate::spot(&code_cache.borrow(), regs.rip);
-            let boundary = match spot {
-                Spot::Boundary(b) => Some(b),
-                Spot::Between => recreate::at_fault(&code_cache.borrow(), &mut regs, |_| 0),
-                Spot::Stub(_) | Spot::Elsewhere => None,
+            let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
+            let boundary = match cache_position {
+                CachePosition::Boundary(b) => Some(b),
+                CachePosition::Between => recover::at_fault(&code_cache.borrow(), &mut regs, |_| 0),
+                CachePosition::Stub(_) | CachePosition::Elsewhere => None,
             };
             if let Some(b) = boundary {
                 self.correct(tid, &b, &regs);

@@ -7,7 +7,7 @@ use grind_unwind::Stack;
 use super::Dispatcher;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::StubKind;
-use crate::recreate::{self, Spot};
+use crate::recover::{self, CachePosition};
 use crate::tracee::{Regs, Stopped};
 
 impl Dispatcher<'_> {
@@ -38,13 +38,13 @@ impl Dispatcher<'_> {
 
 /// Where the program is, for a thread that has stopped at `rip`.
 fn guest_address(code_cache: &CodeCache, rip: u64) -> Option<u64> {
-    match recreate::spot(code_cache, rip) {
-        Spot::Boundary(b) => {
+    match recover::cache_position(code_cache, rip) {
+        CachePosition::Boundary(b) => {
             let index = if b.after_call { b.executed.saturating_sub(1) } else { b.executed };
             Some(code_cache.trans.pc_of(b.block, index))
         }
-        Spot::Elsewhere => Some(rip),
-        Spot::Stub(_) | Spot::Between => match code_cache.stub_at(rip.wrapping_sub(1)) {
+        CachePosition::Elsewhere => Some(rip),
+        CachePosition::Stub(_) | CachePosition::Between => match code_cache.stub_at(rip.wrapping_sub(1)) {
             Some(StubKind::Emulate { pc, .. }) => Some(pc),
             _ => None,
         },

@@ -19,7 +19,7 @@ use crate::code_cache::{CodeCache, Protected};
 use crate::fragment_table::FragmentId;
 use crate::image::Remote;
 use crate::maps;
-use crate::recreate;
+use crate::recover;
 use crate::tracee::{How, Regs, Stopped};
 
 impl Dispatcher<'_> {
@@ -66,7 +66,7 @@ impl Dispatcher<'_> {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool) = (th.slot, p.pool.clone());
         let mut regs = regs;
-        let b = recreate::at_fault(&code_cache.borrow(), &mut regs, |o| pool.borrow().slot_word_at(slot, u16::from(o)));
+        let b = recover::at_fault(&code_cache.borrow(), &mut regs, |o| pool.borrow().slot_word_at(slot, u16::from(o)));
         let Some(mut b) = b else { return };
         let pc = code_cache.borrow().trans.pc_of(b.block, b.executed);
         b.executed += 1;

@@ -10,7 +10,7 @@ use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
 use crate::process::State;
-use crate::recreate::{self, Boundary, Spot};
+use crate::recover::{self, Boundary, CachePosition};
 use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
 
 pub(super) const fn bit(signal: i32) -> u64 {
@@ -136,7 +136,7 @@ impl Dispatcher<'_> {
                 return;
             }
             let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-            if recreate::own_push(&code_cache.borrow(), &mut regs) {
+            if recover::own_push(&code_cache.borrow(), &mut regs) {
                 if t.set_regs(&regs).is_ok() {
                     let _ = t.resume(How::Continue, 0);
                 }
@@ -150,7 +150,7 @@ impl Dispatcher<'_> {
                     (Some(slot), Some(pool)) => pool.borrow().slot_word_at(slot, u16::from(offset)),
                     _ => 0,
                 };
-                recreate::at_fault(&code_cache.borrow(), &mut regs, slot_word)
+                recover::at_fault(&code_cache.borrow(), &mut regs, slot_word)
             };
             if let Some(b) = b {
                 self.at_boundary(tid, &b, &mut regs);
@@ -180,8 +180,10 @@ impl Dispatcher<'_> {
         }
         self.interrupted_after_all(&mut regs);
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        let spot = recreate::spot(&code_cache.borrow(), regs.rip);
-        if let (Some(call), Spot::Boundary(b)) = (self.was_interrupted.filter(|c| c.at == regs.rip), spot) {
+        let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
+        if let (Some(call), CachePosition::Boundary(b)) =
+            (self.was_interrupted.filter(|c| c.at == regs.rip), cache_position)
+        {
             // It is the kernel's to say whether this signal lets the call be made once more.
             self.at_boundary(tid, &Boundary { executed: b.executed + 1, after_call: true, ..b }, &mut regs);
             (regs.rax, regs.orig_rax) = (call.result, call.nr);
@@ -191,7 +193,7 @@ impl Dispatcher<'_> {
             }
             return;
         }
-        let between = recreate::spot(&code_cache.borrow(), regs.rip) == Spot::Between;
+        let between = recover::cache_position(&code_cache.borrow(), regs.rip) == CachePosition::Between;
         let at = regs.rip;
         if !between {
             // Above all after an interrupted system call: the kernel may be about to restore a mask (sigsuspend, ppoll),

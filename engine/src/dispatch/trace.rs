@@ -13,7 +13,7 @@ use crate::emit::walk::Repeat;
 use crate::image::Remote;
 use crate::layout::{self, SlotWord};
 use crate::level1::{self, Touched, Walker, Words};
-use crate::recreate::Boundary;
+use crate::recover::Boundary;
 use crate::slots::SlotId;
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
 use crate::trace_channel::TraceChannel;

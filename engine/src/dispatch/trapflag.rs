@@ -5,7 +5,7 @@ use nix::libc;
 
 use super::Dispatcher;
 use crate::process::State;
-use crate::recreate::{self, Spot};
+use crate::recover::{self, CachePosition};
 use crate::tracee::{How, Regs, Stopped};
 
 /// The trap flag in RFLAGS.
@@ -42,10 +42,10 @@ impl Dispatcher<'_> {
             return Some(t);
         }
         let (code_cache, _) = self.code_cache_and_state(tid)?;
-        let spot = recreate::spot(&code_cache.borrow(), rip);
-        match spot {
-            Spot::Elsewhere => return Some(t),
-            Spot::Stub(_) => {
+        let cache_position = recover::cache_position(&code_cache.borrow(), rip);
+        match cache_position {
+            CachePosition::Elsewhere => return Some(t),
+            CachePosition::Stub(_) => {
                 // The instruction before was a branch to what has not been translated yet.
                 let regs = t.regs().ok()?;
                 let (t, regs) = self.step_to_boundary(t, regs)?;
@@ -56,7 +56,7 @@ impl Dispatcher<'_> {
                 }
                 return None;
             }
-            Spot::Between | Spot::Boundary(_) => {}
+            CachePosition::Between | CachePosition::Boundary(_) => {}
         }
         let boundary = code_cache.borrow().trans.place(rip).and_then(|p| {
             let code_cache = code_cache.borrow();

@@ -11,7 +11,7 @@
 use dynasmrt::{DynasmApi, dynasm};
 
 use super::taken::UNRECORDED;
-use crate::asm::{Asm, Gpr, Takes};
+use crate::asm::{Asm, Gpr, StolenRegisters};
 use crate::decode::STATUS;
 use crate::follow::{Always, RouteKind, TOTALS};
 use crate::layout::{self, FRAME, SlotWord, TARGET};
@@ -49,7 +49,7 @@ pub(crate) struct Bridge {
     /// Where a stop for returns is that nobody can follow.
     pub(crate) unmatched_return: u64,
     /// Registers that are not the program's.
-    pub(crate) takes: Takes,
+    pub(crate) takes: StolenRegisters,
 }
 
 impl Bridge {
@@ -236,7 +236,7 @@ impl Asm {
     }
 
     /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
-    fn total(&mut self, takes: Takes, total: usize, into: Gpr) -> Gpr {
+    fn total(&mut self, takes: StolenRegisters, total: usize, into: Gpr) -> Gpr {
         if total == 0 && takes.total() {
             return Gpr::R9;
         }

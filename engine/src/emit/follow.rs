@@ -10,7 +10,7 @@ use super::calls::Taken;
 use super::carry::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
-use crate::asm::{Asm, Gpr, Takes};
+use crate::asm::{Asm, Gpr, StolenRegisters};
 use crate::decode::{Class, Insn, STATUS};
 use crate::follow::CallContextId;
 use crate::fragment_table::{StateMapEntry, StubKind};
@@ -251,7 +251,7 @@ impl Asm {
     }
 
     /// Keeps the status flags in rax, which goes to r8, if that is free, or its slot word; if rax is `dead`, nowhere.
-    pub(super) fn put_flags_away(&mut self, takes: Takes, dead: bool) {
+    pub(super) fn put_flags_away(&mut self, takes: StolenRegisters, dead: bool) {
         if !dead && takes.has(Gpr::R8) {
             self.mov_reg(Gpr::R8, Gpr::RAX);
         } else if !dead {
@@ -261,7 +261,7 @@ impl Asm {
     }
 
     /// Takes the flags back from rax, and that from where it is.
-    pub(super) fn take_flags_back(&mut self, takes: Takes, dead: bool) {
+    pub(super) fn take_flags_back(&mut self, takes: StolenRegisters, dead: bool) {
         self.flags_from_ax();
         if !dead && takes.has(Gpr::R8) {
             self.mov_reg(Gpr::RAX, Gpr::R8);

@@ -2,7 +2,7 @@
 
 use iced_x86::Register;
 
-use crate::asm::{self, Asm, Gpr, Takes};
+use crate::asm::{self, Asm, Gpr, StolenRegisters};
 use crate::events::Address;
 use crate::layout::{self, SlotWord};
 
@@ -399,7 +399,7 @@ impl Asm {
     /// `lea reg, [address]`, without its segment's base.
     /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no
     /// other part of the address is in these. Returns whether `other` is changed.
-    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes: Takes) -> bool {
+    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes: StolenRegisters) -> bool {
         let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
         let mut brought: [Option<Gpr>; 2] = [None; 2];
         let mut place = named;
@@ -451,7 +451,7 @@ impl Asm {
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes: Takes) {
+    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes: StolenRegisters) {
         let mut f = from.number() as u8;
         if let Some(word) = Gpr(f).kept(takes) {
             self.reload(to, word);

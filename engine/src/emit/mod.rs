@@ -3,7 +3,7 @@
 //! from a native run at an instruction's boundary (but flags proved dead); nothing is pushed below rsp that the guest did
 //! not push itself (red zone), but by a call or a return below its return address (`pairs`); a 32-bit field that may be patched
 //! later lies within one cache line; r11 points to the thread's slot words but right behind a system call, and what the
-//! guest has in that and in other registers that are taken ([`crate::asm::Takes`]) is in these.
+//! guest has in that and in other registers that are taken ([`crate::asm::StolenRegisters`]) is in these.
 
 #[cfg(test)]
 mod bounds;

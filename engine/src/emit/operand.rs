@@ -5,7 +5,7 @@ use dynasmrt::dynasm;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Emitter;
-use crate::asm::{Gpr, Takes};
+use crate::asm::{Gpr, StolenRegisters};
 use crate::batch::Registers;
 use crate::decode::{Class, Insn};
 use crate::fragment_table::{NOT_SPILLED, StateMapEntry};
@@ -131,7 +131,7 @@ impl Emitter<'_> {
     }
 
     /// Which registers are free between the program's instructions, and what the program has in them in their slot words.
-    pub(super) fn takes(&self) -> Takes {
+    pub(super) fn takes(&self) -> StolenRegisters {
         self.tracer.settings.takes()
     }
 

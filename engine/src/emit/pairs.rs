@@ -6,7 +6,7 @@
 //! Invariants: whoever gets to an IBL target has been led there by the table, never by what a call has pushed, so nothing depends
 //! on calls and returns being in pairs; what is written to the guest's stack beside what the guest writes are the 8
 //! bytes below its own return address, at the call and at the return, which belong to nobody then. If they cannot be written
-//! it goes on as if they had been (`recreate::own_push`). A guest address has one IBL target for returns that follows a call:
+//! it goes on as if they had been (`recover::own_push`). A guest address has one IBL target for returns that follows a call:
 //! another translation of the same call goes on with the first one's.
 
 use dynasmrt::{DynasmApi, dynasm};

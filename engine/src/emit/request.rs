@@ -11,7 +11,7 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 
-use crate::asm::{Asm, Gpr, Takes};
+use crate::asm::{Asm, Gpr, StolenRegisters};
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 use crate::layout::{self, SlotWord};
 
@@ -52,7 +52,7 @@ impl Requests {
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: Takes) -> (Asm, Requests) {
+pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: StolenRegisters) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });

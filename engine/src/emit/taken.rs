@@ -5,7 +5,7 @@ use iced_x86::Register;
 
 use super::Emitter;
 use super::operand::register;
-use crate::asm::{Gpr, Takes};
+use crate::asm::{Gpr, StolenRegisters};
 use crate::decode::Insn;
 use crate::layout::SlotWord;
 
@@ -17,7 +17,7 @@ pub(super) struct Taken {
 }
 
 /// Nothing is recorded by way of these, for the engine says where the next record goes.
-pub(super) const UNRECORDED: [Gpr; 2] = [Takes::Clock.free()[0].0, Takes::Clock.free()[1].0];
+pub(super) const UNRECORDED: [Gpr; 2] = [StolenRegisters::Clock.free()[0].0, StolenRegisters::Clock.free()[1].0];
 
 /// Where the registers taken are saved.
 const SAVED_IN: [SlotWord; 3] = [SlotWord::T1, SlotWord::T2, SlotWord::T3];

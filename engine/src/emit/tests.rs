@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 
 use super::{Emitter, Work, bridge};
-use crate::asm::Takes;
+use crate::asm::StolenRegisters;
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
@@ -263,7 +263,7 @@ fn a_call_that_has_been_translated_goes_on_with_its_first_translation() {
     let [first, second] = [(GUEST, CACHE), (GUEST + 1, CACHE + 0x1000)].map(|(pc, cache)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::default()));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
         Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(true).emit()
     });
     let calls = |lines: &[(u64, usize, String)]| lines.iter().filter(|(_, _, l)| l.starts_with("call ")).count();
@@ -283,7 +283,7 @@ fn a_call_of_a_block_that_is_far_away_and_was_never_called_stops() {
     let [_, caller] = [(GUEST + 6, CACHE + (4 << 30), false), (GUEST, CACHE, true)].map(|(pc, cache, pairs)| {
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::default()));
+        batch.discover(pc, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::default()));
         Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default()).in_pairs(pairs).emit()
     });
     let lines = text(&caller.code.buf, CACHE);
@@ -302,7 +302,7 @@ fn behind_a_system_call_the_line_is_checked_again() {
         let mut cache_of_code = CodeWindows::holding(GUEST, code);
         let mut batch = Batch::default();
         let mut reader = cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX);
-        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, Takes::Clock));
+        batch.discover(GUEST, true, &mut reader, &Untranslated(GUEST..GUEST + 0x1000, StolenRegisters::Clock));
         let fetches = Some(FirstLevel { line: 64, sets: 64, ways: 8, widest: 64 });
         let settings = TraceSettings { fetches, ..TraceSettings::default() };
         let mut trans = FragmentTable::default();
@@ -387,7 +387,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     dead_after: 0,
     through: false,
     unmatched_return: CACHE + 40,
-    takes: crate::asm::Takes::Total,
+    takes: crate::asm::StolenRegisters::Total,
 };
 
 #[test]
@@ -403,7 +403,10 @@ fn calls_on_the_last_level_of_recursion_are_not_counted_as_going_on() {
 
 #[test]
 fn a_frame_has_all_totals_that_there_are() {
-    check_bridge("bridge_totals", &bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::Takes::Clock, ..CALL });
+    check_bridge(
+        "bridge_totals",
+        &bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::StolenRegisters::Clock, ..CALL },
+    );
 }
 
 #[test]
@@ -457,7 +460,7 @@ fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it
     let flags = bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL };
     check_bridge("bridge_flags", &flags);
     // Where r8 is free, they are kept there.
-    let simulated = bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::Takes::Clock, ..flags };
+    let simulated = bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::StolenRegisters::Clock, ..flags };
     check_bridge("bridge_flags_simulated", &simulated);
 }
 

@@ -1,5 +1,5 @@
 //! Which registers are not the program's while a thread runs translated code: r11 holds the address of the thread's slot words
-//! ([`crate::layout::base_of`]), and, if code does more than counting, others ([`Takes`]) whatever is needed between the
+//! ([`crate::layout::base_of`]), and, if code does more than counting, others ([`StolenRegisters`]) whatever is needed between the
 //! program's instructions, and r9 the clock that caches are kept by, or what the thread has executed; some of those words are
 //! what the program has in them. Nobody else has to know: whoever asks for registers gets the program's, and whoever sets them in
 //! translated code has it put away.
@@ -23,7 +23,7 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::{Regs, Result, Stopped, gone, register};
-use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, Takes};
+use crate::asm::{Gpr, PUT_AWAY, R9_BACK, SYSCALL, StolenRegisters};
 use crate::layout::{self, SlotWord};
 
 /// Where translated code lies in an address space.
@@ -33,7 +33,7 @@ pub(crate) struct Home(Rc<RefCell<Kept>>);
 #[derive(Clone, Debug, Default)]
 struct Kept {
     ranges: Vec<Range<u64>>,
-    takes: Takes,
+    takes: StolenRegisters,
 }
 
 impl Home {
@@ -43,7 +43,7 @@ impl Home {
     }
 
     /// What is emitted from now on, the first of all, takes these.
-    pub(crate) fn take(&self, takes: Takes) {
+    pub(crate) fn take(&self, takes: StolenRegisters) {
         self.0.borrow_mut().takes = takes;
     }
 
@@ -56,7 +56,7 @@ impl Home {
         self.0.borrow().ranges.iter().any(|r| r.contains(&at))
     }
 
-    fn takes(&self) -> Takes {
+    fn takes(&self) -> StolenRegisters {
         self.0.borrow().takes
     }
 }
@@ -81,7 +81,7 @@ pub(super) fn is_translated(tid: i32, at: u64) -> bool {
 }
 
 /// What that code has taken besides r11.
-fn takes(tid: i32) -> Takes {
+fn takes(tid: i32) -> StolenRegisters {
     HOMES.with_borrow(|homes| homes.get(&tid).map(Home::takes).unwrap_or_default())
 }
 
@@ -108,7 +108,7 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
         regs.r11 = kept(t, regs, SlotWord::R11)?;
     }
     let takes = takes(t.tid);
-    if takes == Takes::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+    if takes == StolenRegisters::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
         // (There a new thread still has its creator's words, which may be about to change.)
         return Ok(());
     }

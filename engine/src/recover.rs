@@ -10,7 +10,7 @@ use crate::tracee::{Regs, register};
 
 /// Where a thread is that stopped in translated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spot {
+pub(crate) enum CachePosition {
     /// At an instruction's boundary.
     Boundary(Boundary),
     /// At a stub that has not been executed: its block is done, the guest is on its way to where the stub says.
@@ -50,11 +50,11 @@ pub(crate) struct Boundary {
 }
 
 /// What stands at `rip`.
-pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
+pub(crate) fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition {
     if let Some(p) = code_cache.trans.place(rip) {
         let at = |executed, after_call, rep| {
             let held = held(code_cache, p.block, rip);
-            Spot::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep, held })
+            CachePosition::Boundary(Boundary { block: p.block, executed, bumped: p.bumped, after_call, rep, held })
         };
         if p.at_start {
             return at(p.index, false, None);
@@ -71,13 +71,13 @@ pub(crate) fn spot(code_cache: &CodeCache, rip: u64) -> Spot {
                 | StateMapEntry::Request { .. }
                 | StateMapEntry::RepeatWalk { .. },
             )
-            | None => Spot::Between,
+            | None => CachePosition::Between,
         };
     }
     if let Some(kind) = code_cache.stub_at(rip) {
-        return Spot::Stub(kind);
+        return CachePosition::Stub(kind);
     }
-    if code_cache.is_cache(rip) { Spot::Between } else { Spot::Elsewhere }
+    if code_cache.is_cache(rip) { CachePosition::Between } else { CachePosition::Elsewhere }
 }
 
 /// The state before the instruction that faulted at `rip`: registers that are in slot words are put back. `None` if no
