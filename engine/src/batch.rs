@@ -386,7 +386,7 @@ impl Batch {
         self.index.get(pc, &self.blocks)
     }
 
-    /// Walks backwards from "everything may be read" until two passes over all blocks are done: every value in between is
+    /// Takes along the miss path backwards from "everything may be read" until two passes over all blocks are done: every value in between is
     /// on the safe side. Where no block hangs on an earlier one, the second pass would change nothing.
     fn settle_flags(&mut self, known: &impl Known) {
         for _ in 0..2 {

@@ -24,7 +24,7 @@ use crate::batch::{Batch, Known};
 use crate::code_reader::{CodeWindows, VSYSCALL_PAGE};
 use crate::decode::Insn;
 use crate::emit::request::{self, Requests};
-use crate::emit::{self, Emitter, Work, stack, walk};
+use crate::emit::{self, Emitter, Work, miss_path, stack};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
@@ -246,10 +246,10 @@ pub(crate) struct SpaceTrace {
     pub(crate) announced_blocks: usize,
     /// The sink does not know the present modules.
     pub(crate) map_changed: bool,
-    /// Where the walks of [`walk::all`] are, in that order; 0 for none.
-    pub(crate) walks: [u64; 4],
+    /// Where the miss paths of [`miss_path::all`] are, in that order; 0 for none.
+    pub(crate) miss_paths: [u64; 4],
     /// Offset of their end in the first chunk.
-    pub(crate) walks_end: u64,
+    pub(crate) miss_paths_end: u64,
 }
 
 /// See the module's description.
@@ -468,7 +468,7 @@ impl CodeCache {
         self.ask_as_settings_say();
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
-        for (at, emit) in self.trace.walks.iter_mut().zip(walk::all(&settings, frames)) {
+        for (at, emit) in self.trace.miss_paths.iter_mut().zip(miss_path::all(&settings, frames)) {
             let Some(emit) = emit else { continue };
             let mut code = Asm { buf: Vec::new(), base: chunk.guest + chunk.used };
             emit(&mut code);
@@ -476,7 +476,7 @@ impl CodeCache {
             chunk.used = (chunk.used + code.buf.len() as u64).next_multiple_of(64);
             *at = code.base;
         }
-        self.trace.walks_end = chunk.used;
+        self.trace.miss_paths_end = chunk.used;
     }
 
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.

@@ -154,9 +154,9 @@ pub(crate) const CONTEXT_STACK: u64 = SLOT_SIZE - (8 << 10);
 pub(crate) const CONTEXT_DEPTH: u64 = 512;
 /// Offset in a slot of words where registers are saved around records.
 pub(crate) const SAVES: u32 = HEADER as u32 + 256;
-/// Offset in a slot of the end of a stack that has room for 64 words: what the walks of caches are told, where they return
+/// Offset in a slot of the end of a stack that has room for 64 words: what the miss paths of caches are told, where they return
 /// to, and the registers that they save.
-pub(crate) const WALK_STACK: u64 = HEADER + 2048;
+pub(crate) const MISS_PATH_STACK: u64 = HEADER + 2048;
 
 /// Slots that are reserved at first; each is 64 MiB of address space. Fewer are tried when the guest has a limit.
 pub(crate) const SLOT_COUNTS: [u32; 5] = [16_384, 1024, 128, 16, 4];
@@ -193,8 +193,8 @@ pub(crate) enum SlotWord {
     StandIn = 80,
     /// The site of the return that is under way.
     Returning = 88,
-    /// The address of an access that is to be walked.
-    WalkAddress = 96,
+    /// The address of an access that is to take the miss path.
+    MissPathAddress = 96,
     /// The program's r10, where emitted code has taken that, too.
     R10 = 104,
     /// A register that is needed while a record is written, or that stands in for a second one that is bound.
@@ -203,8 +203,8 @@ pub(crate) enum SlotWord {
     R8 = 120,
     /// Offset from gs of the next free byte of the trace buffer. From here on, words belong to the slot, not to the thread.
     TracePos = 128,
-    /// Where single accesses to two lines are walked whose first one is known, and has its time.
-    SecondWalk = 136,
+    /// Where single accesses to two lines take the miss path whose first one is known, and has its time.
+    SecondMissPath = 136,
     /// Offset from gs of the innermost frame of the calls that are followed.
     TopFrame = 144,
     /// Instructions that the thread has executed, as far as calls are concerned. Where nothing is simulated they are in r9 while
@@ -222,12 +222,12 @@ pub(crate) enum SlotWord {
     Clock = 192,
     /// Twice the outcomes of the last seven conditional branches: a byte.
     History = 200,
-    /// Where data accesses are walked through the cache; 0 as long as the slot is not ready.
-    AccessWalk = 208,
+    /// Where data accesses take the miss path through the cache; 0 as long as the slot is not ready.
+    AccessMissPath = 208,
     /// Where fetches are.
-    FetchWalk = 216,
-    /// What the stack pointer must be for a walk to be called.
-    WalkStack = 224,
+    FetchMissPath = 216,
+    /// What the stack pointer must be for a miss path to be called.
+    MissPathStack = 224,
     /// The guest's stack pointer meanwhile.
     GuestStack = 232,
     /// A constant: the bits of a data address that choose its line's entry in the tables.
@@ -263,7 +263,7 @@ pub(crate) enum SlotWord {
     /// The total at the entry of the last frame that has been told.
     ToldTotal = 1336,
     /// Where frames are told; it goes on at [`SlotWord::StackReturn`].
-    StackWalk = 1344,
+    StackMissPath = 1344,
     /// Where that goes on to.
     StackReturn = 1352,
     /// The counter of a repeated string instruction before it.
@@ -341,7 +341,7 @@ pub(crate) const THREAD_WORDS: usize = SlotWord::TracePos as usize;
 
 const _: () =
     assert!(CONTEXT_TABLE + 16 * CONTEXT_ENTRIES <= CONTEXT_STACK && CONTEXT_STACK + 8 * CONTEXT_DEPTH <= SLOT_SIZE);
-const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= WALK_STACK - 64 * 8);
+const _: () = assert!(SlotWord::Never.at() as u64 == NOWHERE + 8 && NOWHERE + 16 <= MISS_PATH_STACK - 64 * 8);
 const _: () = assert!(DATA_USES + DATA_WAY * MOST_USED <= CONTEXT_TABLE && TRACE_BUFFER.is_multiple_of(4096));
 const _: () = assert!(COUNTERS + 8 * MAX_COUNTERS as u64 <= SLOT_SIZE && SLOT_SIZE < 1 << 31);
 const _: () = assert!(ACTIVE + 8 * MOST_FUNCTIONS as u64 <= SIMULATED && FRAMES_SIZE.is_multiple_of(4096));

@@ -1,9 +1,9 @@
-//! The walk of a thread's first-level data cache, as [`crate::emit::walk`] emits it, for accesses that the engine itself has to
+//! The miss path of a thread's first-level data cache, as [`crate::emit::miss_path`] emits it, for accesses that the engine itself has to
 //! make: those of special instructions, and of repeated ones that were interrupted. The thread is stopped meanwhile.
 //!
-//! It must do the same to the state in the slot as the emitted walk, to the last time; the tests run both side by side.
+//! It must do the same to the state in the slot as the emitted miss path, to the last time; the tests run both side by side.
 
-use crate::emit::walk::Repeat;
+use crate::emit::miss_path::Repeat;
 use crate::layout::{self, SlotWord};
 use crate::trace::{FirstLevel, LineReplaced};
 
@@ -80,7 +80,7 @@ pub(crate) fn prepare(words: &mut impl Words, cache: FirstLevel) {
     }
 }
 
-/// What is known of lines is forgotten, so that the next access to each is walked; lines used before now are old.
+/// What is known of lines is forgotten, so that the next access to each takes the miss path; lines used before now are old.
 pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
     for way in 0..u64::from(cache.sets) * u64::from(cache.ways) {
         let way = way * layout::DATA_WAY;
@@ -95,7 +95,7 @@ pub(crate) fn forget_lines(words: &mut impl Words, cache: FirstLevel) {
 }
 
 /// See the module's description.
-pub(crate) struct Walker<W> {
+pub(crate) struct MissPathAsm<W> {
     pub(crate) words: W,
     pub(crate) cache: FirstLevel,
     /// What is to be recorded of the last access's lines, before its miss.
@@ -115,7 +115,7 @@ pub(crate) fn parts_of_bytes(bytes: u64, line: u32) -> u32 {
     (0..32).fold(0, |parts, part| parts | (((pairs >> (2 * part)) & 1) as u32) << part)
 }
 
-impl<W: Words> Walker<W> {
+impl<W: Words> MissPathAsm<W> {
     /// One of a cache with this state.
     pub(crate) fn new(words: W, cache: FirstLevel, uses: bool) -> Self {
         Self { words, cache, touched: Vec::new(), uses, replaced: Vec::new() }
@@ -319,20 +319,20 @@ mod tests {
     const SHAPES: [(u64, u32, u32); 7] =
         [(32768, 8, 64), (1024, 1, 64), (2048, 4, 32), (512, 8, 64), (1536, 3, 16), (1 << 20, 4, 32), (2 << 20, 1, 64)];
 
-    fn pair(shape: (u64, u32, u32)) -> (Walker<Memory>, Level1, LastLevel) {
+    fn pair(shape: (u64, u32, u32)) -> (MissPathAsm<Memory>, Level1, LastLevel) {
         let (size, ways, line) = shape;
         let geometry = Geometry::new(size as i32, ways as i32, line as i32).expect("a geometry");
         let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
         let cache = FirstLevel { line, sets: geometry.sets(), ways, widest: line };
         let mut memory = Memory::default();
         prepare(&mut memory, cache);
-        (Walker::new(memory, cache, false), Level1::new(&all), LastLevel::new(&all))
+        (MissPathAsm::new(memory, cache, false), Level1::new(&all), LastLevel::new(&all))
     }
 
     #[test]
     fn it_misses_when_the_model_does() {
         for shape in SHAPES {
-            let (mut walker, mut model, mut ll) = pair(shape);
+            let (mut miss_path_asm, mut model, mut ll) = pair(shape);
             let mut seed = 88_172_645_463_325_252u64;
             let mut missed = 0;
             for round in 0..60_000 {
@@ -342,7 +342,11 @@ mod tests {
                 let address = page + random(&mut seed, end);
                 let size = 1 + random(&mut seed, shape.2.into());
                 let expected = model.data(&mut ll, address, size as u32) != Served::L1;
-                assert_eq!(walker.access(address, size), expected, "{shape:?}, round {round}: {size} at {address:#x}");
+                assert_eq!(
+                    miss_path_asm.access(address, size),
+                    expected,
+                    "{shape:?}, round {round}: {size} at {address:#x}"
+                );
                 missed += u64::from(expected);
             }
             assert!(missed > 1000);
@@ -370,8 +374,8 @@ mod tests {
     #[test]
     fn lines_are_used_as_the_model_says() {
         for shape in SHAPES.into_iter().filter(|s| matches!(s.2, 32 | 64)) {
-            let (mut walker, ..) = pair(shape);
-            walker.uses = true;
+            let (mut miss_path_asm, ..) = pair(shape);
+            miss_path_asm.uses = true;
             let geometry = Geometry::new(shape.0 as i32, shape.1 as i32, shape.2 as i32).expect("a geometry");
             let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
             let mut models = [(), ()].map(|()| Usage::new(&all).expect("lines of one size"));
@@ -385,9 +389,9 @@ mod tests {
                 let [model, fed] = &mut models;
                 let [of_model, of_fed] = &mut evicted;
                 let expected = model.access(&mut lasts[0], Port::Data, address, size as u32, true, of_model);
-                let missed = walker.access(address, size);
+                let missed = miss_path_asm.access(address, size);
                 let mut served = Served::L1;
-                for line in &walker.replaced {
+                for line in &miss_path_asm.replaced {
                     let words = line.words(7);
                     assert_eq!(LineReplaced::from_words(&words[1..]), Some(*line));
                     assert_eq!(line.one_of_two, address % u64::from(shape.2) + size > shape.2.into());
@@ -400,8 +404,8 @@ mod tests {
                 assert_eq!(of_fed.costs, of_model.costs, "{shape:?}, round {round}: {size} at {address:#x}");
             }
             // Those that stay.
-            for slot in 0..u64::from(walker.cache.sets * walker.cache.ways) {
-                let (parts, count) = walker.used(slot * layout::DATA_WAY);
+            for slot in 0..u64::from(miss_path_asm.cache.sets * miss_path_asm.cache.ways) {
+                let (parts, count) = miss_path_asm.used(slot * layout::DATA_WAY);
                 models[1].used(Port::Data, slot as usize, (count, parts));
             }
             for ((model, last), of) in models.iter_mut().zip(&mut lasts).zip(&mut evicted) {
@@ -417,7 +421,7 @@ mod tests {
     #[test]
     fn what_contexts_reuse_is_what_the_model_says() {
         for shape in SHAPES {
-            let (mut walker, ..) = pair(shape);
+            let (mut miss_path_asm, ..) = pair(shape);
             let geometry = Geometry::new(shape.0 as i32, shape.1 as i32, shape.2 as i32).expect("a geometry");
             let all = Geometries { i1: geometry, d1: geometry, ll: geometry };
             let (mut model, mut ll) = (ContextLevel1::new(&all), ContextLastLevel::new(&all));
@@ -430,7 +434,7 @@ mod tests {
                     if next != context {
                         context = next;
                         model.change();
-                        forget_lines(&mut walker.words, walker.cache);
+                        forget_lines(&mut miss_path_asm.words, miss_path_asm.cache);
                     }
                 }
                 let page = [0, 0x40_0000, 0x7fff_f000_0000][random(&mut seed, 3) as usize];
@@ -442,9 +446,9 @@ mod tests {
                         expected.push(owner);
                     }
                 });
-                walker.access(address, size);
+                miss_path_asm.access(address, size);
                 let mut got = Vec::new();
-                for t in &walker.touched {
+                for t in &miss_path_asm.touched {
                     if t.loaded {
                         owners.insert(t.line, context);
                     } else {
@@ -461,7 +465,7 @@ mod tests {
     #[test]
     fn a_repeated_instruction_is_what_its_iterations_are() {
         for shape in SHAPES {
-            let (mut walker, mut model, mut ll) = pair(shape);
+            let (mut miss_path_asm, mut model, mut ll) = pair(shape);
             let mut seed = 1_234_567u64;
             for round in 0..2000 {
                 let size = 1u64 << random(&mut seed, 4);
@@ -490,7 +494,7 @@ mod tests {
                 let moved = |used, start| if used { at(start, n) } else { start };
                 let after = [7, moved(r.source, from), moved(target != Target::Unused, to)];
                 let mut got = Vec::new();
-                walker.repeat(r, [n + 7, from, to], after, |_, _, missed, at_target| {
+                miss_path_asm.repeat(r, [n + 7, from, to], after, |_, _, missed, at_target| {
                     got.extend(missed.map(|a| (a, at_target)))
                 });
                 assert_eq!(got, expected, "{shape:?}, round {round}: {r:?}");

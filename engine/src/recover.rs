@@ -69,7 +69,7 @@ pub(crate) fn cache_position(code_cache: &CodeCache, rip: u64) -> CachePosition 
                 StateMapEntry::Spilled(_)
                 | StateMapEntry::Called { .. }
                 | StateMapEntry::Request { .. }
-                | StateMapEntry::RepeatWalk { .. },
+                | StateMapEntry::RepeatMissPath { .. },
             )
             | None => CachePosition::Between,
         };

@@ -142,7 +142,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
 struct Uses<'a> {
     modules: &'a BTreeSet<Vec<String>>,
     here: &'a [String],
-    /// Modules within the file that the walk is in.
+    /// Modules within the file that the miss path is in.
     inner: Vec<String>,
     found: BTreeMap<String, String>,
 }

@@ -8,13 +8,13 @@
 use super::CodeCache;
 use super::dead::DeadStops;
 use crate::asm::Asm;
-use crate::emit::walk;
+use crate::emit::miss_path;
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 use crate::layout;
 use crate::tracee::Memory;
 
-/// Bytes at the beginning of the first chunk that are no translations; the walks of caches follow, if there are any.
+/// Bytes at the beginning of the first chunk that are no translations; the miss paths of caches follow, if there are any.
 pub(super) const FIRST_USED: u64 = 64;
 
 /// Where the first chunk has the stubs behind empty entries.
@@ -60,7 +60,7 @@ impl CodeCache {
         self.fixed.get_mut().forget_users();
         self.code.clear();
         for i in 0..self.chunks.len() {
-            self.chunks[i].used = if i == 0 { self.trace.walks_end.max(FIRST_USED) } else { 0 };
+            self.chunks[i].used = if i == 0 { self.trace.miss_paths_end.max(FIRST_USED) } else { 0 };
             self.place_requests(i);
         }
         self.empty_tables();
@@ -101,9 +101,9 @@ impl CodeCache {
         }
         self.home.take(self.trace.settings.takes());
         self.ask_as_settings_say();
-        // Threads know where the walks are: those that tell no frames are shorter, and take their places.
+        // Threads know where the miss paths are: those that tell no frames are shorter, and take their places.
         let Some(chunk) = self.chunks.first_mut() else { return };
-        for (at, emit) in self.trace.walks.into_iter().zip(walk::all(&self.trace.settings, false)) {
+        for (at, emit) in self.trace.miss_paths.into_iter().zip(miss_path::all(&self.trace.settings, false)) {
             let Some(emit) = emit else { continue };
             let mut code = Asm { buf: Vec::new(), base: at };
             emit(&mut code);

@@ -96,7 +96,7 @@ impl Dispatcher<'_> {
                 CachePosition::Between => {}
             }
             let entry = code_cache.borrow().trans.state_map_entry(regs.rip);
-            if let Some(StateMapEntry::RepeatWalk { site }) = entry
+            if let Some(StateMapEntry::RepeatMissPath { site }) = entry
                 && regs.rax != 0
             {
                 // It would take very many steps.
@@ -104,7 +104,7 @@ impl Dispatcher<'_> {
                 t.set_regs(&regs).ok()?;
             }
             let stub = code_cache.borrow().stub_at(regs.rip);
-            if let Some(kind @ (StubKind::Walk { .. } | StubKind::SavedX87 { .. })) = stub {
+            if let Some(kind @ (StubKind::MissPath { .. } | StubKind::SavedX87 { .. })) = stub {
                 self.serve_within(&t, kind);
                 regs.rip += STUB_BYTES;
                 t.set_regs(&regs).ok()?;

@@ -396,7 +396,7 @@ impl Dispatcher<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
-            StubKind::Walk { .. } | StubKind::SavedX87 { .. } => {
+            StubKind::MissPath { .. } | StubKind::SavedX87 { .. } => {
                 self.serve_within(&t, kind);
                 if t.set_rip(rip).is_ok() {
                     let _ = t.resume(How::Continue, 0);

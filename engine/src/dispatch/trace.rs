@@ -9,10 +9,10 @@ use super::Dispatcher;
 use super::switch::counted_slot;
 use crate::addr::GuestAddr;
 use crate::code_cache::{CodeCache, SpaceTrace};
-use crate::emit::walk::Repeat;
+use crate::emit::miss_path::Repeat;
 use crate::image::Remote;
 use crate::layout::{self, SlotWord};
-use crate::level1::{self, Touched, Walker, Words};
+use crate::level1::{self, MissPathAsm, Touched, Words};
 use crate::recover::Boundary;
 use crate::slots::SlotId;
 use crate::trace::{self, Done, Handler, LineReplaced, SiteKind, Target};
@@ -38,18 +38,18 @@ impl Dispatcher<'_> {
         if p.pool.borrow().words(slot).get(layout::OUTCOMES) != 0 {
             return Some(t);
         }
-        let SpaceTrace { walks: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
+        let SpaceTrace { miss_paths: [access, fetch, stack, second], settings, .. } = p.code_cache.borrow().trace;
         let line = settings.accesses.map_or(0, |c| u64::from(c.line));
         let written = {
             let pool = p.pool.borrow();
             pool.write(slot, layout::OUTCOMES, &OUTCOMES)
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::EntryBits, (layout::DATA_ENTRIES - 1) * line))
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::LineBits, line.wrapping_neg()))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessWalk, access))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondWalk, second))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchWalk, fetch))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::WalkStack, gs + layout::WALK_STACK))
-                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackWalk, stack))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::AccessMissPath, access))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::SecondMissPath, second))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::FetchMissPath, fetch))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::MissPathStack, gs + layout::MISS_PATH_STACK))
+                .and_then(|()| pool.set_slot_word(slot, SlotWord::StackMissPath, stack))
                 .and_then(|()| pool.set_slot_word(slot, SlotWord::TracePos, layout::TRACE_BUFFER))
                 .and_then(|()| pool.start_clock(slot))
         };
@@ -174,10 +174,10 @@ impl Dispatcher<'_> {
         let mut record = vec![site];
         record.extend(before.into_iter().chain(after).flat_map(halves));
         self.append(tid, slot, &record);
-        self.walk_repeat(tid, site, before, after);
+        self.miss_path_of_repeat(tid, site, before, after);
     }
 
-    /// The emitted walk of a repeated instruction was interrupted at the start of its loop: does the rest of it.
+    /// The emitted miss path of a repeated instruction was interrupted at the start of its loop: does the rest of it.
     pub(super) fn finish_repeat(&mut self, tid: i32, site: u32, regs: &mut Regs) {
         if self.trace_channel.is_none() {
             return;
@@ -185,12 +185,12 @@ impl Dispatcher<'_> {
         self.pull_stack(tid);
         let all = regs.rcx.wrapping_mul(regs.rax);
         let after = [0, regs.rbx.wrapping_add(all), regs.rdx.wrapping_add(all)];
-        self.walk_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
+        self.miss_path_of_repeat(tid, site, [regs.rax, regs.rbx, regs.rdx], after);
         regs.rax = 0;
     }
 
-    /// Walks what a repeated instruction accessed between these values of rcx, rsi and rdi.
-    fn walk_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
+    /// Takes along the miss path what a repeated instruction accessed between these values of rcx, rsi and rdi.
+    fn miss_path_of_repeat(&mut self, tid: i32, site: u32, before: [u64; 3], after: [u64; 3]) {
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
         let (slot, pool, code_cache) = (th.slot, p.pool.clone(), p.code_cache.clone());
         let uses = code_cache.borrow().trace.settings.keeps_uses();
@@ -202,8 +202,8 @@ impl Dispatcher<'_> {
         };
         let repeat = Repeat { size, source, target, target_first, narrow };
         let mut records = Vec::new();
-        let mut walker = Walker::new(pool.borrow().data_cache(slot, cache, uses), cache, uses);
-        walker.repeat(repeat, before, after, |touched, replaced, missed, at_target| {
+        let mut miss_path_asm = MissPathAsm::new(pool.borrow().data_cache(slot, cache, uses), cache, uses);
+        miss_path_asm.repeat(repeat, before, after, |touched, replaced, missed, at_target| {
             let site = site + 1 + u32::from(at_target);
             records.extend(touched.iter().map(|t| of_line(t, site).to_vec()));
             if let Some(address) = missed {
@@ -211,7 +211,7 @@ impl Dispatcher<'_> {
                 records.extend(of_miss(site, replaced).unwrap_or_else(|| vec![vec![site, low, high]]));
             }
         });
-        pool.borrow().set_data_cache(slot, &walker.words);
+        pool.borrow().set_data_cache(slot, &miss_path_asm.words);
         for record in records {
             self.append(tid, slot, &record);
         }
@@ -226,8 +226,8 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Walks the accesses of a special instruction, which has just recorded its registers, through the cache.
-    pub(super) fn walk_special(&mut self, tid: i32, site: u32) {
+    /// Takes along the miss path the accesses of a special instruction, which has just recorded its registers, through the cache.
+    pub(super) fn miss_path_of_special(&mut self, tid: i32, site: u32) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
@@ -257,8 +257,8 @@ impl Dispatcher<'_> {
             };
             let (missed, touched, replaced) = {
                 let pool = pool.borrow();
-                let mut walker = Walker::new(pool.words(slot), cache, uses);
-                (walker.access(touch.address, size), walker.touched, walker.replaced)
+                let mut miss_path_asm = MissPathAsm::new(pool.words(slot), cache, uses);
+                (miss_path_asm.access(touch.address, size), miss_path_asm.touched, miss_path_asm.replaced)
             };
             for touched in &touched {
                 self.append(tid, slot, &of_line(touched, site));
@@ -281,9 +281,9 @@ impl Dispatcher<'_> {
         else {
             return;
         };
-        let walker = Walker::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
+        let miss_path_asm = MissPathAsm::new(p.pool.borrow().data_cache(slot, cache, true), cache, true);
         let lines = u64::from(cache.sets) * u64::from(cache.ways);
-        let used = (0..lines).map(|n| (n * layout::DATA_WAY, walker.used(n * layout::DATA_WAY)));
+        let used = (0..lines).map(|n| (n * layout::DATA_WAY, miss_path_asm.used(n * layout::DATA_WAY)));
         let words: Vec<u32> = used
             .filter(|(_, (_, count))| *count != 0)
             .flat_map(|(way, (parts, count))| [trace::LINE_USED, way as u32, count, parts])

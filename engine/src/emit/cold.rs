@@ -1,12 +1,12 @@
 //! What is rarely executed of the checks of caches, behind the hot code: accesses to two lines that the table knows are settled
-//! here; all else is handed to the routines of [`super::walk`]. Where that goes on, it is as if the check had held.
+//! here; all else is handed to the routines of [`super::miss_path`]. Where that goes on, it is as if the check had held.
 //!
 //! Invariants: registers and flags are the guest's again, but for those that the check in line has taken; a line's time may
 //! be stored twice for one use, never later than that of the next one.
 
 use super::Emitter;
 use super::instructions::{ABOVE, NE};
-use super::walk::described_members;
+use super::miss_path::described_members;
 use crate::asm::{Asm, Gpr};
 use crate::events::Place;
 use crate::layout;
@@ -21,7 +21,7 @@ pub(super) const NO_LINES: Lines = [(0, 0); 2];
 /// Bytes of a line of the processor's own caches.
 const PROCESSOR_LINE: u64 = 64;
 
-/// So many bytes are seldom in two lines, if it is a single access: what settles that is not worth its place, and it is walked.
+/// So many bytes are seldom in two lines, if it is a single access: what settles that is not worth its place, and it takes the miss path.
 const SELDOM_TWO: u16 = 8;
 
 /// What remains to be emitted behind the hot code.
@@ -32,7 +32,7 @@ pub(super) enum Cold {
     /// A conditional branch that was mispredicted; `free` may be changed, flags may not.
     Mispredicted { from: usize, back: usize, site: u32, free: Gpr },
     /// A group of accesses of which the first or the last line is not known to the table. The registers and flags may be changed.
-    Walk { from: [usize; 2], back: usize, place: Place, offset: i64, regs: [Gpr; 2], words: Vec<u32> },
+    MissPath { from: [usize; 2], back: usize, place: Place, offset: i64, regs: [Gpr; 2], words: Vec<u32> },
     /// A group of accesses that is not settled.
     Accesses { from: usize, back: usize, cache: FirstLevel, group: Unsettled },
 }
@@ -66,7 +66,7 @@ impl Emitter<'_> {
                     // In one line of the processor's cache, if it fits: large programs execute this so seldom that it is
                     // not in the processor's cache, and so often that fetching it counts.
                     let (start, begin) = (c.here(), c.pos());
-                    c.walk_fetch(site, lines);
+                    c.miss_path_of_fetch(site, lines);
                     let field = c.jmp_away();
                     let (at, len) = (start % PROCESSOR_LINE, c.here() - start);
                     let gap = if at + len > PROCESSOR_LINE && len <= PROCESSOR_LINE { PROCESSOR_LINE - at } else { 0 };
@@ -81,10 +81,10 @@ impl Emitter<'_> {
                     c.record_site(free, site);
                     c.jmp_back(back);
                 }
-                Cold::Walk { from, back, place, offset, regs: [a, b], words } => {
+                Cold::MissPath { from, back, place, offset, regs: [a, b], words } => {
                     from.into_iter().for_each(|field| c.patch_here(field));
                     let back = c.base + back as u64;
-                    let field = self.walk(&place, offset, a, b, &words);
+                    let field = self.miss_path(&place, offset, a, b, &words);
                     self.out.code.patch_rel32(field, back);
                 }
                 Cold::Accesses { from, back, cache, group } => {
@@ -115,16 +115,16 @@ impl Emitter<'_> {
         self.out.code.entry(b, a, cache.line.trailing_zeros());
     }
 
-    /// Settles a group if it lies in two lines that the table knows; else it is walked. Returns the fields of jumps to where
+    /// Settles a group if it lies in two lines that the table knows; else it takes the miss path. Returns the fields of jumps to where
     /// it goes on.
     fn settle(&mut self, group: Unsettled, cache: FirstLevel) -> Vec<usize> {
         let Unsettled { place, offset, span, a, b, live, words } = group;
-        let mut walk = Vec::new();
+        let mut miss_path = Vec::new();
         let mut settled = Vec::new();
         if self.tracer.settings.keeps_uses() {
             if let Some(shape) = Shape::of(&words).filter(|_| span > 1 && cache.line == 64) {
-                (walk, settled) = self.settle_uses(&shape, a, b, cache);
-                walk.into_iter().for_each(|field| self.out.code.patch_here(field));
+                (miss_path, settled) = self.settle_uses(&shape, a, b, cache);
+                miss_path.into_iter().for_each(|field| self.out.code.patch_here(field));
             }
         } else if span > SELDOM_TWO || described_members(&words).count() > 1 {
             if live {
@@ -134,8 +134,8 @@ impl Emitter<'_> {
             }
             let c = &mut self.out.code;
             c.cmp_imm(a, cache.line as i32 - 1);
-            walk.push(c.jcc_away(ABOVE));
-            // The first one. (It has its time even if the other one is walked, and it too, once more.)
+            miss_path.push(c.jcc_away(ABOVE));
+            // The first one. (It has its time even if the other one takes the miss path, and it too, once more.)
             c.use_entry(b);
             let next = self.find_next_line(a, b, cache);
             let c = &mut self.out.code;
@@ -144,11 +144,11 @@ impl Emitter<'_> {
             c.patch_here(next);
             if described_members(&words).count() == 1 {
                 // A stream comes to a line that way.
-                settled.push(self.out.code.walk_second(a, b, &words));
+                settled.push(self.out.code.miss_path_of_second(a, b, &words));
             }
-            walk.into_iter().for_each(|field| self.out.code.patch_here(field));
+            miss_path.into_iter().for_each(|field| self.out.code.patch_here(field));
         }
-        settled.push(self.walk(&place, offset, a, b, &words));
+        settled.push(self.miss_path(&place, offset, a, b, &words));
         settled
     }
 
@@ -165,10 +165,10 @@ impl Emitter<'_> {
         c.jcc_away(NE)
     }
 
-    /// Walks accesses. Changes `a`, `b` and the flags; returns the field of the jump to where it goes on.
-    fn walk(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr, words: &[u32]) -> usize {
+    /// Takes along the miss path accesses. Changes `a`, `b` and the flags; returns the field of the jump to where it goes on.
+    fn miss_path(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr, words: &[u32]) -> usize {
         self.access_address(place, offset, a, b);
-        self.out.code.walk_accesses(a, words)
+        self.out.code.miss_path_of_accesses(a, words)
     }
 }
 
@@ -185,7 +185,7 @@ impl Shape {
     /// The most words of first or last bytes.
     const MOST: usize = 3;
 
-    /// The group that these words describe ([`super::walk::access_words`]), unless too much happens to the same bytes.
+    /// The group that these words describe ([`super::miss_path::access_words`]), unless too much happens to the same bytes.
     fn of(words: &[u32]) -> Option<Self> {
         let mut shape = Self::default();
         let add = |set: &mut Vec<u64>, bit: u32| match set.iter_mut().find(|word| **word >> bit & 1 == 0) {
@@ -203,15 +203,15 @@ impl Shape {
 
 impl Emitter<'_> {
     /// The same where uses of lines are kept, in lines of 64 bytes. Both lines are known before anything is noted. Returns the
-    /// fields of jumps to the walk, too.
+    /// fields of jumps to the miss path, too.
     fn settle_uses(&mut self, shape: &Shape, a: Gpr, b: Gpr, cache: FirstLevel) -> (Vec<usize>, Vec<usize>) {
         let (offset, entry) = (layout::SAVES + 96, layout::SAVES + 104);
         let c = &mut self.out.code;
         c.cmp_imm(a, 63);
-        let mut walk = vec![c.jcc_away(ABOVE)];
+        let mut miss_path = vec![c.jcc_away(ABOVE)];
         c.store_gs(offset, a);
         c.store_gs(entry, b);
-        walk.push(self.find_next_line(a, b, cache));
+        miss_path.push(self.find_next_line(a, b, cache));
         self.out.code.lea_disp(Gpr::R9, Gpr::R9, 2);
         for (first, numbers) in [(false, &shape.lasts), (true, &shape.firsts)] {
             let c = &mut self.out.code;
@@ -241,7 +241,7 @@ impl Emitter<'_> {
             }
         }
         let settled = vec![self.out.code.jmp_away()];
-        (walk, settled)
+        (miss_path, settled)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The check of code lines: each one that a block comes to is looked up by its number, which tells where its time is. A line in the
-//! cache gets its time in line; one that is not is walked ([`super::walk`]).
+//! cache gets its time in line; one that is not takes the miss path ([`super::miss_path`]).
 //!
 //! Invariant: where checks of accesses follow before the same instruction, their registers are taken here, once for all.
 

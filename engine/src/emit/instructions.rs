@@ -27,10 +27,10 @@ const WIDE: u8 = 8;
 /// A REX prefix without any bits, which chooses sil and the like.
 const EVEN_EMPTY: u8 = 0x40;
 
-/// Behind a walk's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
-pub(super) const WALK_DESCRIPTION: i32 = 4 + 2 + 5;
+/// Behind a miss path's return address: the stack pointer is restored by four bytes, rax by two, and there is a jump.
+pub(super) const MISS_PATH_DESCRIPTION: i32 = 4 + 2 + 5;
 
-/// Behind that of the walk of a second line: the stack pointer is restored by four bytes, and two registers by three each, or
+/// Behind that of the miss path of a second line: the stack pointer is restored by four bytes, and two registers by three each, or
 /// there is as much behind the jump.
 pub(super) const SECOND_DESCRIPTION: i32 = 4 + 2 * 3 + 5;
 
@@ -221,17 +221,17 @@ impl Asm {
         self.bytes(&[0x04, 0x7f, 0x9e]);
     }
 
-    /// Turns to the stack of walks, which is in the slot.
-    pub(super) fn enter_walk_stack(&mut self) {
+    /// Turns to the stack of miss paths, which is in the slot.
+    pub(super) fn enter_miss_path_stack(&mut self) {
         self.store_gs(SlotWord::GuestStack.at(), Gpr::RSP);
-        self.load_gs(Gpr::RSP, SlotWord::WalkStack.at());
+        self.load_gs(Gpr::RSP, SlotWord::MissPathStack.at());
     }
 
-    /// Calls the walk whose address is in a slot word, on the stack of walks, and turns back to the guest's. (A return to
+    /// Calls the miss path whose address is in a slot word, on the stack of miss paths, and turns back to the guest's. (A return to
     /// the call is predicted; a jump to where it goes on would not be.)
-    pub(super) fn call_walk(&mut self, walk: SlotWord) {
+    pub(super) fn call_miss_path(&mut self, miss_path: SlotWord) {
         self.bytes(&[0x41, 0xff]);
-        self.slot_operand(2, walk.at());
+        self.slot_operand(2, miss_path.at());
         self.load_gs(Gpr::RSP, SlotWord::GuestStack.at());
     }
 
@@ -251,14 +251,14 @@ impl Asm {
         }
     }
 
-    /// Into `reg`: the address that a walk returns to, [`WALK_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what
+    /// Into `reg`: the address that a miss path returns to, [`MISS_PATH_DESCRIPTION`] or [`SECOND_DESCRIPTION`] bytes before what
     /// describes it.
-    pub(super) fn walk_return_address(&mut self, reg: Gpr) {
+    pub(super) fn miss_path_return_address(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3 << 2, 0x8b, 0x04 | (reg.0 & 7) << 3, 0x24]); // mov reg, [rsp]
     }
 
-    /// Returns from a walk.
-    pub(super) fn walk_returns(&mut self) {
+    /// Returns from a miss path.
+    pub(super) fn miss_path_returns(&mut self) {
         self.bytes(&[0xc3]);
     }
 

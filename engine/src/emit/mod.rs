@@ -21,6 +21,7 @@ mod follow;
 mod ibl_target;
 mod instructions;
 mod lines;
+pub(crate) mod miss_path;
 mod operand;
 mod pairs;
 mod plan;
@@ -34,7 +35,6 @@ mod sums;
 mod taken;
 #[cfg(test)]
 mod tests;
-pub(crate) mod walk;
 mod x87;
 
 use iced_x86::{Encoder, InstructionInfoFactory};

@@ -18,10 +18,10 @@ use super::cold::{Cold, NO_LINES, Unsettled, bytes};
 use super::every::{self, Stretch};
 use super::instructions::{ABOVE, NE, NOT_SIGN, SAR};
 use super::lines::lines_of;
+use super::miss_path::access_words;
 use super::pairs::extracts_fast;
 use super::plan::{Group, NO_LINE, Plan, is_special};
 use super::taken::Taken;
-use super::walk::access_words;
 use crate::asm::Gpr;
 use crate::batch::Registers;
 use crate::decode::{Class, Insn, STATUS};
@@ -375,7 +375,7 @@ impl Emitter<'_> {
             self.out.code.use_entry(b);
         }
         let back = self.out.code.pos();
-        self.tracer.cold.push(Cold::Walk { from, back, place, offset: group.from_first, regs: [a, b], words });
+        self.tracer.cold.push(Cold::MissPath { from, back, place, offset: group.from_first, regs: [a, b], words });
     }
 
     /// Notes `n` accesses to `bytes`, counted from the offset in its line that is in `a`, of the line whose way is in `b`. Changes
@@ -388,7 +388,7 @@ impl Emitter<'_> {
         c.gs_index_by(0, b, layout::DATA_USES as u32 + 8, n as i8); // add
     }
 
-    /// What is known of lines of the data cache is forgotten, so that the next access to each is walked; lines used before
+    /// What is known of lines of the data cache is forgotten, so that the next access to each takes the miss path; lines used before
     /// now are old. rdx is free, and so are the flags.
     pub(super) fn forget_lines(&mut self) {
         let Some(cache) = self.tracer.settings.accesses else { return };

@@ -8,9 +8,9 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
 use super::cold::Cold;
+use super::miss_path::{Repeat, emit_repeat_miss_path};
 use super::stack::{SAVED_RCX, frames_told};
 use super::taken::UNRECORDED;
-use super::walk::{Repeat, emit_repeat_walk};
 use crate::asm::Gpr;
 use crate::decode::Insn;
 use crate::events::{self, Access, Kind, Place, When};
@@ -57,7 +57,7 @@ impl Emitter<'_> {
         Some(site)
     }
 
-    /// A repeated string instruction has ended: records how often it accessed memory, and walks what it accessed.
+    /// A repeated string instruction has ended: records how often it accessed memory, and takes what along the miss path: it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         // Its registers are needed: none of those that it overwrites.
         let taken = self.take_among(insn, 0, 2, &UNRECORDED);
@@ -98,8 +98,8 @@ impl Emitter<'_> {
         self.give_back(taken);
         if let Some(f) = self.tracer.settings.accesses {
             let uses = self.tracer.settings.keeps_uses();
-            let again = emit_repeat_walk(&mut self.out.code, f, repeat, site, uses);
-            self.work.state_map.push((again, StateMapEntry::RepeatWalk { site }));
+            let again = emit_repeat_miss_path(&mut self.out.code, f, repeat, site, uses);
+            self.work.state_map.push((again, StateMapEntry::RepeatMissPath { site }));
         }
     }
 
@@ -209,10 +209,10 @@ impl Emitter<'_> {
         if self.tracer.settings.accesses.is_none() {
             return;
         }
-        // The engine walks them.
+        // The engine miss paths them.
         self.out.code.spill(SlotWord::Clock, Gpr::R9);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::Walk { site });
+        let id = self.trans.add_stub(StubKind::MissPath { site });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.reload(Gpr::R9, SlotWord::Clock);

@@ -15,7 +15,7 @@ use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_ROUTE};
 use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
 
-/// Where the routine saves registers: behind those of the walks.
+/// Where the routine saves registers: behind those of the miss paths.
 const SAVED: u32 = layout::SAVES + 224;
 
 /// Where a branch that was predicted wrongly has rcx.
@@ -27,7 +27,7 @@ pub(crate) fn frames_told(settings: &TraceSettings) -> bool {
 }
 
 /// Tells frames where code jumps to it; it goes on where [`SlotWord::StackReturn`] says.
-pub(crate) fn emit_stack_walk(c: &mut Asm) {
+pub(crate) fn emit_stack_miss_path(c: &mut Asm) {
     let regs = [Gpr::RAX, Gpr::RCX, Gpr::RDX];
     for (n, r) in regs.into_iter().enumerate() {
         c.store_gs(SAVED + 8 * n as u32, r);
@@ -95,7 +95,7 @@ impl Asm {
     pub(super) fn tell_stack(&mut self, free: Gpr) {
         let back = self.lea_ahead(free);
         self.store_gs(SlotWord::StackReturn.at(), free);
-        self.jmp_gs(SlotWord::StackWalk.at());
+        self.jmp_gs(SlotWord::StackMissPath.at());
         self.patch_here(back);
     }
 }

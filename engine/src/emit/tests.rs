@@ -411,7 +411,7 @@ fn a_frame_has_all_totals_that_there_are() {
 
 #[test]
 fn frames_are_told_by_a_routine_that_changes_nothing() {
-    check_routine("stack_walk", super::stack::emit_stack_walk);
+    check_routine("stack_miss_path", super::stack::emit_stack_miss_path);
 }
 
 fn check_routine(name: &str, emit: impl Fn(&mut crate::asm::Asm)) {
@@ -424,24 +424,24 @@ fn check_routine(name: &str, emit: impl Fn(&mut crate::asm::Asm)) {
     check_text(name, &out);
 }
 
-/// A cache so small that its walk can be read.
+/// A cache so small that its miss path can be read.
 const SMALL: crate::trace::FirstLevel = crate::trace::FirstLevel { line: 64, sets: 16, ways: 3, widest: 64 };
 
 #[test]
-fn accesses_are_walked_by_their_lines_and_one_by_one_where_there_are_contexts() {
-    check_routine("access_walk", |c| super::walk::emit_access_walk(c, SMALL, false, false));
-    check_routine("second_walk", |c| super::walk::emit_second_walk(c, SMALL, false));
+fn accesses_are_on_miss_path_by_their_lines_and_one_by_one_where_there_are_contexts() {
+    check_routine("access_miss_path", |c| super::miss_path::emit_access_miss_path(c, SMALL, false, false));
+    check_routine("second_miss_path", |c| super::miss_path::emit_second_miss_path(c, SMALL, false));
 }
 
 #[test]
 fn a_second_line_finds_its_way_by_groups_of_four() {
     let cache = crate::trace::FirstLevel { ways: 12, ..SMALL };
-    check_routine("second_walk_by_groups", |c| super::walk::emit_second_walk(c, cache, false));
+    check_routine("second_miss_path_by_groups", |c| super::miss_path::emit_second_miss_path(c, cache, false));
 }
 
 #[test]
-fn a_fetch_is_walked_by_what_is_on_its_stack() {
-    check_routine("fetch_walk", |c| super::walk::emit_fetch_walk(c, SMALL, false, false));
+fn a_fetch_is_on_miss_path_by_what_is_on_its_stack() {
+    check_routine("fetch_miss_path", |c| super::miss_path::emit_fetch_miss_path(c, SMALL, false, false));
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! The walk of a first-level cache: a few routines, one copy of each a set of translations, that emitted code jumps to when
+//! The miss path of a first-level cache: a few routines, one copy of each a set of translations, that emitted code jumps to when
 //! the checks in line do not settle an access or a fetch. They bring the thread's cache state up to date and record a miss.
 //!
-//! They are called on a stack of their own in the slot. What is to be walked is told by a few words behind the code that calls
-//! ([`access_words`]), or on that stack ([`Asm::walk_fetch`]). All registers and flags come back as they were, but r8 and r10
-//! from the walk of a fetch. `level1` is the same in Rust, for the engine's own use, and `cg-sim` is the model that both are
+//! They are called on a stack of their own in the slot. What is to take the miss path is told by a few words behind the code that calls
+//! ([`access_words`]), or on that stack ([`Asm::miss_path_of_fetch`]). All registers and flags come back as they were, but r8 and r10
+//! from the miss path of a fetch. `level1` is the same in Rust, for the engine's own use, and `cg-sim` is the model that both are
 //! tested against.
 //!
-//! Most walks are of misses, by accesses that lie in one line or two, so there is code for just that. What is seldom needed
+//! Most miss paths are of misses, by accesses that lie in one line or two, so there is code for just that. What is seldom needed
 //! (contexts, how lines are used) goes through the accesses one by one.
 //!
 //! Invariants: a line is in the cache if and only if a way holds it; what [`layout::DATA_TAGS`] shows is there, and
@@ -24,12 +24,12 @@ use crate::asm::{Asm, Gpr};
 use crate::layout::{self, SlotWord};
 use crate::trace::{self, FirstLevel, TraceSettings};
 
-use super::instructions::{ABOVE_EQUAL, E, NE, SECOND_DESCRIPTION, SHR, WALK_DESCRIPTION};
+use super::instructions::{ABOVE_EQUAL, E, MISS_PATH_DESCRIPTION, NE, SECOND_DESCRIPTION, SHR};
 use super::stack;
 
-pub(crate) use fetch::emit_fetch_walk;
+pub(crate) use fetch::emit_fetch_miss_path;
 pub(crate) use repeat::Repeat;
-pub(super) use repeat::emit_repeat_walk;
+pub(super) use repeat::emit_repeat_miss_path;
 use uses::{record_line, record_lines_replaced, record_replaced, use_line};
 use ways::{
     LINE, OWN, SECOND, difference, find_hidden, look_for_hidden, look_up, make_room, rarely, replace, show,
@@ -50,20 +50,20 @@ const R12: Gpr = Gpr(12);
 const R13: Gpr = Gpr(13);
 const R14: Gpr = Gpr(14);
 
-/// The registers that a walk uses, in the order in which they are saved.
+/// The registers that a miss path uses, in the order in which they are saved.
 const USED: [Gpr; 11] = [RCX, RDX, RDI, RSI, R8, R14, R10, RBX, R12, R13, RAX];
 
-/// Those that the walk of accesses uses, which is told something in rax and may change that.
+/// Those that the miss path of accesses uses, which is told something in rax and may change that.
 const ALL: std::ops::Range<usize> = 0..10;
 
-/// Those of them that each walk uses.
+/// Those of them that each miss path uses.
 const FEW: std::ops::Range<usize> = 0..2;
 
 /// Those for the second line of a single access, where that is known not to be shown; and where it is not known yet.
 const FOR_SECOND: std::ops::Range<usize> = 0..4;
 const ALONE: std::ops::Range<usize> = 0..7;
 
-/// What describes accesses that are checked together to [`emit_access_walk`]: for all of them the site of the first one, its
+/// What describes accesses that are checked together to [`emit_access_miss_path`]: for all of them the site of the first one, its
 /// offset, their span less one; then how many they are; then, if that is more than one, for each its site, its offset, its
 /// bytes less one. `members` are site, offset and bytes of each, in order; `span` is from the lowest byte to the highest.
 pub(super) fn access_words(members: &[(u32, u16, u16)], span: u16) -> Vec<u32> {
@@ -90,9 +90,9 @@ pub(super) fn described_members(words: &[u32]) -> impl Iterator<Item = [u32; 3]>
 }
 
 impl Asm {
-    /// Has accesses walked that these words describe, from address `a` on, which is changed. Returns the field of a jump to where
+    /// Has accesses taken along the miss path that these words describe, from address `a` on, which is changed. Returns the field of a jump to where
     /// that goes on.
-    pub(super) fn walk_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
+    pub(super) fn miss_path_of_accesses(&mut self, a: Gpr, words: &[u32]) -> usize {
         // The words are read so many bytes on, perhaps while the processor checks alignment.
         let ahead = if a == RAX { 23 } else { 25 };
         self.nop(((self.here() + ahead).wrapping_neg() & 3) as usize);
@@ -100,8 +100,8 @@ impl Asm {
         if a != RAX {
             self.exchange_rax(a);
         }
-        self.enter_walk_stack();
-        self.call_walk(SlotWord::AccessWalk);
+        self.enter_miss_path_stack();
+        self.call_miss_path(SlotWord::AccessMissPath);
         self.exchange_rax(a);
         let field = self.jmp_away();
         debug_assert_eq!(self.here() - begin, ahead);
@@ -109,11 +109,11 @@ impl Asm {
         field
     }
 
-    /// Has a single access to two lines walked that these words describe, of which the first line has been settled; the second
+    /// Has a single access to two lines taken along the miss path that these words describe, of which the first line has been settled; the second
     /// one's address, negated, is in `a`, its entry in `b`. Both are changed. Returns the field of a jump to where that goes
     /// on.
-    pub(super) fn walk_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
-        // (Mostly they are where the walk has them. What is in b may have gone where a was.)
+    pub(super) fn miss_path_of_second(&mut self, a: Gpr, b: Gpr, words: &[u32]) -> usize {
+        // (Mostly they are where the miss path has them. What is in b may have gone where a was.)
         let (line, entry) = (SECOND.reg, SECOND.entry);
         let from = if b == line { a } else { b };
         let exchanges: Vec<[Gpr; 2]> = [[line, a], [entry, from]].into_iter().filter(|[to, from]| to != from).collect();
@@ -123,8 +123,8 @@ impl Asm {
         for &[to, from] in &exchanges {
             self.op_reg(0x87, to, from); // xchg
         }
-        self.enter_walk_stack();
-        self.call_walk(SlotWord::SecondWalk);
+        self.enter_miss_path_stack();
+        self.call_miss_path(SlotWord::SecondMissPath);
         for &[to, from] in exchanges.iter().rev() {
             self.op_reg(0x87, to, from);
         }
@@ -135,18 +135,18 @@ impl Asm {
     }
 }
 
-/// What emits a walk, if these settings need it.
+/// What emits a miss path, if these settings need it.
 pub(crate) type Emit = Option<Box<dyn Fn(&mut Asm)>>;
 
-/// The walks: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
+/// The miss paths: of accesses, of fetches, of the stack by frames, of second lines. `frames`: frames are told.
 pub(crate) fn all(settings: &TraceSettings, frames: bool) -> [Emit; 4] {
     let uses = settings.keeps_uses();
     let second = settings.accesses.filter(|_| !uses);
     [
-        settings.accesses.map(|cache| boxed(move |c| emit_access_walk(c, cache, uses, frames))),
-        settings.fetches.map(|cache| boxed(move |c| emit_fetch_walk(c, cache, uses, frames))),
-        frames.then(|| boxed(stack::emit_stack_walk)),
-        second.map(|cache| boxed(move |c| emit_second_walk(c, cache, frames))),
+        settings.accesses.map(|cache| boxed(move |c| emit_access_miss_path(c, cache, uses, frames))),
+        settings.fetches.map(|cache| boxed(move |c| emit_fetch_miss_path(c, cache, uses, frames))),
+        frames.then(|| boxed(stack::emit_stack_miss_path)),
+        second.map(|cache| boxed(move |c| emit_second_miss_path(c, cache, frames))),
     ]
 }
 
@@ -154,7 +154,7 @@ fn boxed(emit: impl Fn(&mut Asm) + 'static) -> Box<dyn Fn(&mut Asm)> {
     Box::new(emit)
 }
 
-/// Where a walk saves a register, by offset from the stack pointer: below it, where nobody else writes.
+/// Where a miss path saves a register, by offset from the stack pointer: below it, where nobody else writes.
 fn saved(n: usize) -> i32 {
     -8 * (n as i32 + 1)
 }
@@ -171,41 +171,41 @@ fn restore(c: &mut Asm, which: std::ops::Range<usize>) {
     }
 }
 
-/// The most ways for which a walk has code for each.
+/// The most ways for which a miss path has code for each.
 const UNROLLED: u32 = 16;
 
-/// The walk of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
+/// The miss path of a group of accesses, whose lowest address is in rax. Changes rax and the flags. `uses`: it
 /// keeps how lines are used, and records it where one has to go. `frames`: frames are told.
-pub(crate) fn emit_access_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
-    c.store_gs(SlotWord::WalkAddress.at(), RAX);
+pub(crate) fn emit_access_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+    c.store_gs(SlotWord::MissPathAddress.at(), RAX);
     if uses {
         save(c, ALL);
-        return walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
+        return miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, uses, frames);
     }
     let line = -(cache.line as i32);
     save(c, FEW);
     // Who uses a line matters as soon as there are contexts.
     c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
-    c.walk_return_address(RCX);
-    c.load32(RDX, RCX, WALK_DESCRIPTION + LESS_ONE);
+    c.miss_path_return_address(RCX);
+    c.load32(RDX, RCX, MISS_PATH_DESCRIPTION + LESS_ONE);
     c.op_reg(0x01, RDX, RAX);
     c.op_reg(0x31, RDX, RAX); // the bits that differ between the first byte's address and the last one's
     c.and_imm(RDX, line);
     let two_lines = c.jcc_away(NE);
-    walk_one_line(c, cache, frames);
+    miss_path_of_one_line(c, cache, frames);
     // (In the middle of a line of the processor's cache: nearer to its beginning, it takes up to a sixth longer.)
     c.fill_with_traps(|c| c.here() % 64 == 40);
     c.patch_here(two_lines);
-    walk_two_lines(c, cache, frames);
+    miss_path_of_two_lines(c, cache, frames);
     c.patch_here(contexts);
     save(c, FEW.end..ALL.end);
-    walk_each(c, cache, WALK_DESCRIPTION, uses, frames);
+    miss_path_of_each(c, cache, MISS_PATH_DESCRIPTION, uses, frames);
 }
 
-/// Walks a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
+/// Takes along the miss path a group that lies in one line: only the first access can miss, and all that is kept of the others is when the last one
 /// was. rax: its lowest address; [`FEW`] registers have been saved.
-fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
+fn miss_path_of_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     const MORE: std::ops::Range<usize> = 2..6;
     c.and_imm(RAX, -(cache.line as i32)); // rax: the line
     let shown = look_up(c, cache, E);
@@ -215,21 +215,21 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     make_room(c, cache, LINE, &mut rare);
     replace(c, cache, LINE, RSI, [R8, RDI], &mut rare);
     let used = |c: &mut Asm| {
-        c.walk_return_address(R14);
+        c.miss_path_return_address(R14);
         c.increment(CLOCK);
         show(c, LINE, CLOCK, false);
     };
     used(c);
-    record_miss(c, R14, WALK_DESCRIPTION, frames);
+    record_miss(c, R14, MISS_PATH_DESCRIPTION, frames);
     let end = c.pos();
     restore(c, MORE);
     restore(c, FEW);
-    c.walk_returns();
+    c.miss_path_returns();
     // What is told of a line by its entry, after all: nobody has looked before.
     c.patch_here(shown);
     c.use_entry(RCX);
     restore(c, FEW);
-    c.walk_returns();
+    c.miss_path_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, LINE, RSI, missed, &mut rare);
     used(c);
@@ -237,10 +237,10 @@ fn walk_one_line(c: &mut Asm, cache: FirstLevel, frames: bool) {
     rarely(c, cache, rare);
 }
 
-/// Walks a group that lies in two lines, which are next to one another, so in different sets unless there is one access only.
-/// Each of them is missed once at most, by the first access to it. rax: the lowest address; rcx: where the walk returns to;
+/// Takes along the miss path a group that lies in two lines, which are next to one another, so in different sets unless there is one access only.
+/// Each of them is missed once at most, by the first access to it. rax: the lowest address; rcx: where the miss path returns to;
 /// [`FEW`] registers have been saved.
-fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
+fn miss_path_of_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     const MORE: std::ops::Range<usize> = 2..8;
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
@@ -268,10 +268,10 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     }
     c.op_reg(0x85, RBX, RBX);
     let hit = c.jcc_away(E);
-    c.load_gs(RDI, SlotWord::WalkAddress.at());
+    c.load_gs(RDI, SlotWord::MissPathAddress.at());
     c.op_reg(0x29, RAX, RDI);
     c.mov_reg(RDI, RAX); // rdi: offset of the second line
-    first_member(c, R10, RAX, WALK_DESCRIPTION);
+    first_member(c, R10, RAX, MISS_PATH_DESCRIPTION);
     let member = c.pos();
     // Which of the lines missed it is the first one to access.
     c.load32(RSI, R10, OFFSET);
@@ -296,7 +296,7 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(hit);
     restore(c, MORE);
     restore(c, FEW);
-    c.walk_returns();
+    c.miss_path_returns();
     for (shown, hidden, missed, placed, settled) in asides {
         c.patch_here(shown);
         use_shown(c, CLOCK, settled);
@@ -307,10 +307,10 @@ fn walk_two_lines(c: &mut Asm, cache: FirstLevel, frames: bool) {
     rarely(c, cache, rare);
 }
 
-/// Many are single accesses whose first line the table shows, and whose second one is missed. Walks these; returns the field of
-/// a jump to where the others are walked, and goes on there if the first line is not shown.
+/// Many are single accesses whose first line the table shows, and whose second one is missed. Miss paths these; returns the field of
+/// a jump to where the others take the miss path, and goes on there if the first line is not shown.
 fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
-    c.load32(RDX, RCX, WALK_DESCRIPTION + COUNT);
+    c.load32(RDX, RCX, MISS_PATH_DESCRIPTION + COUNT);
     c.cmp_imm(RDX, 1);
     let several = c.jcc_away(NE);
     c.and_imm(RAX, -(cache.line as i32));
@@ -323,19 +323,19 @@ fn second_alone(c: &mut Asm, cache: FirstLevel, frames: bool) -> usize {
     c.mov_reg(SECOND.reg, LINE.reg);
     c.negate(SECOND.reg);
     c.mov_reg(SECOND.entry, LINE.entry);
-    let end = use_second(c, cache, WALK_DESCRIPTION, ALONE, frames);
+    let end = use_second(c, cache, MISS_PATH_DESCRIPTION, ALONE, frames);
     c.patch_here(shown);
     use_shown(c, CLOCK, end);
     c.patch_here(not_shown);
-    c.walk_return_address(RCX);
+    c.miss_path_return_address(RCX);
     several
 }
 
-/// The walk of a single access to two lines, of which the table shows the first one, which has its time, and not the second
-/// one, which is where [`SECOND`] says ([`Asm::walk_second`]): a stream that is not aligned comes to each line that way.
-/// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such walks
+/// The miss path of a single access to two lines, of which the table shows the first one, which has its time, and not the second
+/// one, which is where [`SECOND`] says ([`Asm::miss_path_of_second`]): a stream that is not aligned comes to each line that way.
+/// Changes these registers and the flags. (Much depends on how soon it gets to the times of the ways: not even two such miss paths
 /// are under way in a processor at once.)
-pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
+pub(crate) fn emit_second_miss_path(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.cmp_gs_zero(SlotWord::ContextTime.at());
     let contexts = c.jcc_away(NE);
     c.increment(CLOCK);
@@ -345,14 +345,14 @@ pub(crate) fn emit_second_walk(c: &mut Asm, cache: FirstLevel, frames: bool) {
     c.patch_here(contexts);
     // From the last byte of the first line on it uses the same lines.
     c.not(SECOND.reg);
-    c.store_gs(SlotWord::WalkAddress.at(), SECOND.reg);
+    c.store_gs(SlotWord::MissPathAddress.at(), SECOND.reg);
     save(c, 0..USED.len());
-    walk_each(c, cache, SECOND_DESCRIPTION, false, frames);
+    miss_path_of_each(c, cache, SECOND_DESCRIPTION, false, frames);
 }
 
 /// Brings in line [`SECOND`] of a single access at the time that it is, which its entry does not show (rdx is its
 /// [`difference`]), and returns. Returns where registers are restored. `saved`: which registers are saved; `described`: what
-/// describes the access, behind where the walk returns to.
+/// describes the access, behind where the miss path returns to.
 fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::Range<usize>, frames: bool) -> usize {
     let (hidden, missed) = look_for_hidden(c, cache, SECOND, RSI);
     let mut rare = Vec::new();
@@ -363,7 +363,7 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     if frames {
         c.tell_frames([RDX, RDI, RCX]);
     }
-    c.walk_return_address(RCX);
+    c.miss_path_return_address(RCX);
     // The address of the first line's last byte: as many bytes from there on are in the same lines, of all levels, since they
     // are no more than a line of any.
     c.not(SECOND.reg);
@@ -379,7 +379,7 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
     };
     let end = c.pos();
     restore(c, saved);
-    c.walk_returns();
+    c.miss_path_returns();
     c.patch_here(hidden);
     find_hidden(c, cache, SECOND, RSI, missed, &mut rare);
     show_tag(c, SECOND, SECOND.reg, CLOCK);
@@ -394,7 +394,7 @@ fn use_second(c: &mut Asm, cache: FirstLevel, described: i32, saved: std::ops::R
 
 /// Into `to`: what describes the first access of a group. Into `count`: how many there are.
 fn first_member(c: &mut Asm, to: Gpr, count: Gpr, described: i32) {
-    c.walk_return_address(to);
+    c.miss_path_return_address(to);
     c.lea_disp(to, to, described);
     c.load32(count, to, COUNT);
     c.cmp_imm(count, 1);
@@ -408,7 +408,7 @@ fn record_miss(c: &mut Asm, what: Gpr, offset: i32, frames: bool) {
     if frames {
         c.tell_frames([RAX, RCX, R8]);
     }
-    c.load_gs(RAX, SlotWord::WalkAddress.at());
+    c.load_gs(RAX, SlotWord::MissPathAddress.at());
     c.load32(R8, what, offset + OFFSET);
     c.op_reg(0x01, RAX, R8);
     record(c, [RAX, RCX, R8], what, offset);
@@ -423,15 +423,15 @@ fn record(c: &mut Asm, [address, place, free]: [Gpr; 3], what: Gpr, offset: i32)
     c.add_gs(SlotWord::TracePos.at(), 12);
 }
 
-/// Walks the accesses of a group, one by one. `described`: what describes them, behind where the walk returns to.
-fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames: bool) {
+/// Takes along the miss path the accesses of a group, one by one. `described`: what describes them, behind where the miss path returns to.
+fn miss_path_of_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames: bool) {
     let line = -(cache.line as i32);
     // rbx: what describes an access, r10: how many are left
     first_member(c, RBX, R10, described);
     let member = c.pos();
     c.increment(CLOCK);
     c.mov_imm(RSI, 0); // rsi: whether a line has been missed
-    c.load_gs(R13, SlotWord::WalkAddress.at());
+    c.load_gs(R13, SlotWord::MissPathAddress.at());
     c.load32(RAX, RBX, OFFSET);
     c.op_reg(0x01, R13, RAX); // r13: the address
     c.mov_reg(RAX, R13);
@@ -489,7 +489,7 @@ fn walk_each(c: &mut Asm, cache: FirstLevel, described: i32, uses: bool, frames:
     c.alu_imm(5, R10, 1); // sub
     c.jcc_back(NE, member);
     restore(c, if described == SECOND_DESCRIPTION { 0..USED.len() } else { ALL });
-    c.walk_returns();
+    c.miss_path_returns();
     c.patch_here(shown);
     if uses {
         c.gs_index32(0x8b, RDX, RCX, layout::DATA_PLACES as u32); // rdx: its way

@@ -1,5 +1,5 @@
-//! What the walk of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are
-//! used. Registers are those of [`super::walk_each`].
+//! What the miss path of accesses notes and records of lines: who loads and reuses them, where there are contexts, and how they are
+//! used. Registers are those of [`super::miss_path_of_each`].
 
 use super::{LESS_ONE, R8, R12, R13, R14, RAX, RBX, RCX, RDX, SITE};
 use crate::asm::{Asm, Gpr};

@@ -1,5 +1,5 @@
-//! Which way of a set was used longest ago, by groups of its ways ([`layout::DATA_GROUPS`]), as pieces of the walk of a second line
-//! ([`super::emit_second_walk`]): a stream that is not aligned takes most of its time for that.
+//! Which way of a set was used longest ago, by groups of its ways ([`layout::DATA_GROUPS`]), as pieces of the miss path of a second line
+//! ([`super::emit_second_miss_path`]): a stream that is not aligned takes most of its time for that.
 //!
 //! Of each group one way is kept, and a time before which none of the group has been used last. The earliest of these times is the one
 //! to look for if its way was last used at just that time: nobody else was before it, since times of use only become later. If it
@@ -8,7 +8,7 @@
 //! that what is kept holds. (Of two it is not: in a stencil one in four was used again, which a Zen 4 seemed to predict badly.)
 //!
 //! Invariant: no time that is kept is later than the last use of any way of its group. So what is kept needs no care elsewhere: all
-//! other walks may leave it as it is.
+//! other miss paths may leave it as it is.
 //!
 //! In rdx is the index of a way here: [`layout::GROUP_INDEX`] for each way that comes before it, in all sets.
 

@@ -1,4 +1,4 @@
-//! The walk of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
+//! The miss path of a fetch of code: its lines have numbers, by which is known where their times are ([`layout::LINES`]).
 
 use super::ways::earliest;
 use super::{CLOCK, R8, R10, R12, RAX, RCX, RDX, RSI, RSP, UNROLLED, record_lines_replaced, saved};
@@ -7,23 +7,23 @@ use crate::emit::instructions::{BELOW, E, NE, SHL};
 use crate::layout::{self, SlotWord};
 use crate::trace::FirstLevel;
 
-/// What [`emit_fetch_walk`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
+/// What [`emit_fetch_miss_path`] is told on its stack, by offset from the stack pointer: the fetch's site; for one or two lines
 /// [`layout::LINE`] times the number, and the offset of its set in [`layout::CODE_WAYS`]. (On the stack, and not in the code
 /// behind the call, which would have to come into the data cache for that.)
 const FETCH_SITE: i32 = 8;
 const FETCH_LINES: [i32; 2] = [16, 32];
 
 impl Asm {
-    /// Has the walk called for a fetch: a site, and one or two lines.
-    pub(in crate::emit) fn walk_fetch(&mut self, site: u32, lines: [(u32, u32); 2]) {
-        self.enter_walk_stack();
+    /// Has the miss path called for a fetch: a site, and one or two lines.
+    pub(in crate::emit) fn miss_path_of_fetch(&mut self, site: u32, lines: [(u32, u32); 2]) {
+        self.enter_miss_path_stack();
         if lines[1].0 != 0 {
             self.push_imm(lines[1].1);
         }
         for value in [lines[1].0, lines[0].1, lines[0].0, site] {
             self.push_imm(value);
         }
-        self.call_walk(SlotWord::FetchWalk);
+        self.call_miss_path(SlotWord::FetchMissPath);
     }
 }
 
@@ -48,9 +48,9 @@ fn record_code_line(c: &mut Asm, second: bool) {
 const SAVED_RAX: usize = 6;
 const FLAGS: usize = 7;
 
-/// The walk of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
+/// The miss path of a fetch, of a line that is not in the cache, or of two of which one is not. `uses`: it records which line has to
 /// go. `frames`: frames are told.
-pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
+pub(crate) fn emit_fetch_miss_path(c: &mut Asm, cache: FirstLevel, uses: bool, frames: bool) {
     // (r8 and r10 are free where caches are simulated, and nothing is in them before the checks of accesses.)
     let used: &[Gpr] = if uses { &[RCX, RDX, RSI, R12] } else { &[RCX, RDX, RSI] };
     c.stack_op(0x89, RAX, saved(SAVED_RAX));
@@ -108,7 +108,7 @@ pub(crate) fn emit_fetch_walk(c: &mut Asm, cache: FirstLevel, uses: bool, frames
     for (n, &r) in used.iter().enumerate() {
         c.stack_op(0x8b, r, saved(n));
     }
-    c.walk_returns();
+    c.miss_path_returns();
     c.patch_here(present);
     time(c);
     c.mov_imm(RSI, 0);

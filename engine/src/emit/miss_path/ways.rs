@@ -1,4 +1,4 @@
-//! The ways of the data cache, and which of their lines the table shows ([`layout::DATA_TAGS`]), as pieces of the walk. In rdx
+//! The ways of the data cache, and which of their lines the table shows ([`layout::DATA_TAGS`]), as pieces of the miss path. In rdx
 //! is a way of the line's set, at last. What is done comes in this order: [`look_up`], [`look_for_hidden`], [`make_room`],
 //! [`replace`], [`show`]; what has been found hidden is only shown. (An entry may have its line, [`show_tag`], as soon as
 //! there is room: no way of the set has its time there then.)
@@ -22,13 +22,13 @@ pub(super) struct Line {
     other: Gpr,
 }
 
-/// In most walks.
+/// In most miss paths.
 pub(super) const LINE: Line = Line { reg: RAX, negated: false, entry: RCX, free: R8, other: R14 };
 
-/// In the walk of a second line ([`Asm::walk_second`]).
+/// In the miss path of a second line ([`Asm::miss_path_of_second`]).
 pub(super) const SECOND: Line = Line { reg: R8, negated: true, entry: R10, free: RDI, other: RCX };
 
-/// What is rarely executed of a walk, and stands behind it: the field of the jump that leads there, and where it goes on.
+/// What is rarely executed of a miss path, and stands behind it: the field of the jump that leads there, and where it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rare {
     /// The line that goes, from way rdx, is not one that its entry shows.

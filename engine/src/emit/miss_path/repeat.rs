@@ -1,4 +1,4 @@
-//! The walk of what a repeated string instruction has accessed, behind that instruction in the block.
+//! The miss path of what a repeated string instruction has accessed, behind that instruction in the block.
 
 use super::{R8, RAX, RBX, RCX, RDI, RDX, RSI, access_words};
 use crate::asm::{Asm, Gpr};
@@ -31,12 +31,12 @@ impl Repeat {
     }
 }
 
-/// Walks what a repeated instruction has accessed, from the slot words with its registers before to its registers after.
+/// Takes along the miss path what a repeated instruction has accessed, from the slot words with its registers before to its registers after.
 /// After an iteration, those that stay within the same lines all hit and change nothing, so they are skipped, unless uses of
 /// lines are kept. All registers
 /// and flags come back as they were. Returns where the loop begins: with rax iterations to go, by rcx bytes from rbx and rdx
 /// on.
-pub(in crate::emit) fn emit_repeat_walk(
+pub(in crate::emit) fn emit_repeat_miss_path(
     c: &mut Asm,
     cache: FirstLevel,
     repeat: Repeat,
@@ -78,7 +78,7 @@ pub(in crate::emit) fn emit_repeat_walk(
     for at_target in repeat.order() {
         c.mov_reg(RSI, if at_target { RDX } else { RBX });
         let member = (site + 1 + u32::from(at_target), 0, size as u16);
-        let over = c.walk_accesses(RSI, &access_words(&[member], size as u16));
+        let over = c.miss_path_of_accesses(RSI, &access_words(&[member], size as u16));
         c.patch_here(over);
     }
     c.lea_disp(RAX, RAX, -1);
