@@ -231,10 +231,10 @@ pub struct Book {
     pub(crate) by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: counter, route, and of which total if it is the latter.
     pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
-    /// Counters of what is executed: counter, site, call context. No counter: only `carried` tells how often that is.
+    /// Counters of what is executed: counter, site, call context. No counter: only `deferred` tells how often that is.
     pub(crate) exits: Vec<(u32, u32, CallContextId)>,
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
-    pub(crate) carried: Vec<(u32, u32, bool)>,
+    pub(crate) deferred: Vec<(u32, u32, bool)>,
     /// By the field by which a site is left: what it leads to.
     pub(crate) chains: Map<u64, Chain>,
     /// By page: the fields of `chains` that lead there.
@@ -269,7 +269,7 @@ impl Default for Book {
             by_return: Map::default(),
             counters: Vec::new(),
             exits: Vec::new(),
-            carried: Vec::new(),
+            deferred: Vec::new(),
             chains: Map::default(),
             led: Map::default(),
             met: Map::default(),
@@ -376,7 +376,7 @@ impl Book {
         self.by_return.clear();
         self.counters.clear();
         self.exits.clear();
-        self.carried.clear();
+        self.deferred.clear();
         self.chains.clear();
         self.led.clear();
         self.tables = 0;

@@ -91,9 +91,9 @@ pub(crate) struct Fragment {
     pub(crate) dead: bool,
 }
 
-/// What has been executed before a block, and is counted with it (see `emit::carry`).
+/// What has been executed before a block, and is counted with it (see `emit::deferral`).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Carried {
+pub(crate) struct Deferred {
     /// All of it.
     pub(crate) total: [u32; TOTALS],
     /// Numbers among [`FragmentTable::trace_blocks`], and how many of the instructions of each have been executed.
@@ -307,9 +307,9 @@ pub(crate) struct FragmentTable {
     pub(crate) specials: Vec<trace::Special>,
     /// What calls are followed by.
     pub(crate) follow: follow::Book,
-    /// What is carried to blocks, as long as they have not been counted.
-    pub(crate) carried: Map<FragmentId, Carried>,
-    /// Blocks whose counters, where they end, take off what is carried to the next one, and which that is.
+    /// What is deferred to blocks, as long as they have not been counted.
+    pub(crate) deferred: Map<FragmentId, Deferred>,
+    /// Blocks whose counters, where they end, take off what is deferred to the next one, and which that is.
     pub(crate) taken_off: Map<FragmentId, FragmentId>,
     /// Numbers of code lines, by address divided by the size of a line.
     lines: Map<u64, u32>,

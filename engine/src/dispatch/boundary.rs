@@ -22,13 +22,13 @@ impl Dispatcher<'_> {
         let block = *p.code_cache.borrow().trans.block(b.block);
         if let Some(told) = block.told {
             let counted = if b.bumped { usize::from(block.n) } else { 0 };
-            let carried = {
+            let deferred = {
                 let trans = &p.code_cache.borrow().trans;
                 // What led there has been counted with it, if it has; but then what was to be counted with the next one has not.
                 let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
-                with.and_then(|with| trans.carried.get(with)).cloned().unwrap_or_default()
+                with.and_then(|with| trans.deferred.get(with)).cloned().unwrap_or_default()
             };
-            for (block, executed) in carried.parts {
+            for (block, executed) in deferred.parts {
                 self.tell_correction(tid, block, 0, executed.into());
             }
             return self.correct_told(tid, told, counted, b, regs);

@@ -411,7 +411,7 @@ impl Dispatcher<'_> {
         let get = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
         let mut counts = Counts::default();
         let mut executed: Vec<u64> = trans.follow.exits.iter().map(|&(counter, ..)| get(counter)).collect();
-        for &(counter, exit, off) in &trans.follow.carried {
+        for &(counter, exit, off) in &trans.follow.deferred {
             let n = &mut executed[exit as usize];
             *n = if off { n.wrapping_sub(get(counter)) } else { n.wrapping_add(get(counter)) };
         }

@@ -259,7 +259,7 @@ impl Emitter<'_> {
             return true;
         }
         let (site, executed) = self.exit_of(insn, how);
-        let place = self.carries.here;
+        let place = self.deferrals.here;
         let past_front = self.leads_past_front(insn, target);
         self.call_recorder.taken.push(Taken {
             from,

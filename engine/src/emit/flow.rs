@@ -34,7 +34,7 @@ pub(super) struct Goal {
     pub(super) block: FragmentId,
     /// Past what is counted there.
     pub(super) free: bool,
-    /// Past its way in, because what is carried to it has not been counted, or has been taken off.
+    /// Past its way in, because what is deferred to it has not been counted, or has been taken off.
     pub(super) past_way_in: bool,
 }
 

@@ -7,7 +7,7 @@
 use dynasmrt::{DynasmApi, dynasm};
 
 use super::calls::Taken;
-use super::carry::Carrier;
+use super::deferral::Carrier;
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Fixup, Goal};
 use crate::asm::{Asm, Gpr, StolenRegisters};
@@ -56,9 +56,9 @@ impl Emitter<'_> {
         self.count_exit(site, executed, live, to);
     }
 
-    /// Bumps the counter of an exit, and totals by what has been executed, or carried, until there.
+    /// Bumps the counter of an exit, and totals by what has been executed, or deferred, until there.
     fn bump_executed(&mut self, counter: u32, mut executed: Sums, live: u8, to: Option<Carrier>) {
-        self.counts_carried(counter, &mut executed, to);
+        self.counts_deferred(counter, &mut executed, to);
         self.bump_exit(counter, executed, live);
     }
 
@@ -66,7 +66,8 @@ impl Emitter<'_> {
     /// instruction where no flag is live.
     pub(super) fn early_exit(&self, insns: &[Insn]) -> Option<usize> {
         let last = insns.last()?;
-        if !self.call_recorder.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.carries_end(insns) {
+        if !self.call_recorder.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.deferrals_end(insns)
+        {
             return None;
         }
         let from = insns.iter().rposition(|i| i.class == Class::Jcc).map_or(0, |i| i + 1);
@@ -219,7 +220,7 @@ impl Emitter<'_> {
     /// A conditional branch that is taken, behind the hot code.
     pub(super) fn followed_taken(&mut self, taken: Taken) {
         let Taken { from, target, site, transfer, executed, place, past_front } = taken;
-        self.carries.here = place;
+        self.deferrals.here = place;
         let here = self.out.code.here();
         self.out.code.patch_rel32(from, here);
         let live = self.live_at(target);

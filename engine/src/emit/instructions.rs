@@ -392,7 +392,7 @@ impl Asm {
     }
 
     /// `adc reg, 0`
-    pub(super) fn add_carry(&mut self, reg: Gpr) {
+    pub(super) fn add_deferral(&mut self, reg: Gpr) {
         self.bytes(&[0x48 | reg.0 >> 3, 0x83, 0xd0 | reg.0 & 7, 0]);
     }
 

@@ -9,10 +9,10 @@
 mod bounds;
 pub(crate) mod bridge;
 mod calls;
-mod carry;
 mod cold;
 mod contexts;
 mod control;
+mod deferral;
 mod every;
 mod fetches;
 mod flags;
@@ -280,7 +280,7 @@ pub(crate) struct Emitter<'a> {
     call_context: CallContextId,
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
-    carries: carry::Carries,
+    deferrals: deferral::Deferrals,
     /// Calls and returns are pairs.
     pairs: bool,
     /// The block at hand gets a way in for calls, in front of it.
@@ -322,7 +322,7 @@ impl<'a> Emitter<'a> {
             with_contexts: false,
             call_context: CallContextId::NONE,
             requests: None,
-            carries: carry::Carries::default(),
+            deferrals: deferral::Deferrals::default(),
             pairs: false,
             callable: false,
             returns_to: None,
@@ -371,12 +371,12 @@ impl<'a> Emitter<'a> {
         self.plan_flows(&order);
         self.plan_fronts(&order);
         self.plan_checks(&order);
-        self.plan_carries(&order);
+        self.plan_deferrals(&order);
         let called = self.called_within();
         for (k, &i) in order.iter().enumerate() {
             let b = self.batch.blocks[i];
             self.here = self.work.plan[k];
-            self.carries.here = k;
+            self.deferrals.here = k;
             // Only a block without an IBL target can be run into.
             let next = order.get(k + 1).filter(|_| self.work.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             // Nothing in front of it gets there in a straight line.
@@ -550,7 +550,7 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
-        if self.carries_end(insns) {
+        if self.deferrals_end(insns) {
             if self.out.code.pos() == start {
                 // It must be possible to kill it without what it runs into.
                 self.out.code.nop(1);

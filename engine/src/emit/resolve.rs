@@ -18,18 +18,18 @@ impl Emitter<'_> {
                 let past_way_in = f.to.is_some_and(|g| g.past_way_in);
                 // Within the batch that has been settled with the block's place.
                 let past = self.work.past_front.binary_search(&f.pos).is_ok();
-                // Who has not taken off what is carried there goes by its way in.
+                // Who has not taken off what is deferred there goes by its way in.
                 let body = match () {
                     () if calls => self.called_entry(id),
                     () if free => Some(b.cache + u64::from(b.bump_end)),
-                    () if past && (past_way_in || !self.trans.carried.contains_key(&id)) => Some(b.cache),
-                    () if past_way_in => self.trans.carried.get(&id).map(|c| c.entry),
+                    () if past && (past_way_in || !self.trans.deferred.contains_key(&id)) => Some(b.cache),
+                    () if past_way_in => self.trans.deferred.get(&id).map(|c| c.entry),
                     () => Some(b.entry),
                 };
                 let from = self.out.code.base + f.pos as u64 + 4;
                 if let Some(body) = body.filter(|to| i32::try_from(to.wrapping_sub(from) as i64).is_ok()) {
                     self.out.code.patch_rel32(f.pos, body);
-                    // It cannot be taken back where something is carried.
+                    // It cannot be taken back where something is deferred.
                     if !past_way_in {
                         self.out.links.push((f.pos, f.target));
                     }

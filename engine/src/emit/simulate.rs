@@ -104,7 +104,7 @@ impl Emitter<'_> {
     pub(super) fn begin_traced_block(&mut self, insns: &[Insn], registers: &[Registers], unchecked: bool) {
         self.tracer.line = self.tracer.line_before(insns, unchecked);
         self.tracer.held.clear();
-        let k = self.carries.here;
+        let k = self.deferrals.here;
         let plan = match self.tracer.settings.every {
             Some(e) => {
                 let (stretches, plan) = every::plan(insns, registers, e);

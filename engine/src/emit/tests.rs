@@ -113,7 +113,7 @@ fn listing_of(
             if counter == NO_COUNTER { String::new() } else { format!("counter {counter}") }
         );
     }
-    for (counter, exit, off) in trans.follow.carried {
+    for (counter, exit, off) in trans.follow.deferred {
         let _ = writeln!(out, "exit {exit}: {} counter {counter}", if off { "less" } else { "and" });
     }
     for (i, v) in e.literals.iter().enumerate() {
@@ -177,25 +177,25 @@ fn what_a_branch_nearly_always_leads_to_stands_behind_it() {
 }
 
 #[test]
-fn where_calls_are_followed_what_has_been_executed_is_carried_on() {
+fn where_calls_are_followed_what_has_been_executed_is_deferred_on() {
     // cmp edi,1; ja 2f; 1: add eax,8; ret; 2: lea edi,[rdi-1]; jmp 1b: what is counted is where it returns, and the jump, which
-    // leads to what carries the first block
+    // leads to what takes on the first block
     let code = [0x83, 0xff, 0x01, 0x77, 0x04, 0x83, 0xc0, 0x08, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf7];
     let calls = Some(CallTrace { followed: true, jumps: false });
     let settings = TraceSettings { calls, ..TraceSettings::default() };
     let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
-    check_text("carried", &got);
+    check_text("deferred", &got);
 }
 
 #[test]
-fn reads_and_writes_are_carried_on_too_and_a_way_in_takes_them_off_in_front_of_what_the_block_has_in_front() {
+fn reads_and_writes_are_deferred_on_too_and_a_way_in_takes_them_off_in_front_of_what_the_block_has_in_front() {
     // cmp edi,1; mov rdx,[rsi]; ja 2f; 1: mov [rsi],eax; ret; 2: lea edi,[rdi-1]; jmp 1b
     let code = [0x83, 0xff, 0x01, 0x48, 0x8b, 0x16, 0x77, 0x03, 0x89, 0x06, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf8];
     let cache = Some(SMALL);
     let calls = Some(CallTrace { followed: true, jumps: false });
     let settings = TraceSettings { fetches: cache, accesses: cache, calls, ..TraceSettings::default() };
     let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
-    check_text("carried_simulated", &got);
+    check_text("deferred_simulated", &got);
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn operands_relative_to_rip_and_gs() {
 }
 
 #[test]
-fn stops_for_what_grind_carries_out() {
+fn stops_for_what_grind_deferrals_out() {
     // cpuid; xgetbv; ud2
     check("stops", &[0x0f, 0xa2, 0x0f, 0x01, 0xd0, 0x0f, 0x0b]);
 }

@@ -278,7 +278,7 @@ pub(super) fn earliest(
         let chosen = if way == 0 { number } else { other };
         c.mov_imm(chosen, way.into());
         if pair {
-            c.add_carry(chosen);
+            c.add_deferral(chosen);
         }
         if way == 0 {
             c.mov_reg(least, time);

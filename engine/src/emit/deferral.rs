@@ -1,41 +1,41 @@
-//! Ways between blocks of a batch that need no counter where calls are followed: what has been executed of a block is carried
+//! Ways between blocks of a batch that need no counter where calls are followed: what has been executed of a block is deferred
 //! on to the next one, and counted together with that where it is left.
 //!
-//! A block carries what has been executed on one way that leads to it from an earlier block. Whoever enters it otherwise takes
+//! A block takes on what has been executed on one way that leads to it from an earlier block. Whoever enters it otherwise takes
 //! that off before: other blocks of the batch where they count that they are left, all others on a way in, behind the hot code,
 //! which leads on to what else the block has in front ([`super::lines`]).
 //! Invariants: how often such a way is taken follows from the counters of the blocks behind it; where a block is left in the
-//! middle before it has been counted, what it carries has not been counted either ([`FragmentTable::carried`]), so both are told; so is
+//! middle before it has been counted, what it takes on has not been counted either ([`FragmentTable::deferred`]), so both are told; so is
 //! what has been taken off for the next block by one that is left when it has been counted ([`FragmentTable::taken_off`]);
 //! the translations of both blocks die together, because they are on one page.
 //!
-//! [`FragmentTable::carried`]: crate::fragment table::TransTab::carried
+//! [`FragmentTable::deferred`]: crate::fragment table::TransTab::deferred
 //! [`FragmentTable::taken_off`]: crate::fragment table::TransTab::taken_off
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{Carried, FragmentId, NO_COUNTER};
+use crate::fragment_table::{Deferred, FragmentId, NO_COUNTER};
 use crate::trace::SiteKind;
 use crate::types::StaticEvents;
 
 /// The most ways one after the other.
 const MOST: usize = 6;
 
-/// What is carried to a block.
+/// What is deferred to a block.
 #[derive(Clone, Debug)]
-struct Carry {
+struct Deferral {
     /// The place of the block that it comes from, in the order of emission.
     from: usize,
     /// How many of that block's instructions have been executed.
     executed: usize,
-    /// What is carried altogether.
+    /// What is deferred altogether.
     total: Sums,
     /// The places of the blocks that the ways lead to, this one last.
     ways: Vec<usize>,
 }
 
-/// A block to which something is carried.
+/// A block to which something is deferred.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carrier {
     /// Of this batch, by its place.
@@ -55,9 +55,9 @@ enum Exit {
 
 /// What is known of that while a batch is emitted.
 #[derive(Debug, Default)]
-pub(super) struct Carries {
+pub(super) struct Deferrals {
     /// By place.
-    to: Vec<Option<Carry>>,
+    to: Vec<Option<Deferral>>,
     /// By number of a block in the batch: its place.
     places: Vec<usize>,
     /// By place: the exit that the way to it is, once that has been emitted.
@@ -72,9 +72,9 @@ pub(super) struct Carries {
 }
 
 impl Emitter<'_> {
-    /// Settles what is carried where.
-    pub(super) fn plan_carries(&mut self, order: &[usize]) {
-        self.carries = Carries::default();
+    /// Settles what is deferred where.
+    pub(super) fn plan_deferrals(&mut self, order: &[usize]) {
+        self.deferrals = Deferrals::default();
         if !self.call_recorder.followed() || !self.call_recorder.steady {
             return;
         }
@@ -119,14 +119,14 @@ impl Emitter<'_> {
                 _ => {}
             }
         }
-        let mut to: Vec<Option<Carry>> = Vec::with_capacity(order.len());
+        let mut to: Vec<Option<Deferral>> = Vec::with_capacity(order.len());
         for (t, best) in best.into_iter().enumerate() {
             // Nothing may run into it that has been counted.
             let alone = t > 0 && {
                 let class = batch.insns_of(&batch.blocks[order[t - 1]]).last().map(|l| l.class);
                 class.is_some_and(|c| c.ends_block() && c.goes_on() && c != Class::Jcc)
             };
-            let carry = best.filter(|_| !alone).and_then(|(_, from, executed)| {
+            let deferral = best.filter(|_| !alone).and_then(|(_, from, executed)| {
                 let (mut total, mut ways) = match &to[from] {
                     Some(before) => (before.total, before.ways.clone()),
                     None => Default::default(),
@@ -138,35 +138,35 @@ impl Emitter<'_> {
                     add_execution(&mut total, insn, facts);
                 }
                 ways.push(t);
-                (ways.len() <= MOST).then_some(Carry { from, executed, total, ways })
+                (ways.len() <= MOST).then_some(Deferral { from, executed, total, ways })
             });
-            to.push(carry);
+            to.push(deferral);
         }
         let exits = vec![None; order.len()];
         let pages = order.iter().map(|&i| batch.blocks[i].pc >> 12).collect();
         let first = self.trans.next_block().0;
-        self.carries = Carries { to, places, exits, pages, counters: Vec::new(), here: 0, first };
+        self.deferrals = Deferrals { to, places, exits, pages, counters: Vec::new(), here: 0, first };
     }
 
-    /// The place of the block of this batch at `target`, if something is carried to it.
+    /// The place of the block of this batch at `target`, if something is deferred to it.
     fn place_of_carrier(&self, target: u64) -> Option<usize> {
-        if self.carries.to.is_empty() {
+        if self.deferrals.to.is_empty() {
             return None;
         }
-        let t = self.carries.places[self.batch.find(target)?];
-        self.carries.to[t].as_ref().map(|_| t)
+        let t = self.deferrals.places[self.batch.find(target)?];
+        self.deferrals.to[t].as_ref().map(|_| t)
     }
 
-    /// The block at `target`, if something is carried to it, so that ways from the block at hand lead past its way in.
+    /// The block at `target`, if something is deferred to it, so that ways from the block at hand lead past its way in.
     pub(super) fn carrier(&self, target: u64) -> Option<Carrier> {
-        let page = *self.carries.pages.get(self.carries.here)?;
+        let page = *self.deferrals.pages.get(self.deferrals.here)?;
         if self.batch.find(target).is_some() {
             return self.place_of_carrier(target).map(Carrier::Here);
         }
         if page != target >> 12 {
             return None;
         }
-        let id = self.trans.lookup(target, self.call_context).filter(|id| self.trans.carried.contains_key(id))?;
+        let id = self.trans.lookup(target, self.call_context).filter(|id| self.trans.deferred.contains_key(id))?;
         let distance = self.trans.block(id).cache.wrapping_sub(self.out.code.base).cast_signed();
         (distance.abs() < 1 << 30).then_some(Carrier::Known(id))
     }
@@ -179,12 +179,12 @@ impl Emitter<'_> {
 
     fn id_of(&self, carrier: Carrier) -> FragmentId {
         match carrier {
-            Carrier::Here(t) => FragmentId(self.carries.first + t as u32),
+            Carrier::Here(t) => FragmentId(self.deferrals.first + t as u32),
             Carrier::Known(id) => id,
         }
     }
 
-    /// What counts that the block at hand is left at its end has taken off what is carried to this one.
+    /// What counts that the block at hand is left at its end has taken off what is deferred to this one.
     pub(super) fn leads_past_way_in(&mut self, to: Option<Carrier>) {
         if let Some(to) = to {
             let id = self.id_of(to);
@@ -192,84 +192,84 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether what has been executed of the block at hand, after so many instructions, is carried to `target`.
-    fn carries_to(&self, target: u64, executed: usize) -> Option<usize> {
+    /// Whether what has been executed of the block at hand, after so many instructions, is deferred to `target`.
+    fn deferrals_to(&self, target: u64, executed: usize) -> Option<usize> {
         let t = self.place_of_carrier(target)?;
-        let carry = self.carries.to[t].as_ref()?;
-        (carry.from == self.carries.here && carry.executed == executed).then_some(t)
+        let deferral = self.deferrals.to[t].as_ref()?;
+        (deferral.from == self.deferrals.here && deferral.executed == executed).then_some(t)
     }
 
     /// The same behind its last instruction.
-    pub(super) fn carries_end(&self, insns: &[Insn]) -> bool {
+    pub(super) fn deferrals_end(&self, insns: &[Insn]) -> bool {
         let Some(last) = insns.last() else { return false };
         let to = if last.class == Class::Jmp { last.target() } else { last.next() };
-        self.carries_to(to, insns.len()).is_some()
+        self.deferrals_to(to, insns.len()).is_some()
     }
 
-    /// If the way to `target` behind the instruction at hand is carried, takes note of what it is told by, and says so.
+    /// If the way to `target` behind the instruction at hand is deferred, takes note of what it is told by, and says so.
     pub(super) fn carry_on(&mut self, insn: &Insn, target: u64) -> bool {
-        let Some(t) = self.carries_to(target, self.call_recorder.done) else { return false };
+        let Some(t) = self.deferrals_to(target, self.call_recorder.done) else { return false };
         let (site, _) = self.exit_of(insn, None);
         let exits = &mut self.trans.follow.exits;
-        self.carries.exits[t] = Some(exits.len() as u32);
+        self.deferrals.exits[t] = Some(exits.len() as u32);
         exits.push((NO_COUNTER, site, self.call_context));
         true
     }
 
-    /// What the exit that `counter` counts counts beside what has been executed of the block at hand: what is carried to that,
-    /// less what is carried to the block that it leads to. Adds that to `executed`.
-    pub(super) fn counts_carried(&mut self, counter: u32, executed: &mut Sums, to: Option<Carrier>) {
-        let Carries { to: all, counters, here, .. } = &mut self.carries;
+    /// What the exit that `counter` counts counts beside what has been executed of the block at hand: what is deferred to that,
+    /// less what is deferred to the block that it leads to. Adds that to `executed`.
+    pub(super) fn counts_deferred(&mut self, counter: u32, executed: &mut Sums, to: Option<Carrier>) {
+        let Deferrals { to: all, counters, here, .. } = &mut self.deferrals;
         for (carrier, off) in [(Some(Carrier::Here(*here)), false), (to, true)] {
-            let carried = match carrier {
+            let deferred = match carrier {
                 Some(Carrier::Here(place)) => {
-                    let Some(carry) = all.get(place).and_then(Option::as_ref) else { continue };
-                    counters.extend(carry.ways.iter().map(|&way| (counter, Exit::To(way), off)));
-                    carry.total
+                    let Some(deferral) = all.get(place).and_then(Option::as_ref) else { continue };
+                    counters.extend(deferral.ways.iter().map(|&way| (counter, Exit::To(way), off)));
+                    deferral.total
                 }
                 Some(Carrier::Known(id)) => {
-                    let Some(known) = self.trans.carried.get(&id) else { continue };
+                    let Some(known) = self.trans.deferred.get(&id) else { continue };
                     counters.extend(known.exits.iter().map(|&exit| (counter, Exit::Known(exit), off)));
                     known.total
                 }
                 None => continue,
             };
-            for (sum, carried) in executed.iter_mut().zip(carried) {
-                *sum = if off { sum.wrapping_sub(carried) } else { sum.wrapping_add(carried) };
+            for (sum, deferred) in executed.iter_mut().zip(deferred) {
+                *sum = if off { sum.wrapping_sub(deferred) } else { sum.wrapping_add(deferred) };
             }
         }
     }
 
-    /// The ways in to blocks to which something is carried; what counts is known.
+    /// The ways in to blocks to which something is deferred; what counts is known.
     pub(super) fn place_ways_in(&mut self) {
-        for t in 0..self.carries.to.len() {
-            let Some(carry) = self.carries.to[t].clone() else { continue };
-            let id = FragmentId(self.carries.first + t as u32);
+        for t in 0..self.deferrals.to.len() {
+            let Some(deferral) = self.deferrals.to[t].clone() else { continue };
+            let id = FragmentId(self.deferrals.first + t as u32);
             let b = *self.trans.block(id);
             let way_in = self.out.code.here();
             let counter = self.trans.new_counter();
-            self.carries.counters.extend(carry.ways.iter().map(|&way| (counter, Exit::To(way), true)));
-            self.bump_exit(counter, carry.total.map(u32::wrapping_neg), b.live_in);
+            self.deferrals.counters.extend(deferral.ways.iter().map(|&way| (counter, Exit::To(way), true)));
+            self.bump_exit(counter, deferral.total.map(u32::wrapping_neg), b.live_in);
             let pos = self.out.code.jmp();
             let to = Some(Goal { block: id, free: false, past_way_in: true });
             self.out.fixups.push(super::Fixup { pos, target: b.pc, to });
             self.trans.set_entry(id, way_in);
-            let exits: Vec<u32> = carry.ways.iter().filter_map(|&way| self.carries.exits[way]).collect();
-            debug_assert!(exits.len() == carry.ways.len(), "the way to each of them has been emitted");
+            let exits: Vec<u32> = deferral.ways.iter().filter_map(|&way| self.deferrals.exits[way]).collect();
+            debug_assert!(exits.len() == deferral.ways.len(), "the way to each of them has been emitted");
             let part = |(&exit, &way): (&u32, &usize)| {
                 let (_, site, _) = self.trans.follow.exits[exit as usize];
                 let SiteKind::Block { block } = self.trans.trace_sites[site as usize].kind else { return None };
-                Some((block, self.carries.to[way].as_ref()?.executed as u16))
+                Some((block, self.deferrals.to[way].as_ref()?.executed as u16))
             };
-            let parts = exits.iter().zip(&carry.ways).filter_map(part).collect();
-            self.trans.carried.insert(id, Carried { total: carry.total, parts, exits, entry: b.entry });
+            let parts = exits.iter().zip(&deferral.ways).filter_map(part).collect();
+            self.trans.deferred.insert(id, Deferred { total: deferral.total, parts, exits, entry: b.entry });
         }
-        for (counter, exit, off) in std::mem::take(&mut self.carries.counters) {
+        for (counter, exit, off) in std::mem::take(&mut self.deferrals.counters) {
             let exit = match exit {
-                Exit::To(way) => self.carries.exits[way],
+                Exit::To(way) => self.deferrals.exits[way],
                 Exit::Known(exit) => Some(exit),
             };
-            self.trans.follow.carried.extend(exit.map(|exit| (counter, exit, off)));
+            self.trans.follow.deferred.extend(exit.map(|exit| (counter, exit, off)));
         }
     }
 }
