@@ -634,10 +634,10 @@ impl CodeCache {
             };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
-            let flows = !self.self_modifying(pc) && !self.trace.settings.any();
+            let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any();
             self.trans.begin_batch();
             let emitted = Emitter::new(&self.batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
-                .with_flows(flows)
+                .with_derived_edges(derived_edges)
                 .traced(self.trace.settings, self.masked)
                 .with_contexts(self.contexts)
                 .call_context(call_context)

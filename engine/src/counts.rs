@@ -172,14 +172,14 @@ fn each_block<'a>(
 ) -> Vec<u64> {
     let counter = |counter: u32| count_of(counter, sum, fix);
     let mut wholes: Vec<u64> = Vec::with_capacity(trans.blocks.len());
-    let mut flows = trans.flows.iter().peekable();
+    let mut derived_edges = trans.derived_edges.iter().peekable();
     for (id, b) in (0..).zip(&trans.blocks) {
         let mut whole = sum.get(b.counter as usize).copied().unwrap_or(0);
         whole = whole.wrapping_add_signed(fix.whole.get(&id).copied().unwrap_or(0));
         if b.edge != NO_COUNTER {
             whole = whole.wrapping_add(counter(b.edge));
         }
-        while let Some(f) = flows.next_if(|f| f.to.0 == id) {
+        while let Some(f) = derived_edges.next_if(|f| f.to.0 == id) {
             whole = whole.wrapping_add(wholes[f.from.0 as usize]);
             match f.unless {
                 Some(Unless::Edge(other)) => whole = whole.wrapping_sub(counter(trans.block(other).edge)),
@@ -261,7 +261,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::fragment_table::{self, Flow, Site};
+    use crate::fragment_table::{self, DerivedEdge, Site};
 
     /// Of the last `n` instructions.
     fn block(trans: &FragmentTable, pc: u64, n: u16, counter: u32) -> Fragment {
@@ -295,7 +295,7 @@ mod tests {
                 let id = trans.add_fragment(block(&trans, pc, n, counter));
                 let mut whole = count;
                 if i > 0 && random(4) == 0 {
-                    trans.flows.push(Flow { to: id, from: FragmentId(i - 1), unless: None });
+                    trans.derived_edges.push(DerivedEdge { to: id, from: FragmentId(i - 1), unless: None });
                     whole += before;
                 }
                 before = whole;

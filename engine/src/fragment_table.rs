@@ -64,8 +64,8 @@ pub(crate) struct Fragment {
     pub(crate) counter: u32,
     /// Counts how often the conditional branch in front of it is not taken ([`NO_COUNTER`]: does not lead here uncounted).
     pub(crate) edge: u32,
-    /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`Flow`].
-    pub(crate) flows_in: bool,
+    /// The counter is bumped before everything else, and other blocks may lead to what is behind that: see [`DerivedEdge`].
+    pub(crate) derived_edges_in: bool,
     /// First of its instructions in [`FragmentTable::shapes`].
     pub(crate) shapes: u32,
     /// Instructions.
@@ -110,7 +110,7 @@ pub(crate) const NO_COUNTER: u32 = u32::MAX;
 /// An uncounted way from one block to another: every execution of `from` goes on with `to`, but for those that `unless`
 /// counts. Blocks only lead to later ones in this way, so one pass settles all counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Flow {
+pub(crate) struct DerivedEdge {
     pub(crate) to: FragmentId,
     pub(crate) from: FragmentId,
     pub(crate) unless: Option<Unless>,
@@ -129,9 +129,13 @@ impl Fragment {
     /// Every address at which it can be entered.
     pub(crate) fn ways_in(&self) -> impl Iterator<Item = u64> + use<> {
         let counted = self.cache + u64::from(self.bump_end);
-        [Some(self.entry), Some(self.cache).filter(|&c| c != self.entry), Some(counted).filter(|_| self.flows_in)]
-            .into_iter()
-            .flatten()
+        [
+            Some(self.entry),
+            Some(self.cache).filter(|&c| c != self.entry),
+            Some(counted).filter(|_| self.derived_edges_in),
+        ]
+        .into_iter()
+        .flatten()
     }
 }
 
@@ -277,7 +281,7 @@ pub(crate) struct FragmentTable {
     /// What each instruction in `shapes` counts by itself; empty if nothing is traced.
     pub(crate) facts: Vec<StaticEvents>,
     /// Ordered by where they lead.
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) derived_edges: Vec<DerivedEdge>,
     /// What is known by guest page.
     pages: Map<(u64, CallContextId), Box<Page>>,
     /// The call contexts in which there is any on a page.
@@ -398,12 +402,12 @@ impl FragmentTable {
 
     /// Asks for a little of the memory that the next entries will need.
     pub(crate) fn make_room_ahead(&mut self) {
-        let Self { blocks, shapes, stubs, flows, runs, touched, .. } = self;
+        let Self { blocks, shapes, stubs, derived_edges, runs, touched, .. } = self;
         let [b, s, t, f, p] = touched;
         own_memory::touch_ahead(blocks, b, AHEAD);
         own_memory::touch_ahead(shapes, s, AHEAD);
         own_memory::touch_ahead(stubs, t, AHEAD);
-        own_memory::touch_ahead(flows, f, AHEAD);
+        own_memory::touch_ahead(derived_edges, f, AHEAD);
         if let Some(run) = runs.iter_mut().rev().find(|r| !r.state_map.is_empty()) {
             own_memory::touch_ahead(&mut run.state_map, p, AHEAD);
         }

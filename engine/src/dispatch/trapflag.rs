@@ -67,7 +67,7 @@ impl Dispatcher<'_> {
                 return None;
             }
             // Behind what counts a block: that is where other blocks lead that do not count it.
-            let counted = b.flows_in && rip == b.cache + u64::from(b.bump_end);
+            let counted = b.derived_edges_in && rip == b.cache + u64::from(b.bump_end);
             let again = (counted || p.index == 0 && b.entry != b.cache) && self.has_trapped_at(tid, pc);
             (p.at_start || counted).then_some(Some(pc).filter(|_| !again))
         });

@@ -4,7 +4,7 @@
 use dynasmrt::{DynasmApi, dynasm};
 use iced_x86::{Code, OpKind, Register};
 
-use super::flow::Goal;
+use super::derived_edges::Goal;
 use super::{Bump, Emitter, Fixup};
 use crate::asm::{Gpr, SYSCALL};
 use crate::decode::{Class, Insn};

@@ -13,10 +13,10 @@ mod cold;
 mod contexts;
 mod control;
 mod deferral;
+mod derived_edges;
 mod every;
 mod fetches;
 mod flags;
-mod flow;
 mod follow;
 mod ibl_target;
 mod instructions;
@@ -45,12 +45,12 @@ use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::follow::CallContextId;
 use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
-use flow::Goal;
+use derived_edges::Goal;
 use request::Requests;
 
 use crate::fragment_table::{
-    Emulate, Flow, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, StateMapEntry, StubKind,
-    Way,
+    DerivedEdge, Emulate, Fragment, FragmentId, FragmentTable, InsnShape, NO_COUNTER, NOT_SPILLED, StateMapEntry,
+    StubKind, Way,
 };
 
 pub(crate) use ibl_target::PAIR_BITS;
@@ -180,10 +180,10 @@ pub(crate) struct Work {
     /// Points of the block at hand, by offset.
     state_map: Vec<(usize, StateMapEntry)>,
     /// How blocks are counted, in the order of emission.
-    plan: Vec<flow::Plan>,
-    loops: Vec<flow::Loop>,
+    plan: Vec<derived_edges::Plan>,
+    loops: Vec<derived_edges::Loop>,
     /// Ways out of copies of loops that are still to be placed.
-    exits: Vec<flow::Exit>,
+    exits: Vec<derived_edges::Exit>,
     /// Which blocks begin without a check of their line, in the order of emission.
     fronts: Vec<lines::Front>,
     /// How blocks are checked, in the order of emission; places in that by number of the block.
@@ -200,7 +200,7 @@ pub(crate) struct Work {
     seen: Vec<bool>,
     place: Vec<usize>,
     heads: Vec<bool>,
-    flows: Vec<Flow>,
+    derived_edges: Vec<DerivedEdge>,
 }
 
 impl Work {
@@ -242,7 +242,7 @@ impl Default for Work {
             seen: Vec::new(),
             place: Vec::new(),
             heads: Vec::new(),
-            flows: Vec::new(),
+            derived_edges: Vec::new(),
         }
     }
 }
@@ -273,8 +273,8 @@ pub(crate) struct Emitter<'a> {
     crosses: &'a dyn Fn(u64, u64) -> bool,
     masked: bool,
     /// The plan of the block at hand.
-    here: flow::Plan,
-    with_flows: bool,
+    here: derived_edges::Plan,
+    with_derived_edges: bool,
     with_contexts: bool,
     /// Whom executions count for.
     call_context: CallContextId,
@@ -317,8 +317,8 @@ impl<'a> Emitter<'a> {
             call_recorder: calls::CallRecorder::default(),
             crosses: &|_, _| false,
             masked: false,
-            here: flow::Plan::default(),
-            with_flows: true,
+            here: derived_edges::Plan::default(),
+            with_derived_edges: true,
             with_contexts: false,
             call_context: CallContextId::NONE,
             requests: None,
@@ -357,8 +357,8 @@ impl<'a> Emitter<'a> {
 
     /// Whether blocks may lead to others uncounted.
     #[inline(always)]
-    pub(crate) fn with_flows(mut self, yes: bool) -> Self {
-        self.with_flows = yes;
+    pub(crate) fn with_derived_edges(mut self, yes: bool) -> Self {
+        self.with_derived_edges = yes;
         self
     }
 
@@ -368,7 +368,7 @@ impl<'a> Emitter<'a> {
         self.unroll();
         let order = std::mem::take(&mut self.work.order);
         let first = self.trans.next_block();
-        self.plan_flows(&order);
+        self.plan_derived_edges(&order);
         self.plan_fronts(&order);
         self.plan_checks(&order);
         self.plan_deferrals(&order);
@@ -381,7 +381,8 @@ impl<'a> Emitter<'a> {
             let next = order.get(k + 1).filter(|_| self.work.fronts[k + 1].run_into).map(|&j| self.batch.blocks[j]);
             // Nothing in front of it gets there in a straight line.
             let apart = k == 0 || !self.leads_on(order[k - 1], b.pc);
-            let plain = matches!(self.here.entry, flow::Entry::Anywhere | flow::Entry::Front) && !self.has_front(k);
+            let plain = matches!(self.here.entry, derived_edges::Entry::Anywhere | derived_edges::Entry::Front)
+                && !self.has_front(k);
             self.callable = self.pairs && apart && plain && (k == 0 || called.contains(&b.pc));
             let behind = next.filter(|n| self.pairs || !n.return_site).map(|n| n.pc);
             self.block(&b, behind, self.work.fronts[k].unchecked);
@@ -455,13 +456,13 @@ impl<'a> Emitter<'a> {
         let mut edge = NO_COUNTER;
         self.bump_end = start;
         self.bump = match self.here.entry {
-            flow::Entry::Anywhere => self.choose_bump(insns),
-            flow::Entry::Front => Bump::Inc(0),
-            flow::Entry::Edge => {
+            derived_edges::Entry::Anywhere => self.choose_bump(insns),
+            derived_edges::Entry::Front => Bump::Inc(0),
+            derived_edges::Entry::Edge => {
                 edge = self.trans.new_counter();
                 Bump::Inc(0)
             }
-            flow::Entry::Free => Bump::Done,
+            derived_edges::Entry::Free => Bump::Done,
         };
         if self.call_recorder.active() {
             self.bump = Bump::Done;
@@ -569,7 +570,7 @@ impl<'a> Emitter<'a> {
             len: (self.out.code.pos() - start) as u32,
             counter: self.counter,
             edge,
-            flows_in: self.here.entry != flow::Entry::Anywhere,
+            derived_edges_in: self.here.entry != derived_edges::Entry::Anywhere,
             shapes,
             n: insns.len() as u16,
             bump_end: (self.bump_end - start) as u32,
@@ -656,7 +657,7 @@ impl<'a> Emitter<'a> {
                 let target = if inverted { insn.next() } else { insn.target() };
                 if let Some(counter) = self.here.exit {
                     let skipped = FragmentId(self.current.0 + 1);
-                    self.work.exits.push(flow::Exit { pos, counter, target, to: self.here.goal, skipped });
+                    self.work.exits.push(derived_edges::Exit { pos, counter, target, to: self.here.goal, skipped });
                 } else if !self.tell_taken(insn, pos) {
                     self.note_branch(insn, target, pos);
                     self.out.fixups.push(Fixup { pos, target, to: self.here.goal });
@@ -668,7 +669,7 @@ impl<'a> Emitter<'a> {
                     let goal = self.here.goal.or_else(|| self.past_way_in(insn.target()));
                     self.go_from(insn, insn.target(), next_in_order, goal);
                 }
-                if self.with_flows && self.out.code.pos() == self.bump_end {
+                if self.with_derived_edges && self.out.code.pos() == self.bump_end {
                     // Where it is entered past its counter shall not be where the next block begins, which may outlive it.
                     self.out.code.nop(1);
                 }

@@ -50,7 +50,7 @@ fn listing_with(
 
 /// The same where something is recorded.
 fn listing_traced(code: &[u8], settings: &TraceSettings, with: impl Fn(Emitter<'_>) -> Emitter<'_>) -> String {
-    listing_of(code, GUEST, CACHE, &[], settings, |e| with(e.with_flows(false).traced(*settings, false)))
+    listing_of(code, GUEST, CACHE, &[], settings, |e| with(e.with_derived_edges(false).traced(*settings, false)))
 }
 
 fn listing_of(

@@ -13,7 +13,7 @@ pub(crate) fn block(pc: u64, guest_len: u16, cache: u64) -> Fragment {
         len: 16,
         counter: 0,
         edge: NO_COUNTER,
-        flows_in: false,
+        derived_edges_in: false,
         shapes: 0,
         n: 0,
         bump_end: 0,

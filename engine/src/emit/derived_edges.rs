@@ -10,7 +10,7 @@ use super::{Emitter, Fixup};
 use crate::asm::Gpr;
 use crate::decode::{Class, Insn, OSZAP, STATUS};
 use crate::distances::{self, Distances};
-use crate::fragment_table::{Flow, FragmentId, NO_COUNTER, Unless};
+use crate::fragment_table::{DerivedEdge, FragmentId, NO_COUNTER, Unless};
 use crate::hotness::Bias;
 use crate::layout::{self, SlotWord};
 
@@ -101,7 +101,7 @@ fn stores_vector(insn: &Insn) -> bool {
 impl Emitter<'_> {
     /// Repeats short loops.
     pub(super) fn unroll(&mut self) {
-        if !self.with_flows {
+        if !self.with_derived_edges {
             return;
         }
         let batch = self.batch;
@@ -193,13 +193,13 @@ impl Emitter<'_> {
 
     /// Whether a conditional branch is known to go to its target, which should stand behind it then.
     pub(super) fn turned(&self, last: &Insn) -> bool {
-        self.with_flows && last.class == Class::Jcc && self.trans.hotness.bias(last) == Some(Bias::Target)
+        self.with_derived_edges && last.class == Class::Jcc && self.trans.hotness.bias(last) == Some(Bias::Target)
     }
 
     /// Settles it for all blocks, in the order of their emission.
-    pub(super) fn plan_flows(&mut self, order: &[usize]) {
+    pub(super) fn plan_derived_edges(&mut self, order: &[usize]) {
         self.work.plan.resize(order.len(), Plan::default());
-        if !self.with_flows {
+        if !self.with_derived_edges {
             return;
         }
         self.note_distances();
@@ -227,7 +227,7 @@ impl Emitter<'_> {
                 heads[place[j]] = true;
             }
         }
-        let mut flows = std::mem::take(&mut self.work.flows);
+        let mut derived_edges = std::mem::take(&mut self.work.derived_edges);
         for (k, &i) in order.iter().enumerate() {
             let b = &blocks[i];
             let last = &self.batch.insns[b.first + b.n - 1];
@@ -262,7 +262,11 @@ impl Emitter<'_> {
                     self.work.plan[k].goal =
                         find(target).map(|t| Goal { block: id(t), free: false, past_way_in: false });
                     self.work.plan[k + 1].entry = Entry::Free;
-                    flows.push(Flow { to: id(k + 1), from: id(k), unless: Some(Unless::Counter(counter)) });
+                    derived_edges.push(DerivedEdge {
+                        to: id(k + 1),
+                        from: id(k),
+                        unless: Some(Unless::Counter(counter)),
+                    });
                 }
                 Class::Jcc => {
                     let Some(t) = find(target) else { continue };
@@ -274,7 +278,7 @@ impl Emitter<'_> {
                         if self.work.plan[t].entry == Entry::Anywhere {
                             self.work.plan[t].entry = Entry::Front;
                         }
-                        flows.push(Flow { to: id(t), from: id(k), unless: Some(Unless::Edge(id(n))) });
+                        derived_edges.push(DerivedEdge { to: id(t), from: id(k), unless: Some(Unless::Edge(id(n))) });
                     }
                 }
                 c if c == Class::Jmp || c == Class::Call && !self.pairs || !c.ends_block() => {
@@ -288,15 +292,15 @@ impl Emitter<'_> {
                         } else if self.work.plan[t].entry == Entry::Anywhere {
                             self.work.plan[t].entry = Entry::Front;
                         }
-                        flows.push(Flow { to: id(t), from: id(k), unless: None });
+                        derived_edges.push(DerivedEdge { to: id(t), from: id(k), unless: None });
                     }
                 }
                 _ => {}
             }
         }
-        flows.sort_unstable();
-        self.trans.flows.append(&mut flows);
-        (self.work.place, self.work.heads, self.work.flows) = (place, heads, flows);
+        derived_edges.sort_unstable();
+        self.trans.derived_edges.append(&mut derived_edges);
+        (self.work.place, self.work.heads, self.work.derived_edges) = (place, heads, derived_edges);
     }
 
     /// The ways in from elsewhere to blocks that are run into uncounted. `first` is the first block of the batch.
