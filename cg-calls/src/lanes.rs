@@ -2,9 +2,9 @@
 //! were made before.
 //!
 //! A lane is what one record means; it has a tally for an even node and one for an odd one, so that levels of recursion next
-//! to each other do not get in each other's way. A route is a call that was made before from the same site in the same
+//! to each other do not get in each other's way. A call edge is a call that was made before from the same site in the same
 //! context, with nothing left to find out but the level of recursion. Invariants: executions in a lane belong to the node
-//! that the lane names, and are in no other table; forgetting a route costs time only.
+//! that the lane names, and are in no other table; forgetting a call edge costs time only.
 
 use crate::arcs::NONE;
 use crate::code::SiteId;
@@ -47,9 +47,9 @@ impl Lane {
     }
 }
 
-/// How a route begins.
+/// How a call edge begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum RouteKind {
+pub(crate) enum CallKind {
     /// A call.
     Call,
     /// A call of a skipped stub.
@@ -62,11 +62,11 @@ pub(crate) enum RouteKind {
     Jump,
 }
 
-/// What a route is known by: the kind, the site (of a jump out of a stub, too), where it leads, and the caller's context and
+/// What a call edge is known by: the kind, the site (of a jump out of a stub, too), where it leads, and the caller's context and
 /// node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct RouteKey {
-    pub(crate) kind: RouteKind,
+pub(crate) struct CallEdgeKey {
+    pub(crate) kind: CallKind,
     pub(crate) site: u32,
     pub(crate) jump: u32,
     pub(crate) target: u64,
@@ -74,14 +74,14 @@ pub(crate) struct RouteKey {
     pub(crate) node: u32,
 }
 
-/// Levels of recursion that a route can lead to.
+/// Levels of recursion that a call edge can lead to.
 pub(crate) const LEVELS: usize = 2;
 
 /// A call that was made before.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Route {
-    pub(crate) kind: RouteKind,
+pub(crate) struct CallEdge {
+    pub(crate) kind: CallKind,
     /// The caller's.
     pub(crate) node: u32,
     pub(crate) path: PathId,
@@ -97,7 +97,7 @@ pub(crate) struct Route {
     pub(crate) last: u32,
 }
 
-impl Route {
+impl CallEdge {
     /// The callee's level of recursion, counted from 0, if it is its `active`th call that is going on.
     #[inline]
     pub(crate) fn level(&self, active: u32) -> u32 {
@@ -115,27 +115,27 @@ impl Route {
 /// Entries of the table in front of the map.
 const NEAR: usize = 4096;
 
-/// All routes of a thread.
+/// All call edges of a thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Routes {
-    all: Vec<Route>,
-    keys: Vec<RouteKey>,
-    by_key: FastMap<RouteKey, u32>,
-    /// Routes that were looked for lately, by some bits of their keys; empty before there is any.
+pub(crate) struct CallEdges {
+    all: Vec<CallEdge>,
+    keys: Vec<CallEdgeKey>,
+    by_key: FastMap<CallEdgeKey, u32>,
+    /// Call edges that were looked for lately, by some bits of their keys; empty before there is any.
     near: Vec<u32>,
 }
 
-impl Routes {
+impl CallEdges {
     #[inline]
-    fn bits(key: &RouteKey) -> usize {
+    fn bits(key: &CallEdgeKey) -> usize {
         let mixed =
             (u64::from(key.site) << 32 ^ key.target).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(key.node) << 52;
         (mixed >> 52) as usize % NEAR
     }
 
-    /// The number of a route, if there is one.
+    /// The number of a call edge, if there is one.
     #[inline]
-    pub(crate) fn find(&mut self, key: &RouteKey) -> Option<u32> {
+    pub(crate) fn find(&mut self, key: &CallEdgeKey) -> Option<u32> {
         let at = Self::bits(key);
         let &number = self.near.get(at)?;
         if self.keys.get(number as usize) == Some(key) {
@@ -145,28 +145,28 @@ impl Routes {
     }
 
     #[cold]
-    fn find_far(&mut self, key: &RouteKey, at: usize) -> Option<u32> {
+    fn find_far(&mut self, key: &CallEdgeKey, at: usize) -> Option<u32> {
         let number = *self.by_key.get(key)?;
         self.near[at] = number;
         Some(number)
     }
 
-    /// The route `number` leads to this level now.
+    /// The call edge `number` leads to this level now.
     #[cold]
     #[inline(never)]
     pub(crate) fn turn(&mut self, number: u32, level: u32) {
-        if let Some(route) = self.all.get_mut(number as usize) {
-            route.last = level;
+        if let Some(call_edge) = self.all.get_mut(number as usize) {
+            call_edge.last = level;
         }
     }
 
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> Option<&Route> {
+    pub(crate) fn get(&self, number: u32) -> Option<&CallEdge> {
         self.all.get(number as usize)
     }
 
-    /// Remembers that `route` leads to its level `level` by `arc`.
-    pub(crate) fn remember(&mut self, key: RouteKey, route: Route, level: usize, arc: u32) {
+    /// Remembers that `call_edge` leads to its level `level` by `arc`.
+    pub(crate) fn remember(&mut self, key: CallEdgeKey, call_edge: CallEdge, level: usize, arc: u32) {
         if level >= LEVELS {
             return;
         }
@@ -176,7 +176,7 @@ impl Routes {
         let next = self.all.len() as u32;
         let number = *self.by_key.entry(key).or_insert(next);
         if number == next {
-            self.all.push(route);
+            self.all.push(call_edge);
             self.keys.push(key);
         }
         self.near[Self::bits(&key)] = number;
@@ -190,7 +190,7 @@ impl Routes {
 pub(crate) struct LaneWays {
     pub(crate) kind: StepKind,
     pub(crate) site: SiteId,
-    /// By parity of the node: the route the last time.
+    /// By parity of the node: the call edge the last time.
     pub(crate) last: [u32; 2],
     /// If it is direct.
     pub(crate) target: u64,

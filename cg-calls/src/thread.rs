@@ -34,7 +34,7 @@ use std::ops::Range;
 use crate::arcs::{ArcKey, Book, JumpKey, NONE};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
-use crate::lanes::{LEVELS, Lanes, Route, RouteKey, RouteKind, Routes};
+use crate::lanes::{CallEdge, CallEdgeKey, CallEdges, CallKind, LEVELS, Lanes};
 use crate::meter::Meter;
 use crate::profile::{Arc, Counter, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::stack::{Frame, Leave, Stack};
@@ -142,7 +142,7 @@ pub struct Calls {
     quiet: Quiet,
     sites: Sites,
     lanes: Lanes,
-    routes: Routes,
+    call_edges: CallEdges,
     book: Book,
     stack: Stack,
     bottom: usize,
@@ -188,7 +188,7 @@ impl Calls {
             quiet: Quiet::new(),
             sites: Sites::default(),
             lanes: Lanes::default(),
-            routes: Routes::default(),
+            call_edges: CallEdges::default(),
             book: Book::new(n),
             stack: Stack::new(n),
             bottom: 0,
@@ -218,7 +218,7 @@ impl Calls {
         self.ways = Ways::default();
         self.places = Places::new();
         self.quiet = Quiet::new();
-        self.routes = Routes::default();
+        self.call_edges = CallEdges::default();
     }
 
     // ---- Events ----------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ impl Calls {
         self.check(code, site);
         self.unwind(sp, now);
         let returns_to = self.sites.get(code, site).next;
-        self.push(code, site, target, sp, returns_to, Some(RouteKind::Call), now);
+        self.push(code, site, target, sp, returns_to, Some(CallKind::Call), now);
         self.wanted()
     }
 

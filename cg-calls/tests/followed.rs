@@ -1,5 +1,5 @@
 //! Calls that are followed elsewhere against the events that they stand for. What emitted code does is written out here as
-//! plainly as can be: a stack of routes, the calls of each function that are going on, and what was said of each site the
+//! plainly as can be: a stack of call edges, the calls of each function that are going on, and what was said of each site the
 //! last time. Some costs are misses, which are told, with the frames that have come since the last one in front, and gone
 //! through later. Random walks, told and followed, give the same profile and the same totals, part by part.
 
@@ -36,7 +36,7 @@ enum Told {
 struct Bridge {
     settled: Settled,
     to: Here,
-    route: u32,
+    call_edge: u32,
 }
 
 /// The emitted code of one thread.
@@ -54,7 +54,7 @@ struct Follower {
     frames: Vec<Shown>,
     active: HashMap<FunctionId, u64>,
     bridges: HashMap<(SiteId, Here, u64), Vec<Bridge>>,
-    routes: Vec<(Again, Settled)>,
+    call_edges: Vec<(Again, Settled)>,
     executed: HashMap<(u32, Here), u64>,
     /// Calls, and what those cost that have returned.
     called: HashMap<u32, (u64, [u64; 2])>,
@@ -88,11 +88,11 @@ impl Follower {
             }
             // Nobody asks how many there are on the last level.
             *active += u64::from(!last);
-            self.called.entry(bridge.route).or_default().0 += 1;
+            self.called.entry(bridge.call_edge).or_default().0 += 1;
         }
         let sp = if pushes { sp } else { top };
         let [instructions, reads] = self.totals;
-        self.frames.push(Shown { sp, entered: [instructions, reads, 0, 0, 0], route: bridge.route });
+        self.frames.push(Shown { sp, entered: [instructions, reads, 0, 0, 0], call_edge: bridge.call_edge });
         self.here = Some(bridge.to);
         true
     }
@@ -101,7 +101,7 @@ impl Follower {
     fn return_to(&mut self, target: u64, sp: u64) -> bool {
         while let Some(&top) = self.frames.last() {
             let Some((again, Settled::Push { made, levels, returns_to })) =
-                self.routes.get(top.route as usize).copied()
+                self.call_edges.get(top.call_edge as usize).copied()
             else {
                 return false;
             };
@@ -109,7 +109,7 @@ impl Follower {
             if matches!(made, Made::Stub | Made::JumpToStub) || top.sp + 8 != sp || !further && target != returns_to {
                 return false;
             }
-            let inclusive = &mut self.called.entry(top.route).or_default().1;
+            let inclusive = &mut self.called.entry(top.call_edge).or_default().1;
             for (sum, (now, then)) in inclusive.iter_mut().zip(self.totals.iter().zip(top.entered)) {
                 *sum += now - then;
             }
@@ -134,7 +134,7 @@ impl Follower {
                 self.records.push(Told::Depth(known));
             } else {
                 self.told.1 = entered;
-                self.records.extend((known..self.frames.len()).map(|i| Told::Frame(i + 1, self.frames[i].route)));
+                self.records.extend((known..self.frames.len()).map(|i| Told::Frame(i + 1, self.frames[i].call_edge)));
             }
         }
         self.records.push(Told::Miss(counter));
@@ -153,9 +153,9 @@ impl Follower {
             // Totals that are kept here must not matter.
             let now = [0, 0, self.missed];
             match record {
-                Told::Depth(depth) | Told::Frame(depth, Shown::NO_ROUTE) => calls.told_depth(depth),
-                Told::Frame(depth, route) => calls.told_frame(program, (depth, route), &now, |_, route| {
-                    self.routes.get(route as usize).map(|(again, _)| *again)
+                Told::Depth(depth) | Told::Frame(depth, Shown::NO_CALL_EDGE) => calls.told_depth(depth),
+                Told::Frame(depth, call_edge) => calls.told_frame(program, (depth, call_edge), &now, |_, call_edge| {
+                    self.call_edges.get(call_edge as usize).map(|(again, _)| *again)
                 }),
                 Told::Miss(counter) => {
                     let (place, outcome) = (counter / 2, counter as usize % 2);
@@ -168,9 +168,9 @@ impl Follower {
         }
         let same = |(a, b): &(&Shown, &Shown)| (a.sp, a.entered) == (b.sp, b.entered);
         let kept = self.shown.iter().zip(&self.frames).take_while(same).count();
-        let routes = &self.routes;
-        calls.pull_stack(program, (kept, &self.frames[kept..]), &self.now(), |_, route| {
-            routes.get(route as usize).map(|(again, _)| *again)
+        let call_edges = &self.call_edges;
+        calls.pull_stack(program, (kept, &self.frames[kept..]), &self.now(), |_, call_edge| {
+            call_edges.get(call_edge as usize).map(|(again, _)| *again)
         });
         self.shown.clone_from(&self.frames);
         self.all_known();
@@ -221,13 +221,13 @@ impl Follower {
         self.here = Some(to);
         self.go_on(calls, None, false);
         let Some(settled) = settled.filter(|_| step.kind != StepKind::Return) else { return };
-        let mut route = Shown::NO_ROUTE;
+        let mut call_edge = Shown::NO_CALL_EDGE;
         if let Settled::Push { made, .. } = settled {
-            route = self.routes.len() as u32;
-            self.routes.push((Again { made, site: step.site, from, target, to }, settled));
-            self.go_on(calls, Some(route), false);
+            call_edge = self.call_edges.len() as u32;
+            self.call_edges.push((Again { made, site: step.site, from, target, to }, settled));
+            self.go_on(calls, Some(call_edge), false);
         }
-        self.bridges.entry((step.site, from, target)).or_default().push(Bridge { settled, to, route });
+        self.bridges.entry((step.site, from, target)).or_default().push(Bridge { settled, to, call_edge });
     }
 
     /// Hands over what has been counted.
@@ -236,9 +236,9 @@ impl Follower {
         for ((counter, here), n) in self.executed.drain() {
             calls.executed(program, here, counter, n, &costs[&counter]);
         }
-        for (route, (n, [instructions, reads])) in self.called.drain() {
+        for (call_edge, (n, [instructions, reads])) in self.called.drain() {
             let inclusive = [instructions, reads, 0, 0, 0];
-            calls.called(program, route, &self.routes[route as usize].0, n, inclusive);
+            calls.called(program, call_edge, &self.call_edges[call_edge as usize].0, n, inclusive);
         }
     }
 }

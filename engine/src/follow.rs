@@ -2,11 +2,11 @@
 //!
 //! A translation belongs to a *call context*: the function that runs, on which level of recursion, or the call of a skipped stub.
 //! Counters of a translation thus count for a context, and a call, a return or a jump that has been made before in the same
-//! call context always has the same effect, its *route*. Emitted code keeps a shadow stack of such routes for each thread;
+//! call context always has the same effect, its *call edge*. Emitted code keeps a shadow stack of such call edges for each thread;
 //! whatever it has not met before, or cannot decide, stops, and the [`crate::trace::Sink`] decides, once it knows what has
 //! happened since it was asked last.
 //!
-//! Invariants: numbers of call contexts and routes are never used twice in a space and mean the same in all processes that share
+//! Invariants: numbers of call contexts and call edges are never used twice in a space and mean the same in all processes that share
 //! it, so they are made of what does not depend on a process; the stack that emitted code sees is a window of the whole
 //! one: nothing below it is ever touched without a stop.
 
@@ -37,9 +37,9 @@ pub struct CallContext {
     pub skip: Option<u32>,
 }
 
-/// How a route begins.
+/// How a call edge begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RouteKind {
+pub enum CallKind {
     /// A call.
     Call,
     /// A jump that is a call.
@@ -54,9 +54,9 @@ pub enum RouteKind {
 
 /// A call that has been made before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Route {
+pub struct CallEdge {
     /// How it begins.
-    pub kind: RouteKind,
+    pub kind: CallKind,
     /// The site of the instruction.
     pub site: u32,
     /// The caller.
@@ -67,8 +67,8 @@ pub struct Route {
     pub to: CallContextId,
 }
 
-/// No route: a frame that only the sink can pop.
-pub const NO_ROUTE: u32 = u32::MAX;
+/// No call edge: a frame that only the sink can pop.
+pub const NO_CALL_EDGE: u32 = u32::MAX;
 
 /// What a thread has executed: instructions; reads, and writes with modifications, if caches are simulated; conditional
 /// branches and indirect jumps, if branches are. What is not counted is 0.
@@ -81,8 +81,8 @@ pub struct Frame {
     pub sp: u64,
     /// The thread's totals at that time.
     pub entered: Totals,
-    /// Number of its [`Route`], or [`NO_ROUTE`].
-    pub route: u32,
+    /// Number of its [`CallEdge`], or [`NO_CALL_EDGE`].
+    pub call_edge: u32,
 }
 
 /// What emitted code knows of a thread's calls.
@@ -100,9 +100,9 @@ pub struct Calls {
 }
 
 /// Above any site's number, and added to what [`depth_told`] understands: of the frames that emitted code has of a thread's calls
-/// there are so many. The second word of the record is the route of the innermost of them, or [`NO_ROUTE`] if nothing is new.
+/// there are so many. The second word of the record is the call edge of the innermost of them, or [`NO_CALL_EDGE`] if nothing is new.
 /// Such records stand in front of a miss: those of all frames that have come since the last one (some perhaps again), the
-/// outermost first, or one without a route. Frames below are as they were.
+/// outermost first, or one without a call edge. Frames below are as they were.
 pub const FRAME_TOLD: u32 = 1 << 31;
 
 /// Words of such a record.
@@ -127,8 +127,8 @@ pub enum Always {
     Nothing,
     /// A frame is pushed.
     Push {
-        /// The route's kind.
-        kind: RouteKind,
+        /// The call edge's kind.
+        kind: CallKind,
         /// Levels that the callee has: it is on the last one if more calls of it are going on.
         levels: u32,
         /// Where it returns to; 0 if it pushes nothing.
@@ -168,34 +168,37 @@ pub struct Counts {
     pub executed: Vec<(u32, CallContextId, u64)>,
     /// Executions of single instructions: address, call context, executions.
     pub repeated: Vec<(u64, CallContextId, u64)>,
-    /// By route: calls, and what was executed during those that have returned.
-    pub routes: Vec<(u32, u64, Totals)>,
+    /// By call edge: calls, and what was executed during those that have returned.
+    pub call_edges: Vec<(u32, u64, Totals)>,
 }
 
-/// What the numbers of call contexts and routes mean.
+/// What the numbers of call contexts and call edges mean.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// By number.
     pub call_contexts: Vec<CallContext>,
     /// By number.
-    pub routes: Vec<Route>,
+    pub call_edges: Vec<CallEdge>,
 }
 
 impl Names {
-    /// What has come behind so many call contexts and routes.
-    pub(crate) fn since(&self, (call_contexts, routes): (usize, usize)) -> Self {
-        Self { call_contexts: self.call_contexts[call_contexts..].to_vec(), routes: self.routes[routes..].to_vec() }
+    /// What has come behind so many call contexts and call edges.
+    pub(crate) fn since(&self, (call_contexts, call_edges): (usize, usize)) -> Self {
+        Self {
+            call_contexts: self.call_contexts[call_contexts..].to_vec(),
+            call_edges: self.call_edges[call_edges..].to_vec(),
+        }
     }
 
-    /// How many call contexts and routes there are.
+    /// How many call contexts and call edges there are.
     pub(crate) fn len(&self) -> (usize, usize) {
-        (self.call_contexts.len(), self.routes.len())
+        (self.call_contexts.len(), self.call_edges.len())
     }
 
     /// Adds what has come.
     pub(crate) fn extend(&mut self, news: Self) {
         self.call_contexts.extend(news.call_contexts);
-        self.routes.extend(news.routes);
+        self.call_edges.extend(news.call_edges);
     }
 }
 
@@ -218,18 +221,18 @@ impl Chain {
     }
 }
 
-/// The call contexts and routes of a space.
+/// The call contexts and call edges of a space.
 #[derive(Clone, Debug)]
 pub struct Book {
     /// What they are.
     pub names: Names,
     call_context_ids: Map<CallContext, CallContextId>,
-    route_ids: Map<Route, u32>,
-    /// By route: where the code is that returns from it, in the present translations; 0 if there is none.
+    call_edge_ids: Map<CallEdge, u32>,
+    /// By call edge: where the code is that returns from it, in the present translations; 0 if there is none.
     pub(crate) returns: Vec<u64>,
     /// The other way round, of all code that ever did: frames may last longer than what pushed them.
     pub(crate) by_return: Map<u64, u32>,
-    /// Counters of calls and of inclusive costs: counter, route, and of which total if it is the latter.
+    /// Counters of calls and of inclusive costs: counter, call edge, and of which total if it is the latter.
     pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
     /// Counters of what is executed: counter, site, call context. No counter: only `deferred` tells how often that is.
     pub(crate) exits: Vec<(u32, u32, CallContextId)>,
@@ -262,9 +265,9 @@ impl Default for Book {
         // Nobody's.
         let nobody = CallContext { function: u32::MAX, level: 0, skip: None };
         Self {
-            names: Names { call_contexts: vec![nobody], routes: Vec::new() },
+            names: Names { call_contexts: vec![nobody], call_edges: Vec::new() },
             call_context_ids: Map::default(),
-            route_ids: Map::default(),
+            call_edge_ids: Map::default(),
             returns: Vec::new(),
             by_return: Map::default(),
             counters: Vec::new(),
@@ -303,12 +306,12 @@ impl Book {
         self.call_context(caller)
     }
 
-    /// The number of a route.
-    pub(crate) fn route(&mut self, route: Route) -> u32 {
-        let next = self.names.routes.len() as u32;
-        let id = *self.route_ids.entry(route).or_insert(next);
+    /// The number of a call edge.
+    pub(crate) fn call_edge(&mut self, call_edge: CallEdge) -> u32 {
+        let next = self.names.call_edges.len() as u32;
+        let id = *self.call_edge_ids.entry(call_edge).or_insert(next);
         if id == next {
-            self.names.routes.push(route);
+            self.names.call_edges.push(call_edge);
             self.returns.push(0);
         }
         id
@@ -332,7 +335,7 @@ impl Book {
                 let call_context = self.call_context(outcome.to);
                 self.within.insert((target, call_context));
             }
-            (_, Some(Always::Push { kind: RouteKind::Call, levels, .. })) if outcome.is_of_another_function() => {
+            (_, Some(Always::Push { kind: CallKind::Call, levels, .. })) if outcome.is_of_another_function() => {
                 self.met.insert(target, Met { to: outcome.to, levels });
             }
             _ => {}
@@ -349,7 +352,7 @@ impl Book {
             }
             Transfer::Call(_) | Transfer::CallIndirect => {
                 let Met { to, levels } = *self.met.get(&target)?;
-                let always = Some(Always::Push { kind: RouteKind::Call, levels, returns_to });
+                let always = Some(Always::Push { kind: CallKind::Call, levels, returns_to });
                 let outcome = Outcome { from: call_context, to, always };
                 outcome.is_of_another_function().then_some(outcome)
             }

@@ -124,8 +124,8 @@ pub(crate) const FRAMES: u64 = TRACE_AREA;
 pub(crate) const FRAME: u64 = 64;
 /// Offset in a frame of the address of the code that deals with its return; the stack pointer comes first.
 pub(crate) const FRAME_RETURN: u64 = 16;
-/// Offset in a frame of its route's number.
-pub(crate) const FRAME_ROUTE: u64 = 56;
+/// Offset in a frame of its call edge's number.
+pub(crate) const FRAME_CALL_EDGE: u64 = 56;
 /// How many totals a thread may have.
 pub const TOTALS: usize = 5;
 /// The most frames of calls that emitted code knows.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use crate::follow::{Calls, Frame, NO_ROUTE, TOTALS, WINDOW};
+use crate::follow::{Calls, Frame, NO_CALL_EDGE, TOTALS, WINDOW};
 use crate::hash::Map;
 use crate::layout::{self, SlotWord};
 use crate::level1::{self, Words};
@@ -55,11 +55,12 @@ const MOST_LARGE: usize = 4;
 type FrameWords = [u64; (layout::FRAME / 8) as usize];
 
 fn frame_words(frame: &Frame, returns: &[u64], odd: u64) -> FrameWords {
-    let at = if frame.route == NO_ROUTE { 0 } else { returns.get(frame.route as usize).copied().unwrap_or(0) };
+    let at =
+        if frame.call_edge == NO_CALL_EDGE { 0 } else { returns.get(frame.call_edge as usize).copied().unwrap_or(0) };
     let mut words = FrameWords::default();
     words[0] = frame.sp;
     words[(layout::FRAME_RETURN / 8) as usize] = if at == 0 { odd } else { at };
-    words[(layout::FRAME_ROUTE / 8) as usize] = frame.route.into();
+    words[(layout::FRAME_CALL_EDGE / 8) as usize] = frame.call_edge.into();
     for (i, total) in frame.entered.into_iter().enumerate() {
         words[(layout::frame_entered(i) / 8) as usize] = total;
     }
@@ -290,9 +291,9 @@ impl SlotPool {
         Ok(())
     }
 
-    /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `routes`: the routes
+    /// What emitted code knows of the calls of the thread on a slot. `shown`: what it knew the last time; `call_edges`: the call edges
     /// of frames, by where their returns are dealt with.
-    pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], routes: &Map<u64, u32>) -> Calls {
+    pub(crate) fn calls(&self, id: SlotId, shown: &[Frame], call_edges: &Map<u64, u32>) -> Calls {
         let mut words = [0; 1 + TOTALS];
         self.read_words_at(id, u64::from(SlotWord::TopFrame.at()), &mut words);
         let [top, totals @ ..] = words;
@@ -320,7 +321,7 @@ impl SlotPool {
         let frame = |w: &FrameWords| Frame {
             sp: w[0],
             entered: std::array::from_fn(|i| w[(layout::frame_entered(i) / 8) as usize]),
-            route: routes.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_ROUTE),
+            call_edge: call_edges.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_CALL_EDGE),
         };
         let frames = read.as_chunks::<WORDS>().0[kept - first..].iter().map(frame).collect();
         Calls { totals, kept, frames, active: Vec::new() }
@@ -339,9 +340,9 @@ impl SlotPool {
         }
     }
 
-    /// Lets emitted code go on with these calls. `returns`: where returns of routes are dealt with; `odd`: where others are.
+    /// Lets emitted code go on with these calls. `returns`: where returns of call edges are dealt with; `odd`: where others are.
     pub(crate) fn set_calls(&self, id: SlotId, calls: &Calls, returns: &[u64], odd: u64) {
-        let bottom = Frame { sp: u64::MAX, entered: [0; TOTALS], route: NO_ROUTE };
+        let bottom = Frame { sp: u64::MAX, entered: [0; TOTALS], call_edge: NO_CALL_EDGE };
         debug_assert!(calls.kept + calls.frames.len() <= WINDOW);
         let words = |f: &Frame| frame_words(f, returns, odd);
         // Below all, one that only the sink can pop.

@@ -568,7 +568,7 @@ pub trait Sink: Send {
     /// What emitted code has done about calls of a thread since it was told how to go on (only with [`CallTrace::followed`], as
     /// all that follows).
     fn caught_up(&mut self, _pid: i32, _tid: i32, _book: &Book, _calls: &Calls) {}
-    /// What emitted code shall go on with; `made` is the number of the route of the call that was decided on last, if it is
+    /// What emitted code shall go on with; `made` is the number of the call edge of the call that was decided on last, if it is
     /// one. `all`: whatever it knew is void. `None`: the process is not known.
     fn goes_on(&mut self, _pid: i32, _tid: i32, _made: Option<u32>, _all: bool) -> Option<Calls> {
         None

@@ -54,7 +54,7 @@ pub(crate) struct TraceChannel {
     /// The sink itself, where it is asked at stops.
     here: Option<Arc<Here>>,
     code_caches: u32,
-    /// How many call contexts and routes of each space the sink's thread has been told.
+    /// How many call contexts and call edges of each space the sink's thread has been told.
     told: RefCell<Map<SpaceId, (usize, usize)>>,
     health: Health,
 }
@@ -348,9 +348,9 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::{CallContext, CallContextId, Route, RouteKind};
+    use crate::follow::{CallContext, CallContextId, CallEdge, CallKind};
 
-    /// Words, and how many call contexts and routes were known.
+    /// Words, and how many call contexts and call edges were known.
     type Seen = (Vec<u32>, usize, usize);
 
     /// Notes what it is told; buffers only when it is let.
@@ -370,8 +370,8 @@ mod tests {
         }
         fn recorded(&mut self, _: i32, _: i32, names: &Names, words: &[u32]) {
             self.let_on.recv().expect("told to go on");
-            let (call_contexts, routes) = names.len();
-            self.seen.send((words.to_vec(), call_contexts, routes)).expect("somebody listens");
+            let (call_contexts, call_edges) = names.len();
+            self.seen.send((words.to_vec(), call_contexts, call_edges)).expect("somebody listens");
         }
         fn thread_ended(&mut self, _: i32, tid: i32) {
             let _ = self.seen.send((vec![100 + tid as u32], 0, 0));
@@ -389,7 +389,7 @@ mod tests {
 
     fn learn(book: &mut Book, target: u64) {
         let to = book.call_context(CallContext { function: target as u32, level: 0, skip: None });
-        book.route(Route { kind: RouteKind::Call, site: 1, from: CallContextId::NONE, target, to });
+        book.call_edge(CallEdge { kind: CallKind::Call, site: 1, from: CallContextId::NONE, target, to });
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
         drop(trace_channel);
         let seen: Vec<_> = look.iter().collect();
         let expected = [(0, 2, 1), (1, 3, 2), (2, 4, 3), (3, 5, 4), (4, 0, 0), (6, 1, 0), (7, 0, 0)];
-        assert_eq!(seen, expected.map(|(word, call_contexts, routes)| (vec![word], call_contexts, routes)));
+        assert_eq!(seen, expected.map(|(word, call_contexts, call_edges)| (vec![word], call_contexts, call_edges)));
     }
 
     #[test]

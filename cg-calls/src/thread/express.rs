@@ -1,6 +1,6 @@
 //! The ordinary, fast: blocks, calls that a site has made before in the same context, and returns from them, read straight
 //! from the words of a trace. It does exactly what the events of [`Calls`] do, and stops at whatever is not ordinary, without
-//! having changed anything for it: that is for those events, which remember the routes that calls take here. Misses of a
+//! having changed anything for it: that is for those events, which remember the call edges that calls take here. Misses of a
 //! simulation may stand among the records (see [`super::wide`]): they are costs of the running node.
 //!
 //! Invariants: nothing is remembered from one word to the next that is not written back before it returns; a reading is
@@ -154,7 +154,7 @@ impl Calls {
     /// Says whether it might go on if it began again.
     fn express_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32], executed: &mut u64) -> bool {
         let jumps = self.config.collect_jumps;
-        let Calls { book, stack, functions, lanes, routes, quiet, .. } = self;
+        let Calls { book, stack, functions, lanes, call_edges, quiet, .. } = self;
         let (frames, entered, mut depth) = stack.all_of();
         let (mut path, mut node) = (self.path, self.node);
         // The stack pointer of the top frame: whatever is above it has left that.
@@ -245,13 +245,14 @@ impl Calls {
                 break;
             }
             if lane.is(StepKind::Call, node)
-                && let Some(route) = routes.get(ways.last[0]).filter(|r| r.node == node).or(routes.get(ways.last[1]))
-                && route.node == node
-                && route.path == path
-                && route.kind == RouteKind::Call
-                && let Some(known) = functions.get_mut(route.function as usize)
-                && route.level(known.active + 1) == route.last
-                && let Some((to_node, arc)) = route.leads_to(route.last)
+                && let Some(call_edge) =
+                    call_edges.get(ways.last[0]).filter(|r| r.node == node).or(call_edges.get(ways.last[1]))
+                && call_edge.node == node
+                && call_edge.path == path
+                && call_edge.kind == CallKind::Call
+                && let Some(known) = functions.get_mut(call_edge.function as usize)
+                && call_edge.level(known.active + 1) == call_edge.last
+                && let Some((to_node, arc)) = call_edge.leads_to(call_edge.last)
                 && let Some(frame) = frames.get_mut(depth)
             {
                 lane.count += 1;
@@ -261,16 +262,16 @@ impl Calls {
                 known.active += 1;
                 book.arcs.counts(arc)[0] += 1;
                 frame.sp = sp;
-                frame.returns_to = route.returns_to;
+                frame.returns_to = call_edge.returns_to;
                 frame.arc = arc;
-                frame.function = route.function;
+                frame.function = call_edge.function;
                 frame.path = path;
                 frame.node = node;
                 frame.skip = NONE;
                 frame.way = Leave::Plain;
                 costs.enter(entered, depth);
                 depth += 1;
-                (path, node, top) = (route.to_path, to_node, sp);
+                (path, node, top) = (call_edge.to_path, to_node, sp);
                 rest = &rest[3..];
                 blocks += 1;
                 continue;
@@ -293,30 +294,30 @@ impl Calls {
                 }
             }
             // Found without the help of the node, so that the processor need not know that yet to go on.
-            let fits = |number: u32| routes.get(number).is_some_and(|r| r.node == node && r.path == path);
-            let number_of_route = if direct && fits(ways.last[0]) {
+            let fits = |number: u32| call_edges.get(number).is_some_and(|r| r.node == node && r.path == path);
+            let number_of_call_edge = if direct && fits(ways.last[0]) {
                 ways.last[0]
             } else if direct && fits(ways.last[1]) {
                 ways.last[1]
             } else {
                 let [kind, stub] =
-                    if is_jump { [RouteKind::Jump, RouteKind::JumpToStub] } else { [RouteKind::Call, RouteKind::Stub] };
-                let key = RouteKey { kind, site: ways.site.0, jump: NONE, target, path, node };
-                let found = routes.find(&key).or_else(|| routes.find(&RouteKey { kind: stub, ..key }));
+                    if is_jump { [CallKind::Jump, CallKind::JumpToStub] } else { [CallKind::Call, CallKind::Stub] };
+                let key = CallEdgeKey { kind, site: ways.site.0, jump: NONE, target, path, node };
+                let found = call_edges.find(&key).or_else(|| call_edges.find(&CallEdgeKey { kind: stub, ..key }));
                 let Some(found) = found else { break };
                 ways.last[parity] = found;
                 found
             };
-            let Some(route) = routes.get(number_of_route) else { break };
+            let Some(call_edge) = call_edges.get(number_of_call_edge) else { break };
             if depth + 2 > frames.len() {
                 full = true;
                 break;
             }
             // A jump pushes nothing.
             let sp = if is_jump && depth > 0 { top } else { sp };
-            if matches!(route.kind, RouteKind::Stub | RouteKind::JumpToStub) {
+            if matches!(call_edge.kind, CallKind::Stub | CallKind::JumpToStub) {
                 // And the jump from it.
-                let (row, returns_to) = (route.arcs[0], route.returns_to);
+                let (row, returns_to) = (call_edge.arcs[0], call_edge.returns_to);
                 let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
                 let next = *next as usize;
                 let (site, Some(jump)) = (ways.site, lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect))
@@ -324,17 +325,17 @@ impl Calls {
                     break;
                 };
                 let added = here[next].cost;
-                let key = RouteKey {
-                    kind: RouteKind::Through,
+                let key = CallEdgeKey {
+                    kind: CallKind::Through,
                     site: site.0,
                     jump: jump.site.0,
                     target: long(*to_low, *to_high),
                     path,
                     node,
                 };
-                let Some(route) = routes.find(&key).and_then(|n| routes.get(n)) else { break };
-                let active = functions[route.function as usize].active + 1;
-                let Some((to_node, arc)) = route.leads_to(route.level(active)) else { break };
+                let Some(call_edge) = call_edges.find(&key).and_then(|n| call_edges.get(n)) else { break };
+                let active = functions[call_edge.function as usize].active + 1;
+                let Some((to_node, arc)) = call_edge.leads_to(call_edge.level(active)) else { break };
                 if row == NONE || sp < long(*sp_low, *sp_high) {
                     break;
                 }
@@ -347,26 +348,26 @@ impl Calls {
                 costs.skip(added, book.skips.counts(row));
                 costs.settle();
                 unsettled = 0;
-                let (function, way) = (route.function, Leave::Through);
+                let (function, way) = (call_edge.function, Leave::Through);
                 frames[depth + 1] = Frame { sp, returns_to: 0, arc, function, path, node, skip: row, way };
                 costs.enter(entered, depth + 1);
                 depth += 2;
                 book.arcs.counts(arc)[0] += 1;
                 functions[function as usize].active = active;
-                (path, node, top) = (route.to_path, to_node, sp);
+                (path, node, top) = (call_edge.to_path, to_node, sp);
                 rest = &rest[length + 5..];
                 blocks += 2;
                 continue;
             }
-            let function = route.function;
+            let function = call_edge.function;
             let active = functions[function as usize].active + 1;
-            let level = route.last;
-            if route.level(active) != level {
-                let level = route.level(active);
-                routes.turn(number_of_route, level);
+            let level = call_edge.last;
+            if call_edge.level(active) != level {
+                let level = call_edge.level(active);
+                call_edges.turn(number_of_call_edge, level);
                 continue;
             }
-            let Some((to_node, arc)) = route.leads_to(level) else { break };
+            let Some((to_node, arc)) = call_edge.leads_to(level) else { break };
             lane.count += 1;
             costs.add(cost);
             costs.settle();
@@ -375,7 +376,7 @@ impl Calls {
             book.arcs.counts(arc)[0] += 1;
             let frame = &mut frames[depth];
             frame.sp = sp;
-            frame.returns_to = route.returns_to;
+            frame.returns_to = call_edge.returns_to;
             frame.arc = arc;
             frame.function = function;
             frame.path = path;
@@ -384,7 +385,7 @@ impl Calls {
             frame.way = Leave::Plain;
             costs.enter(entered, depth);
             depth += 1;
-            (path, node, top) = (route.to_path, to_node, sp);
+            (path, node, top) = (call_edge.to_path, to_node, sp);
             rest = &rest[length..];
             blocks += 1;
         }

@@ -1,5 +1,5 @@
 //! A thread whose calls are followed elsewhere, by code that only knows what has happened before: it pushes and pops frames
-//! of *routes* on a stack of its own, counts, and asks about everything else. Here is the other side of that: catching up with
+//! of *call edges* on a stack of its own, counts, and asks about everything else. Here is the other side of that: catching up with
 //! its stack before an event, saying what it may do by itself after one, and booking what it has counted.
 //!
 //! Some costs need not be counted elsewhere, because somebody there tells of each of them, of misses of caches for example.
@@ -22,7 +22,7 @@ pub struct Here {
     pub skip: Option<SiteId>,
 }
 
-/// How a route begins.
+/// How a call edge begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Made {
     /// A call.
@@ -37,14 +37,14 @@ pub enum Made {
     Through,
 }
 
-impl From<RouteKind> for Made {
-    fn from(kind: RouteKind) -> Made {
+impl From<CallKind> for Made {
+    fn from(kind: CallKind) -> Made {
         match kind {
-            RouteKind::Call => Made::Call,
-            RouteKind::Jump => Made::Jump,
-            RouteKind::Stub => Made::Stub,
-            RouteKind::JumpToStub => Made::JumpToStub,
-            RouteKind::Through => Made::Through,
+            CallKind::Call => Made::Call,
+            CallKind::Jump => Made::Jump,
+            CallKind::Stub => Made::Stub,
+            CallKind::JumpToStub => Made::JumpToStub,
+            CallKind::Through => Made::Through,
         }
     }
 }
@@ -87,19 +87,19 @@ pub struct Shown {
     pub sp: u64,
     /// The totals that are kept elsewhere at that time, in the order of [`Config::kept`].
     pub entered: [u64; Shown::TOTALS],
-    /// Its route, by a number from elsewhere; [`Shown::NO_ROUTE`]: it can only be popped here.
-    pub route: u32,
+    /// Its call edge, by a number from elsewhere; [`Shown::NO_CALL_EDGE`]: it can only be popped here.
+    pub call_edge: u32,
 }
 
 impl Shown {
     /// The most totals that can be kept elsewhere.
     pub const TOTALS: usize = 5;
 
-    /// See [`Shown::route`].
-    pub const NO_ROUTE: u32 = u32::MAX;
+    /// See [`Shown::call_edge`].
+    pub const NO_CALL_EDGE: u32 = u32::MAX;
 }
 
-/// A route, in terms of this thread.
+/// A call edge, in terms of this thread.
 #[derive(Clone, Copy, Debug)]
 struct Resolved {
     returns_to: u64,
@@ -117,8 +117,8 @@ pub(super) struct Followed {
     window: usize,
     /// What is shown is not true any more.
     pub(super) stale: bool,
-    /// By frame: its route.
-    routes: Vec<u32>,
+    /// By frame: its call edge.
+    call_edges: Vec<u32>,
     resolved: Vec<Option<Resolved>>,
     /// Somebody follows.
     on: bool,
@@ -175,8 +175,8 @@ impl Calls {
         (path, node, skip)
     }
 
-    fn resolve(&mut self, code: &mut impl Code, route: u32, again: &Again) -> Resolved {
-        let at = route as usize;
+    fn resolve(&mut self, code: &mut impl Code, call_edge: u32, again: &Again) -> Resolved {
+        let at = call_edge as usize;
         if let Some(Some(known)) = self.followed.resolved.get(at) {
             return *known;
         }
@@ -206,7 +206,7 @@ impl Calls {
     }
 
     /// Takes over the stack that emitted code has: of what was shown, the first `kept` frames are as they were, and above them
-    /// are `frames`; `again` says what a route is.
+    /// are `frames`; `again` says what a call edge is.
     pub fn pull_stack<C: Code>(
         &mut self,
         code: &mut C,
@@ -218,7 +218,7 @@ impl Calls {
         let mut kept = self.followed.window + kept;
         let mut frames = frames.iter();
         // Some may have been told before.
-        while let Some(first) = frames.as_slice().first().filter(|first| self.is_on(kept, first.route)) {
+        while let Some(first) = frames.as_slice().first().filter(|first| self.is_on(kept, first.call_edge)) {
             self.stack.frame_mut(kept).sp = first.sp;
             self.set_entered(kept, first);
             let _ = frames.next();
@@ -226,9 +226,9 @@ impl Calls {
         }
         self.leave_frames(kept, now);
         for shown in frames {
-            let Some(again) = again(code, shown.route) else { break };
-            let route = self.resolve(code, shown.route, &again);
-            self.enter_frame(route, (shown.route, shown.sp), now);
+            let Some(again) = again(code, shown.call_edge) else { break };
+            let call_edge = self.resolve(code, shown.call_edge, &again);
+            self.enter_frame(call_edge, (shown.call_edge, shown.sp), now);
             self.set_entered(self.stack.len() - 1, shown);
         }
         // What has been executed of a skipped call is counted elsewhere.
@@ -237,11 +237,13 @@ impl Calls {
         self.update_counting();
     }
 
-    /// Whether a frame is of that route. If it has been popped, and one of the same route been pushed in its place, that is as
+    /// Whether a frame is of that call edge. If it has been popped, and one of the same call edge been pushed in its place, that is as
     /// good: their costs go to the same arc.
     #[inline]
-    fn is_on(&self, index: usize, route: u32) -> bool {
-        index < self.stack.len() && self.followed.routes.get(index) == Some(&route) && route != Shown::NO_ROUTE
+    fn is_on(&self, index: usize, call_edge: u32) -> bool {
+        index < self.stack.len()
+            && self.followed.call_edges.get(index) == Some(&call_edge)
+            && call_edge != Shown::NO_CALL_EDGE
     }
 
     /// Totals that are kept elsewhere were these when the frame was entered.
@@ -270,17 +272,17 @@ impl Calls {
                 *active = active.saturating_sub(1);
             }
         }
-        self.followed.routes.truncate(keep);
-        self.followed.routes.resize(keep.min(self.stack.len()), Shown::NO_ROUTE);
+        self.followed.call_edges.truncate(keep);
+        self.followed.call_edges.resize(keep.min(self.stack.len()), Shown::NO_CALL_EDGE);
     }
 
     /// Puts a frame on top that has been pushed elsewhere. Costs that are not counted there must be what they were then.
-    fn enter_frame(&mut self, route: Resolved, (number, sp): (u32, u64), now: &[u64]) {
+    fn enter_frame(&mut self, call_edge: Resolved, (number, sp): (u32, u64), now: &[u64]) {
         let frame = Frame {
             sp,
-            returns_to: route.returns_to,
-            arc: route.arc,
-            function: if route.arc == NONE { NONE } else { route.function },
+            returns_to: call_edge.returns_to,
+            arc: call_edge.arc,
+            function: if call_edge.arc == NONE { NONE } else { call_edge.function },
             path: self.path,
             node: self.node,
             skip: self.skip,
@@ -288,10 +290,10 @@ impl Calls {
         };
         self.stack.push(frame, &self.meter, now);
         if frame.arc != NONE {
-            self.functions[route.function as usize].active += 1;
+            self.functions[call_edge.function as usize].active += 1;
         }
-        (self.path, self.node, self.skip) = (route.to_path, route.to_node, route.to_skip);
-        self.followed.routes.push(number);
+        (self.path, self.node, self.skip) = (call_edge.to_path, call_edge.to_node, call_edge.to_skip);
+        self.followed.call_edges.push(number);
     }
 
     /// Told in front of a cost: of the frames that are known elsewhere there are so many, unless another one is told before the
@@ -301,24 +303,24 @@ impl Calls {
         self.followed.told = Some(depth);
     }
 
-    /// The same: the innermost of `depth` frames is one of `route`, unless another one is told before the cost; those below it
-    /// are as they were. `again` says what the route is. Its stack pointer, and totals that are kept elsewhere, need not be
+    /// The same: the innermost of `depth` frames is one of `call_edge`, unless another one is told before the cost; those below it
+    /// are as they were. `again` says what the call edge is. Its stack pointer, and totals that are kept elsewhere, need not be
     /// known before it is caught up with.
     #[inline]
     pub fn told_frame<C: Code>(
         &mut self,
         code: &mut C,
-        (depth, route): (usize, u32),
+        (depth, call_edge): (usize, u32),
         now: &[u64],
         again: impl FnOnce(&mut C, u32) -> Option<Again>,
     ) {
         // It may be followed by those that are on top of it already.
-        if self.told_known_frame((depth, route), now) {
+        if self.told_known_frame((depth, call_edge), now) {
             return;
         }
         let below = self.followed.window + depth.max(1) - 1;
-        match again(code, route).map(|again| self.resolve(code, route, &again)) {
-            Some(known) => self.push_told(below, (known, route), now),
+        match again(code, call_edge).map(|again| self.resolve(code, call_edge, &again)) {
+            Some(known) => self.push_told(below, (known, call_edge), now),
             None => {
                 self.followed.told = None;
                 self.leave_frames(below, now);
@@ -327,23 +329,23 @@ impl Calls {
         }
     }
 
-    /// The same, if it is known what the route is; says whether.
+    /// The same, if it is known what the call edge is; says whether.
     #[inline]
-    pub fn told_known_frame(&mut self, (depth, route): (usize, u32), now: &[u64]) -> bool {
+    pub fn told_known_frame(&mut self, (depth, call_edge): (usize, u32), now: &[u64]) -> bool {
         let below = self.followed.window + depth.max(1) - 1;
-        if self.is_on(below, route) {
+        if self.is_on(below, call_edge) {
             self.told_depth(depth);
             return true;
         }
-        let Some(known) = self.followed.resolved.get(route as usize).copied().flatten() else { return false };
-        self.push_told(below, (known, route), now);
+        let Some(known) = self.followed.resolved.get(call_edge as usize).copied().flatten() else { return false };
+        self.push_told(below, (known, call_edge), now);
         true
     }
 
-    fn push_told(&mut self, below: usize, (known, route): (Resolved, u32), now: &[u64]) {
+    fn push_told(&mut self, below: usize, (known, call_edge): (Resolved, u32), now: &[u64]) {
         self.followed.told = None;
         self.leave_frames(below, now);
-        self.enter_frame(known, (route, 0), now);
+        self.enter_frame(known, (call_edge, 0), now);
         self.update_counting();
     }
 
@@ -398,7 +400,7 @@ impl Calls {
     }
 
     /// What is to be shown from now on, at most `most` frames: how many of those that are shown stay as they are, unless
-    /// `all` are asked for, and those above them. `made`: the route of the call that was the last event.
+    /// `all` are asked for, and those above them. `made`: the call edge of the call that was the last event.
     pub fn show(&mut self, made: Option<u32>, all: bool, most: usize) -> (usize, Vec<Shown>) {
         let len = self.stack.len();
         let lowest = self.stack.take_lowest();
@@ -407,16 +409,16 @@ impl Calls {
         if !std::mem::replace(&mut f.on, true) {
             f.unknown = true;
         }
-        f.routes.truncate(lowest);
-        f.routes.resize(len, Shown::NO_ROUTE);
+        f.call_edges.truncate(lowest);
+        f.call_edges.resize(len, Shown::NO_CALL_EDGE);
         let ahead = self.meter.ahead().map(<[u64]>::to_vec);
         // Emitted code cannot know that nothing is collected: calls of before return here.
         let uncollected = ahead.is_none();
         if uncollected {
-            f.routes.fill(Shown::NO_ROUTE);
+            f.call_edges.fill(Shown::NO_CALL_EDGE);
         }
         let mut from = lowest;
-        if let (Some(made), Some(top)) = (made, f.routes.last_mut()) {
+        if let (Some(made), Some(top)) = (made, f.call_edges.last_mut()) {
             *top = made;
             from = from.min(len - 1);
         }
@@ -439,7 +441,7 @@ impl Calls {
             let readings = self.stack.entered(i);
             let total = |event: usize| readings[event].wrapping_add(ahead.as_ref().map_or(0, |ahead| ahead[event]));
             let entered = kept.map(|event| event.map_or(0, total));
-            Shown { sp: self.stack.frame(i).sp, entered, route: f.routes[i] }
+            Shown { sp: self.stack.frame(i).sp, entered, call_edge: f.call_edges[i] }
         });
         (from - f.window, shown.collect())
     }
@@ -519,16 +521,16 @@ impl Calls {
         }
     }
 
-    /// A route was taken so many times, and those calls that have returned cost so much.
+    /// A call edge was taken so many times, and those calls that have returned cost so much.
     pub fn called(
         &mut self,
         code: &mut impl Code,
-        route: u32,
+        call_edge: u32,
         again: &Again,
         calls: u64,
         inclusive: [u64; Shown::TOTALS],
     ) {
-        let Resolved { arc, .. } = self.resolve(code, route, again);
+        let Resolved { arc, .. } = self.resolve(code, call_edge, again);
         if arc != NONE {
             let counts = self.book.arcs.counts(arc);
             counts[0] += calls;

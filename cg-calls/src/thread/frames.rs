@@ -83,7 +83,7 @@ impl Calls {
                 _ => {
                     if self.unwind(sp, now) == 0 {
                         let always = kind.is_some() && !self.function(code, function).pop_on_jump;
-                        let how = always.then_some(RouteKind::Jump);
+                        let how = always.then_some(CallKind::Jump);
                         let above = self.stack.top().filter(|_| self.stack.len() > self.bottom);
                         let sp = above.map_or(sp, |f| f.sp);
                         self.push(code, site, target, sp, 0, how, now);
@@ -148,7 +148,7 @@ impl Calls {
         target: u64,
         sp: u64,
         returns_to: u64,
-        how: Option<RouteKind>,
+        how: Option<CallKind>,
         now: &[u64],
     ) {
         let jump = site;
@@ -175,7 +175,7 @@ impl Calls {
                 self.ways.at(at).arc = row;
                 if let Some(how) = how {
                     let way = Way { arc: row, ..way };
-                    let kind = if how == RouteKind::Jump { RouteKind::JumpToStub } else { RouteKind::Stub };
+                    let kind = if how == CallKind::Jump { CallKind::JumpToStub } else { CallKind::Stub };
                     self.remember(kind, (site, NONE), &way, returns_to, 0);
                 }
                 self.set_skip(row, now);
@@ -200,7 +200,7 @@ impl Calls {
             let level = to_node - way.first_node;
             let key = match how {
                 _ if self.skip == NONE => Some((how, NONE)),
-                RouteKind::Jump => Some((RouteKind::Through, jump.0)),
+                CallKind::Jump => Some((CallKind::Through, jump.0)),
                 _ => None,
             };
             if let Some((how, jump)) = key {
@@ -222,14 +222,14 @@ impl Calls {
     /// Remembers a call for the fast loop.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, kind: RouteKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
+    fn remember(&mut self, kind: CallKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
         // Out of a stub: where that returns to.
-        let stub = self.stack.top().filter(|_| kind == RouteKind::Through).map(|f| f.returns_to);
+        let stub = self.stack.top().filter(|_| kind == CallKind::Through).map(|f| f.returns_to);
         let settled =
             Settled::Push { made: kind.into(), levels: way.recursions, returns_to: stub.unwrap_or(returns_to) };
         self.followed.settled = Some(settled);
-        let key = RouteKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
-        let route = Route {
+        let key = CallEdgeKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
+        let call_edge = CallEdge {
             kind,
             node: self.node,
             path: self.path,
@@ -241,7 +241,7 @@ impl Calls {
             returns_to,
             last: 0,
         };
-        self.routes.remember(key, route, level, way.arc);
+        self.call_edges.remember(key, call_edge, level, way.arc);
     }
 
     /// Finds out what a call at `site` to `target` in this context is.

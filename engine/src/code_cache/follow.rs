@@ -7,7 +7,7 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::CodeCache;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{Always, CallContextId, Chain, Outcome, Route, RouteKind, TOTALS};
+use crate::follow::{Always, CallContextId, CallEdge, CallKind, Chain, Outcome, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};
 use crate::layout;
 use crate::trace::SiteKind;
@@ -49,7 +49,7 @@ impl CodeCache {
     }
 
     /// From now on emitted code does what `outcome` says where the site `told` leads from `from` to `target`, whose translation is
-    /// `block`. Returns the number of the route, if it is one. `root` is the field by which the site is left.
+    /// `block`. Returns the number of the call edge, if it is one. `root` is the field by which the site is left.
     pub(crate) fn build_bridge(
         &mut self,
         (told, from, root): (u32, CallContextId, u64),
@@ -70,7 +70,7 @@ impl CodeCache {
             recursive: outcome.from.function == outcome.to.function,
             counters: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
-            route: 0,
+            call_edge: 0,
             dead: if self.self_modifying(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
             dead_after: 0,
@@ -78,16 +78,16 @@ impl CodeCache {
             unmatched_return: 0,
             takes: self.trace.settings.takes(),
         };
-        let mut route = None;
+        let mut call_edge = None;
         let mut after = None;
         if let Always::Push { kind, returns_to, .. } = always {
             if outcome.to.function >= layout::MOST_FUNCTIONS || outcome.to.level > 100 {
                 return None;
             }
-            let number = self.trans.follow.route(Route { kind, site: told, from, target, to });
-            route = Some(number);
-            b.route = number;
-            b.through = kind == RouteKind::Through;
+            let number = self.trans.follow.call_edge(CallEdge { kind, site: told, from, target, to });
+            call_edge = Some(number);
+            b.call_edge = number;
+            b.through = kind == CallKind::Through;
             if returns_to != 0 {
                 let id = self.trans.follow.caller(from);
                 let known = self.trans.lookup(returns_to, id);
@@ -100,9 +100,9 @@ impl CodeCache {
         }
         let i = self.chunks.iter().position(|c| c.contains(root))?;
         if self.chunks[i].used + BRIDGE_ROOM > layout::CHUNK_SIZE {
-            return route;
+            return call_edge;
         }
-        if let Some(number) = route {
+        if let Some(number) = call_edge {
             for what in std::iter::once(None).chain(b.totals.iter().map(|&total| Some(total as u8))) {
                 let counter = self.trans.new_counter();
                 b.counters[what.map_or(0, |total| 1 + usize::from(total))] = counter;
@@ -164,7 +164,7 @@ impl CodeCache {
         for (site, known) in late {
             self.link(site, known);
         }
-        if let Some(number) = route
+        if let Some(number) = call_edge
             && returns_at != 0
         {
             self.trans.follow.returns[number as usize] = returns_at;
@@ -186,7 +186,7 @@ impl CodeCache {
             }
         }
         self.trans.follow.chains.insert(root, chain);
-        route
+        call_edge
     }
 
     /// What was known of code in `start..end` is void: whoever leads there asks the sink again.

@@ -83,7 +83,7 @@ impl Dispatcher<'_> {
         });
     }
 
-    /// Lets emitted code go on with what the sink says of `tid`; `made` is the route of the call that was decided on last.
+    /// Lets emitted code go on with what the sink says of `tid`; `made` is the call edge of the call that was decided on last.
     pub(super) fn push_stack(&self, tid: i32, made: Option<u32>) {
         self.show(tid, made, false);
     }
@@ -426,14 +426,14 @@ impl Dispatcher<'_> {
                 counts.repeated.push((trans.pc_of(site.block, site.index), call_context, get(site.counter)));
             }
         }
-        for &(counter, route, total) in &trans.follow.counters {
+        for &(counter, call_edge, total) in &trans.follow.counters {
             let mut inclusive = [0; TOTALS];
             match (get(counter), total) {
                 (0, _) => {}
-                (n, None) => counts.routes.push((route, n, inclusive)),
+                (n, None) => counts.call_edges.push((call_edge, n, inclusive)),
                 (n, Some(total)) => {
                     inclusive[usize::from(total)] = n;
-                    counts.routes.push((route, 0, inclusive));
+                    counts.call_edges.push((call_edge, 0, inclusive));
                 }
             }
         }

@@ -13,7 +13,7 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::taken::UNRECORDED;
 use crate::asm::{Asm, Gpr, StolenRegisters};
 use crate::decode::STATUS;
-use crate::follow::{Always, RouteKind, TOTALS};
+use crate::follow::{Always, CallKind, TOTALS};
 use crate::layout::{self, FRAME, SlotWord, TARGET};
 
 const BELOW: u8 = 2;
@@ -33,12 +33,12 @@ pub(crate) struct Bridge {
     pub(crate) level: u32,
     /// The caller is the same function, so the level is certain.
     pub(crate) recursive: bool,
-    /// The route's counters: calls, then inclusive costs by total.
+    /// The call edge's counters: calls, then inclusive costs by total.
     pub(crate) counters: [u32; 1 + TOTALS],
     /// The totals that there are.
     pub(crate) totals: &'static [usize],
-    /// The route's number, for frames that are told.
-    pub(crate) route: u32,
+    /// The call edge's number, for frames that are told.
+    pub(crate) call_edge: u32,
     /// Registers that are not needed at the target, a bit each.
     pub(crate) dead: u16,
     /// The flags that may be read where it returns to, and registers that are not needed there.
@@ -152,7 +152,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
         c.patch_here(field);
         let pos = c.pos();
         let onward = match kind {
-            RouteKind::Stub | RouteKind::JumpToStub => {
+            CallKind::Stub | CallKind::JumpToStub => {
                 // Nobody but its address tells its frame from others.
                 let away = c.jmp();
                 c.patch_rel32(away, b.unmatched_return);
@@ -190,9 +190,9 @@ impl Asm {
     }
 
     /// Pushes the frame of a call; the innermost one is at `frame`. Returns the field that leads to what deals with its return.
-    fn push_frame(&mut self, b: &Bridge, (kind, levels): (RouteKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize {
+    fn push_frame(&mut self, b: &Bridge, (kind, levels): (CallKind, u32), frame: Gpr, slow: &mut Vec<usize>) -> usize {
         let value = Gpr::R10;
-        let pushes = matches!(kind, RouteKind::Call | RouteKind::Stub);
+        let pushes = matches!(kind, CallKind::Call | CallKind::Stub);
         if pushes {
             // Nothing may share the place of the return address.
             self.lea_disp(value, Gpr::RSP, 8);
@@ -207,7 +207,7 @@ impl Asm {
             self.cmp_imm(value, -1);
             slow.push(self.jcc(EQUAL));
         }
-        let stub = matches!(kind, RouteKind::Stub | RouteKind::JumpToStub);
+        let stub = matches!(kind, CallKind::Stub | CallKind::JumpToStub);
         let active = (layout::ACTIVE + 8 * u64::from(b.function)) as u32;
         if !stub && levels > 1 && !b.recursive {
             self.cmp_gs(active, b.level as i8);
@@ -220,7 +220,7 @@ impl Asm {
             self.store_frame(frame, at(layout::frame_entered(total)), now);
         }
         if b.totals.len() > 1 {
-            self.store_frame_imm(frame, at(layout::FRAME_ROUTE), b.route);
+            self.store_frame_imm(frame, at(layout::FRAME_CALL_EDGE), b.call_edge);
         }
         let returns = self.lea_ahead(value);
         self.store_frame(frame, at(layout::FRAME_RETURN), value);
@@ -311,4 +311,4 @@ impl Asm {
     }
 }
 
-const _: () = assert!(FRAME + layout::FRAME_ROUTE < 128);
+const _: () = assert!(FRAME + layout::FRAME_CALL_EDGE < 128);

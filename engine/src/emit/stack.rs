@@ -11,7 +11,7 @@
 use super::Emitter;
 use super::instructions::{BELOW, E, NE};
 use crate::asm::{Asm, Gpr};
-use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_ROUTE};
+use crate::follow::{FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE};
 use crate::layout::{self, SlotWord};
 use crate::trace::TraceSettings;
 
@@ -69,20 +69,20 @@ impl Asm {
         self.load_gs(pos, SlotWord::TracePos.at());
         let next = self.pos();
         self.lea_disp(frame, frame, layout::FRAME as i32);
-        self.gs_base8_32(0x8b, value, frame, layout::FRAME_ROUTE as i8);
+        self.gs_base8_32(0x8b, value, frame, layout::FRAME_CALL_EDGE as i8);
         self.tell_frame(pos, frame, value);
         self.gs_op(0x3b, frame, SlotWord::TopFrame.at());
         self.jcc_back(NE, next);
         let told = self.jmp_away();
         self.patch_here(none);
         self.load_gs(pos, SlotWord::TracePos.at());
-        self.mov_imm(value, NO_ROUTE.into());
+        self.mov_imm(value, NO_CALL_EDGE.into());
         self.tell_frame(pos, frame, value);
         self.patch_here(told);
         self.patch_here(all_told);
     }
 
-    /// Records at `pos`, which is moved on, that `frame` is the innermost one, and its route, which is in `value`. Changes that.
+    /// Records at `pos`, which is moved on, that `frame` is the innermost one, and its call edge, which is in `value`. Changes that.
     fn tell_frame(&mut self, pos: Gpr, frame: Gpr, value: Gpr) {
         self.gs_base8_32(0x89, value, pos, 4);
         self.lea_disp(value, frame, FRAME_TOLD.cast_signed());

@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
 use grind_engine::fault;
-use grind_engine::follow::{self, Always, Book, CallContext, Names, Outcome, RouteKind, WINDOW};
+use grind_engine::follow::{self, Always, Book, CallContext, CallKind, Names, Outcome, WINDOW};
 use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
@@ -138,23 +138,23 @@ impl Process {
 
     pub(super) fn again(
         &mut self,
-        route: u32,
+        call_edge: u32,
         names: &Names,
         catalogue: &mut Catalogue,
         functions: &Functions,
     ) -> Option<Again> {
-        let route = *names.routes.get(route as usize)?;
-        let made = match route.kind {
-            RouteKind::Call => Made::Call,
-            RouteKind::Jump => Made::Jump,
-            RouteKind::Stub => Made::Stub,
-            RouteKind::JumpToStub => Made::JumpToStub,
-            RouteKind::Through => Made::Through,
+        let call_edge = *names.call_edges.get(call_edge as usize)?;
+        let made = match call_edge.kind {
+            CallKind::Call => Made::Call,
+            CallKind::Jump => Made::Jump,
+            CallKind::Stub => Made::Stub,
+            CallKind::JumpToStub => Made::JumpToStub,
+            CallKind::Through => Made::Through,
         };
-        let site = self.hot.get(route.site as usize)?.site;
-        let from = self.here(names.call_contexts[route.from.0 as usize], catalogue, functions);
-        let to = self.here(names.call_contexts[route.to.0 as usize], catalogue, functions);
-        Some(Again { made, site, from, target: route.target, to })
+        let site = self.hot.get(call_edge.site as usize)?.site;
+        let from = self.here(names.call_contexts[call_edge.from.0 as usize], catalogue, functions);
+        let to = self.here(names.call_contexts[call_edge.to.0 as usize], catalogue, functions);
+        Some(Again { made, site, from, target: call_edge.target, to })
     }
 }
 
@@ -182,15 +182,15 @@ impl Recorder {
     pub(super) fn pull_stack_followed(&mut self, pid: i32, tid: i32, book: &Book, calls: &follow::Calls) {
         let kept = self.config.kept;
         let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
-            let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, route: f.route };
+            let frame = |f: &follow::Frame| Shown { sp: f.sp, entered: f.entered, call_edge: f.call_edge };
             let frames: Vec<Shown> = calls.frames.iter().map(frame).collect();
             let functions = &space.functions;
             let (live, now) = t.live();
             for (event, total) in kept.into_iter().zip(calls.totals) {
                 event.into_iter().for_each(|event| now[event] = total);
             }
-            live.pull_stack(catalogue, (calls.kept, &frames), now, |catalogue, route| {
-                p.again(route, &book.names, catalogue, functions)
+            live.pull_stack(catalogue, (calls.kept, &frames), now, |catalogue, call_edge| {
+                p.again(call_edge, &book.names, catalogue, functions)
             });
         });
     }
@@ -201,7 +201,8 @@ impl Recorder {
             let (calls, now) = t.live();
             let totals = kept.map(|event| event.map_or(0, |event| now[event]));
             let (kept, frames) = calls.show(made, all, WINDOW);
-            let frames = frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, route: f.route });
+            let frames =
+                frames.into_iter().map(|f| follow::Frame { sp: f.sp, entered: f.entered, call_edge: f.call_edge });
             let active = calls.activities().into_iter();
             let active = active.map(|(f, n)| (p.followed.number(f, catalogue, &mut space.functions), n));
             follow::Calls { totals, kept, frames: frames.collect(), active: active.collect() }
@@ -256,11 +257,11 @@ impl Recorder {
                 Settled::Nothing => Always::Nothing,
                 Settled::Push { made, levels, returns_to } => {
                     let kind = match made {
-                        Made::Call => RouteKind::Call,
-                        Made::Jump => RouteKind::Jump,
-                        Made::Stub => RouteKind::Stub,
-                        Made::JumpToStub => RouteKind::JumpToStub,
-                        Made::Through => RouteKind::Through,
+                        Made::Call => CallKind::Call,
+                        Made::Jump => CallKind::Jump,
+                        Made::Stub => CallKind::Stub,
+                        Made::JumpToStub => CallKind::JumpToStub,
+                        Made::Through => CallKind::Through,
                     };
                     Always::Push { kind, levels, returns_to }
                 }
@@ -309,9 +310,9 @@ impl Recorder {
                 };
                 t.calls.executed_again(catalogue, here, counter, n);
             }
-            for &(route, calls, inclusive) in &counts.routes {
-                let Some(again) = p.again(route, &book.names, catalogue, functions) else { continue };
-                t.calls.called(catalogue, route, &again, calls, inclusive);
+            for &(call_edge, calls, inclusive) in &counts.call_edges {
+                let Some(again) = p.again(call_edge, &book.names, catalogue, functions) else { continue };
+                t.calls.called(catalogue, call_edge, &again, calls, inclusive);
             }
         });
     }

@@ -8,7 +8,7 @@
 use cg_calls::Calls;
 use cg_sim::LastLevel;
 use cg_sim::writeback::Outcome;
-use grind_engine::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_ROUTE, Names};
+use grind_engine::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
 use grind_engine::own_memory;
 use grind_engine::trace::{Done, SiteKind};
 
@@ -96,10 +96,10 @@ impl Simulated {
             let (&number, operands) = at.rest.split_first()?;
             if number & FRAME_TOLD != 0 {
                 let depth = follow::depth_told(number)?;
-                let (&route, after) = operands.split_first()?;
-                if route == NO_ROUTE {
+                let (&call_edge, after) = operands.split_first()?;
+                if call_edge == NO_CALL_EDGE {
                     t.calls.told_depth(depth);
-                } else if !t.calls.told_known_frame((depth, route), &t.now) {
+                } else if !t.calls.told_known_frame((depth, call_edge), &t.now) {
                     return None;
                 }
                 at.rest = after;
@@ -142,12 +142,12 @@ impl Process {
     ) -> Option<&'w [u32]> {
         let (&number, operands) = words.split_first()?;
         if let Some(depth) = follow::depth_told(number) {
-            let (&route, rest) = operands.split_first()?;
-            if route == NO_ROUTE {
+            let (&call_edge, rest) = operands.split_first()?;
+            if call_edge == NO_CALL_EDGE {
                 t.calls.told_depth(depth);
             } else {
-                t.calls.told_frame(catalogue, (depth, route), &t.now, |catalogue, route| {
-                    self.again(route, names, catalogue, &space.functions)
+                t.calls.told_frame(catalogue, (depth, call_edge), &t.now, |catalogue, call_edge| {
+                    self.again(call_edge, names, catalogue, &space.functions)
                 });
             }
             return Some(rest);
