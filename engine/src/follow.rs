@@ -122,7 +122,7 @@ pub const fn depth_told(word: u32) -> Option<usize> {
 
 /// What happens whenever a site leads there in that call context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Always {
+pub enum StackEffect {
     /// Nothing.
     Nothing,
     /// A frame is pushed.
@@ -144,7 +144,7 @@ pub struct Outcome {
     /// The call context from there on.
     pub to: CallContext,
     /// Whether that is so every time; if not, it has to be asked for each time.
-    pub always: Option<Always>,
+    pub always: Option<StackEffect>,
 }
 
 impl Outcome {
@@ -331,11 +331,11 @@ impl Book {
     /// same code: a plain call of another function is up to that function alone, and so is an indirect jump within one.
     pub(crate) fn meet(&mut self, how: Option<Transfer>, target: u64, outcome: &Outcome) {
         match (how, outcome.always) {
-            (Some(Transfer::JumpIndirect), Some(Always::Nothing)) if outcome.from == outcome.to => {
+            (Some(Transfer::JumpIndirect), Some(StackEffect::Nothing)) if outcome.from == outcome.to => {
                 let call_context = self.call_context(outcome.to);
                 self.within.insert((target, call_context));
             }
-            (_, Some(Always::Push { kind: CallKind::Call, levels, .. })) if outcome.is_of_another_function() => {
+            (_, Some(StackEffect::Push { kind: CallKind::Call, levels, .. })) if outcome.is_of_another_function() => {
                 self.met.insert(target, Met { to: outcome.to, levels });
             }
             _ => {}
@@ -347,12 +347,12 @@ impl Book {
         let call_context = self.names.call_contexts[from.0 as usize];
         match how {
             Transfer::JumpIndirect => {
-                let nothing = Outcome { from: call_context, to: call_context, always: Some(Always::Nothing) };
+                let nothing = Outcome { from: call_context, to: call_context, always: Some(StackEffect::Nothing) };
                 self.within.contains(&(target, from)).then_some(nothing)
             }
             Transfer::Call(_) | Transfer::CallIndirect => {
                 let Met { to, levels } = *self.met.get(&target)?;
-                let always = Some(Always::Push { kind: CallKind::Call, levels, returns_to });
+                let always = Some(StackEffect::Push { kind: CallKind::Call, levels, returns_to });
                 let outcome = Outcome { from: call_context, to, always };
                 outcome.is_of_another_function().then_some(outcome)
             }

@@ -7,7 +7,7 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::CodeCache;
 use crate::asm::Asm;
 use crate::emit::bridge::{self, Bridge};
-use crate::follow::{Always, CallContextId, CallEdge, CallKind, Chain, Outcome, TOTALS};
+use crate::follow::{CallContextId, CallEdge, CallKind, Chain, Outcome, StackEffect, TOTALS};
 use crate::fragment_table::{FragmentId, StubKind};
 use crate::layout;
 use crate::trace::SiteKind;
@@ -80,7 +80,7 @@ impl CodeCache {
         };
         let mut call_edge = None;
         let mut after = None;
-        if let Always::Push { kind, returns_to, .. } = always {
+        if let StackEffect::Push { kind, returns_to, .. } = always {
             if outcome.to.function >= layout::MOST_FUNCTIONS || outcome.to.level > 100 {
                 return None;
             }

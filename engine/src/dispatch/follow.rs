@@ -12,7 +12,7 @@ use nix::libc;
 
 use super::switch::counted_slot;
 use super::{Dispatcher, How, Stopped};
-use crate::follow::{Always, CallContextId, Counts, Outcome, TOTALS};
+use crate::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
 use crate::layout::{self, SlotWord};
 
@@ -38,7 +38,7 @@ fn returns_to(
     outcome: &Outcome,
 ) -> Option<(u64, CallContextId)> {
     match outcome.always {
-        Some(Always::Push { returns_to, .. }) if returns_to != 0 && code_cache.borrow().executable(returns_to) => {
+        Some(StackEffect::Push { returns_to, .. }) if returns_to != 0 && code_cache.borrow().executable(returns_to) => {
             Some((returns_to, code_cache.borrow_mut().trans.follow.caller(call_context)))
         }
         _ => None,

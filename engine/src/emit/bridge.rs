@@ -13,7 +13,7 @@ use dynasmrt::{DynasmApi, dynasm};
 use super::taken::UNRECORDED;
 use crate::asm::{Asm, Gpr, StolenRegisters};
 use crate::decode::STATUS;
-use crate::follow::{Always, CallKind, TOTALS};
+use crate::follow::{CallKind, StackEffect, TOTALS};
 use crate::layout::{self, FRAME, SlotWord, TARGET};
 
 const BELOW: u8 = 2;
@@ -25,7 +25,7 @@ const EQUAL: u8 = 4;
 pub(crate) struct Bridge {
     /// The target that it is for, if the transfer is indirect.
     pub(crate) indirect: Option<u64>,
-    pub(crate) always: Always,
+    pub(crate) always: StackEffect,
     /// The flags that may be read at the target.
     pub(crate) live: u8,
     /// The callee's function and level, for calls.
@@ -55,7 +55,7 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// Whether the call counts among those of its function that are going on: on the last level nobody asks how many there are.
     fn is_counted(&self) -> bool {
-        !matches!(self.always, Always::Push { levels, .. } if self.level + 1 >= levels)
+        !matches!(self.always, StackEffect::Push { levels, .. } if self.level + 1 >= levels)
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     flags(c, false);
     let mut slow = Vec::new();
     c.load_gs(frame, SlotWord::TopFrame.at());
-    if let Always::Push { kind, levels, .. } = b.always {
+    if let StackEffect::Push { kind, levels, .. } = b.always {
         let returns = c.push_frame(b, (kind, levels), frame, &mut slow);
         built.returns = Some((returns, None));
     } else {
@@ -148,7 +148,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     slow.into_iter().for_each(|field| c.patch_here(field));
     leave(c);
     built.else_.push(c.jmp());
-    if let (Always::Push { kind, returns_to, .. }, Some((field, _))) = (b.always, built.returns) {
+    if let (StackEffect::Push { kind, returns_to, .. }, Some((field, _))) = (b.always, built.returns) {
         c.patch_here(field);
         let pos = c.pos();
         let onward = match kind {

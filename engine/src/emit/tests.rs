@@ -10,7 +10,7 @@ use crate::asm::StolenRegisters;
 use crate::batch::Batch;
 use crate::batch::testing::Untranslated;
 use crate::code_reader::CodeWindows;
-use crate::follow::{Always, CallKind};
+use crate::follow::{CallKind, StackEffect};
 use crate::fragment_table::{FragmentTable, NO_COUNTER, StubKind};
 use crate::trace::{CallTrace, FirstLevel, TraceSettings};
 use crate::tracee::Memory;
@@ -374,7 +374,7 @@ fn check_bridge(name: &str, b: &bridge::Bridge) {
 
 const CALL: bridge::Bridge = bridge::Bridge {
     indirect: None,
-    always: Always::Push { kind: CallKind::Call, levels: 2, returns_to: 0x40_1005 },
+    always: StackEffect::Push { kind: CallKind::Call, levels: 2, returns_to: 0x40_1005 },
     live: 0,
     function: 3,
     level: 0,
@@ -456,7 +456,7 @@ fn entries_of_very_long_lines_take_all_of_an_address() {
 #[test]
 fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it_needs() {
     // rax and rdi are dead at the target, carry is live; so it is where the call, far away, returns to.
-    let always = Always::Push { kind: CallKind::Call, levels: 1, returns_to: 0x7fff_f7e0_1234 };
+    let always = StackEffect::Push { kind: CallKind::Call, levels: 1, returns_to: 0x7fff_f7e0_1234 };
     let flags = bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL };
     check_bridge("bridge_flags", &flags);
     // Where r8 is free, they are kept there.
@@ -466,7 +466,7 @@ fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it
 
 #[test]
 fn a_jump_out_of_a_stub_is_a_call_whose_return_leaves_the_stub_too() {
-    let always = Always::Push { kind: CallKind::Through, levels: 2, returns_to: 0x40_1005 };
+    let always = StackEffect::Push { kind: CallKind::Through, levels: 2, returns_to: 0x40_1005 };
     check_bridge(
         "bridge_through",
         &bridge::Bridge { always, indirect: Some(0x40_2000), level: 1, through: true, ..CALL },
@@ -475,11 +475,11 @@ fn a_jump_out_of_a_stub_is_a_call_whose_return_leaves_the_stub_too() {
 
 #[test]
 fn a_jump_that_is_a_call_shares_the_frame_below() {
-    let always = Always::Push { kind: CallKind::Jump, levels: 2, returns_to: 0 };
+    let always = StackEffect::Push { kind: CallKind::Jump, levels: 2, returns_to: 0 };
     check_bridge("bridge_jump", &bridge::Bridge { always, ..CALL });
 }
 
 #[test]
 fn a_jump_that_is_none_makes_sure_that_no_frame_is_left() {
-    check_bridge("bridge_nothing", &bridge::Bridge { always: Always::Nothing, indirect: Some(0x40_1080), ..CALL });
+    check_bridge("bridge_nothing", &bridge::Bridge { always: StackEffect::Nothing, indirect: Some(0x40_1080), ..CALL });
 }

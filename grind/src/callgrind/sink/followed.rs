@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 
 use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
 use grind_engine::fault;
-use grind_engine::follow::{self, Always, Book, CallContext, CallKind, Names, Outcome, WINDOW};
+use grind_engine::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
 use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
@@ -254,7 +254,7 @@ impl Recorder {
             let settled = calls.take_settled();
             let to = calls.here();
             let always = settled.map(|settled| match settled {
-                Settled::Nothing => Always::Nothing,
+                Settled::Nothing => StackEffect::Nothing,
                 Settled::Push { made, levels, returns_to } => {
                     let kind = match made {
                         Made::Call => CallKind::Call,
@@ -263,7 +263,7 @@ impl Recorder {
                         Made::JumpToStub => CallKind::JumpToStub,
                         Made::Through => CallKind::Through,
                     };
-                    Always::Push { kind, levels, returns_to }
+                    StackEffect::Push { kind, levels, returns_to }
                 }
             });
             // A skipped call that no site is known for cannot be told from others.
