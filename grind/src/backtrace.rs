@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use grind_engine::Module;
 use grind_engine::addr::GuestAddr;
 
-use crate::attribute::{Attribute, Code, UNKNOWN};
+use crate::symbolizer::{Code, Symbolizer, UNKNOWN};
 
 /// What is known of a frame's place.
 #[derive(Debug)]
@@ -20,10 +20,10 @@ struct Found {
 }
 
 /// One line for each of these frames, which are addresses within the instructions that are being executed.
-pub fn lines(attribute: &mut dyn Attribute, modules: &[Module], frames: &[GuestAddr], below_main: bool) -> String {
+pub fn lines(symbolizer: &mut dyn Symbolizer, modules: &[Module], frames: &[GuestAddr], below_main: bool) -> String {
     let mut text = String::new();
     for (n, frame) in frames.iter().enumerate() {
-        let found = find(attribute, modules, *frame);
+        let found = find(symbolizer, modules, *frame);
         let (by, end) = (if n == 0 { "   at" } else { "   by" }, if n == 0 { "" } else { "\n" });
         let _ = write!(text, "{end}{by} 0x{:X}: {}", frame.0, found.function);
         let _ = match (found.file.as_str(), found.object.as_str()) {
@@ -38,7 +38,7 @@ pub fn lines(attribute: &mut dyn Attribute, modules: &[Module], frames: &[GuestA
     text
 }
 
-fn find(attribute: &mut dyn Attribute, modules: &[Module], at: GuestAddr) -> Found {
+fn find(symbolizer: &mut dyn Symbolizer, modules: &[Module], at: GuestAddr) -> Found {
     let unknown = || String::from_utf8_lossy(UNKNOWN).into_owned();
     let mut found = Found { function: unknown(), file: String::new(), line: 0, object: String::new() };
     let Some(module) = modules.iter().find(|m| (m.start.0..m.end.0).contains(&at.0)) else { return found };
@@ -50,7 +50,7 @@ fn find(attribute: &mut dyn Attribute, modules: &[Module], at: GuestAddr) -> Fou
         }
         _ => return found,
     };
-    attribute.places(code, &[at.since(module.start).wrapping_add(module.offset)], &mut |_, place| {
+    symbolizer.places(code, &[at.since(module.start).wrapping_add(module.offset)], &mut |_, place| {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         found.function = text(place.function);
         if place.file != UNKNOWN {
@@ -70,12 +70,12 @@ mod tests {
     use grind_engine::MappedFile;
 
     use super::*;
-    use crate::attribute::Place;
+    use crate::symbolizer::Place;
 
     /// Knows what stands at three offsets.
     struct Three;
 
-    impl Attribute for Three {
+    impl Symbolizer for Three {
         fn places(&mut self, _: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
             tell(
                 0..1,

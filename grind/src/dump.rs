@@ -14,9 +14,9 @@ use cg_format::count::TooLarge;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
 
-use crate::attribute::{Attribute, Code, Place};
 use crate::counts::CountTable;
 use crate::simulation::Simulation;
+use crate::symbolizer::{Code, Place, Symbolizer};
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,9 +45,9 @@ pub fn profile(
     report: &ProcessReport<'_>,
     counts: &CountTable<'_>,
     simulation: &Simulation,
-    attribute: &mut dyn Attribute,
+    symbolizer: &mut dyn Symbolizer,
 ) -> Result<Profile, TooLarge> {
-    let mut all = profiles(report, std::slice::from_ref(counts), simulation, attribute)?;
+    let mut all = profiles(report, std::slice::from_ref(counts), simulation, symbolizer)?;
     Ok(all.remove(0))
 }
 
@@ -59,7 +59,7 @@ pub fn profiles(
     report: &ProcessReport<'_>,
     tables: &[CountTable<'_>],
     simulation: &Simulation,
-    attribute: &mut dyn Attribute,
+    symbolizer: &mut dyn Symbolizer,
 ) -> Result<Vec<Profile>, TooLarge> {
     let mut profiles: Vec<Profile> = tables
         .iter()
@@ -109,7 +109,7 @@ pub fn profiles(
             let ranges: Vec<Range<u64>> =
                 piece.iter().map(|s| offset(s)..offset(s).saturating_add(s.bytes.into())).collect();
             let mut asked = Asked::new(piece.len());
-            attribute.stretches(code_of(object_of(module)), &ranges, &mut |range, place| {
+            symbolizer.stretches(code_of(object_of(module)), &ranges, &mut |range, place| {
                 asked.answer(range, |at| {
                     sums.fill(0);
                     at.for_each(|at| table.add_row(first + at, &mut sums));
@@ -164,7 +164,7 @@ pub fn profiles(
                 }
             });
         };
-        attribute.places(code_of(object), &offsets, &mut add);
+        symbolizer.places(code_of(object), &offsets, &mut add);
         // An answer that never came must not lose counts.
         for index in 0..offsets.len() {
             add(index..index + 1, Place::UNKNOWN);
@@ -273,9 +273,9 @@ pub fn save_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::Nothing;
     use crate::counts::{EventCounts, Events};
     use crate::options::{Request, parse, sources};
+    use crate::symbolizer::Nothing;
     use grind_engine::addr::GuestAddr;
     use grind_engine::{Counts, InstructionCount, StaticEvents};
     use std::sync::Arc;
@@ -311,7 +311,7 @@ mod tests {
     /// Shows what it was asked: the object as file, the offset as line.
     struct Echo;
 
-    impl Attribute for Echo {
+    impl Symbolizer for Echo {
         fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
             assert!(offsets.is_sorted_by(|a, b| a < b));
             for (index, offset) in offsets.iter().enumerate().rev() {
@@ -325,9 +325,9 @@ mod tests {
         }
     }
 
-    fn instructions(report: &ProcessReport<'_>, attribute: &mut dyn Attribute) -> Profile {
+    fn instructions(report: &ProcessReport<'_>, symbolizer: &mut dyn Symbolizer) -> Profile {
         let counts = CountTable::new(Events::default(), report.counts);
-        profile(report, &counts, &Simulation::default(), attribute).unwrap()
+        profile(report, &counts, &Simulation::default(), symbolizer).unwrap()
     }
 
     fn text(profile: &Profile) -> String {
@@ -361,7 +361,7 @@ mod tests {
             let function = format!("f{}", offset / 16);
             say(Place { function: function.as_bytes(), ..Place::UNKNOWN });
         }
-        impl Attribute for Functions {
+        impl Symbolizer for Functions {
             fn places(&mut self, _: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
                 assert!(offsets.is_sorted_by(|a, b| a < b));
                 offsets.iter().enumerate().for_each(|(i, offset)| with_place(*offset, |place| tell(i..i + 1, place)));
@@ -437,7 +437,7 @@ mod tests {
     fn no_count_is_lost_when_nothing_is_known() {
         /// Answers some twice, some never.
         struct Sloppy;
-        impl Attribute for Sloppy {
+        impl Symbolizer for Sloppy {
             fn places(&mut self, _: Code<'_>, _: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
                 tell(0..1, Place::UNKNOWN);
                 tell(0..2, Place::UNKNOWN);
@@ -446,9 +446,9 @@ mod tests {
         }
         let modules = [module(Some("a"), 0, 0)];
         let counts = Counts::from(vec![count(0, 1, 1), count(0, 2, 2), count(7, 3, u64::MAX)]);
-        let all: [&mut dyn Attribute; 2] = [&mut Nothing, &mut Sloppy];
-        for attribute in all {
-            let profile = instructions(&report(&modules, &counts), attribute);
+        let all: [&mut dyn Symbolizer; 2] = [&mut Nothing, &mut Sloppy];
+        for symbolizer in all {
+            let profile = instructions(&report(&modules, &counts), symbolizer);
             assert_eq!(profile.total(), [i128::from(u64::MAX) + 3]);
         }
     }

@@ -3,7 +3,6 @@
 //! The engine knows nothing of options, logs, debug information or file formats; all of that is here. Nothing here may
 //! change what is counted or what the program does.
 
-pub mod attribute;
 pub mod backtrace;
 pub mod broken;
 pub mod called;
@@ -27,3 +26,4 @@ pub mod session;
 pub mod simulation;
 pub mod simulator;
 pub mod source;
+pub mod symbolizer;

@@ -14,7 +14,7 @@ use grind_engine::trace::CallTrace;
 use grind_engine::{EngineError, Exit, Program, Settings, fault};
 
 use crate::called::Called;
-use crate::callgrind::desk::Desk;
+use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
 use crate::front::{self, Side};
@@ -205,10 +205,11 @@ fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Endi
                 settings: options.callgrind.clone(),
                 spare: std::env::temp_dir(),
             };
-            let desk = Desk::new(about);
+            let dump_service = DumpService::new(about);
             let control_requests = options.callgrind.clone();
-            let recorder = Recorder::new(control_requests, options.names(), events, caches.as_ref(), desk.clone());
-            runner.record_calls(desk, events.names());
+            let recorder =
+                Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone());
+            runner.record_calls(dump_service, events.names());
             grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
         }
         Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),

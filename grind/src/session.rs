@@ -15,13 +15,12 @@ use grind_engine::{
 };
 use nix::sys::signal::Signal;
 
-use crate::attribute::{self, Attribute};
 use crate::backtrace;
 use crate::broken;
 use crate::called::Called;
 use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
-use crate::callgrind::desk::Desk;
+use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::Written;
 use crate::callgrind::session::CallSession;
 use crate::contexts::{self, Named};
@@ -34,6 +33,7 @@ use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::simulator::{Findings, Found};
+use crate::symbolizer::{self, Symbolizer};
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct Runner<'a> {
     log: Log,
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
-    attribute: Box<dyn Attribute + 'a>,
+    symbolizer: Box<dyn Symbolizer + 'a>,
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
@@ -73,7 +73,7 @@ pub struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A runner that logs to `target`.
     #[must_use]
-    pub fn new(called: Called, options: &'a Options, target: Target, attribute: Box<dyn Attribute + 'a>) -> Self {
+    pub fn new(called: Called, options: &'a Options, target: Target, symbolizer: Box<dyn Symbolizer + 'a>) -> Self {
         Self {
             called,
             options,
@@ -82,7 +82,7 @@ impl<'a> Runner<'a> {
             calls: None,
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
-            attribute,
+            symbolizer,
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
             written: HashMap::new(),
@@ -115,10 +115,10 @@ impl<'a> Runner<'a> {
         self.findings = findings;
     }
 
-    /// Makes profiles of calls, which are handed over at `desk`.
-    pub fn record_calls(&mut self, desk: Desk, events: Vec<String>) {
+    /// Makes profiles of calls, which are handed over at `dump_service`.
+    pub fn record_calls(&mut self, dump_service: DumpService, events: Vec<String>) {
         let boundaries = Boundaries::new(self.options.names());
-        self.calls = Some(CallSession::new(desk, boundaries, events, self.options.callgrind.instr_at_start));
+        self.calls = Some(CallSession::new(dump_service, boundaries, events, self.options.callgrind.instr_at_start));
     }
 
     /// A process begins to be recorded: what `announce` does, with the name of its profile.
@@ -409,7 +409,7 @@ impl Session for Runner<'_> {
         if self.calls.is_none()
             && let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image)
         {
-            self.attribute.expect(path, file);
+            self.symbolizer.expect(path, file);
         }
     }
 
@@ -461,16 +461,16 @@ impl Session for Runner<'_> {
         let simulation = &self.simulation;
         let profiles = broken::caught(|| {
             fault::point("names");
-            dump::profiles(report, &tables, simulation, &mut *self.attribute)
+            dump::profiles(report, &tables, simulation, &mut *self.symbolizer)
         });
         let profiles = profiles.unwrap_or_else(|_| {
             // It was the names that failed, most likely.
             self.broke("for an unknown reason", true);
-            dump::profiles(report, &tables, &self.simulation, &mut attribute::Nothing)
+            dump::profiles(report, &tables, &self.simulation, &mut symbolizer::Nothing)
         });
         drop(tables);
         if self.options.verbosity > 1 {
-            for warning in self.attribute.warnings() {
+            for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
             }
         }
@@ -549,7 +549,7 @@ impl Session for Runner<'_> {
 
     fn client_stack(&mut self, pid: i32, modules: &[Module], frames: &[GuestAddr]) {
         if !self.log.is_silent(pid) {
-            let lines = backtrace::lines(&mut *self.attribute, modules, frames, self.options.show_below_main);
+            let lines = backtrace::lines(&mut *self.symbolizer, modules, frames, self.options.show_below_main);
             self.user(pid, &lines);
         }
     }

@@ -1,4 +1,4 @@
-//! Places in the source from debug information: [`crate::debuginfo`] behind the boundary of [`crate::attribute`].
+//! Places in the source from debug information: [`crate::debuginfo`] behind the boundary of [`crate::symbolizer`].
 //!
 //! An object is kept, since a shell script may write dozens of profiles of the same programs. While the program runs, a
 //! thread of its own reads the tables of what has been mapped ([`Ahead`]), so that they are there when it has ended; what
@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use grind_engine::MappedFile;
 
-use crate::attribute::{Attribute, Code, Place, UNKNOWN};
 use crate::debuginfo::{self, Object};
 use crate::options::Options;
+use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 mod ahead;
 
@@ -70,7 +70,7 @@ impl Sources {
     }
 }
 
-impl Attribute for Sources {
+impl Symbolizer for Sources {
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
         let Some(known) = self.known(code) else { return tell(0..offsets.len(), Place::UNKNOWN) };
         let mut addresses = Vec::with_capacity(offsets.len());

@@ -10,7 +10,7 @@
 //! - [`parts`] names the files, [`dumps`] writes them;
 //! - [`summary`] says in the log what was collected;
 //! - [`control`] hears what is asked from outside, [`session`] answers;
-//! - [`desk`] is where the recorder and the session meet.
+//! - [`dump_service`] is where the recorder and the session meet.
 //!
 //! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
 
@@ -19,7 +19,7 @@ pub mod code;
 pub mod columns;
 pub mod control;
 pub mod counters;
-pub mod desk;
+pub mod dump_service;
 pub mod dumps;
 pub mod parts;
 pub mod rows;

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 
 use super::boundaries::Boundaries;
 use super::control::Control;
-use super::desk::{Desk, Statistics};
+use super::dump_service::{DumpService, Statistics};
 use super::dumps::Written;
 use crate::dump::Saved;
 
@@ -28,7 +28,7 @@ struct Process {
 /// See the module's description.
 #[derive(Debug)]
 pub struct CallSession {
-    desk: Desk,
+    dump_service: DumpService,
     boundaries: Boundaries,
     control: Control,
     /// The names of the events.
@@ -42,9 +42,22 @@ pub struct CallSession {
 impl CallSession {
     /// A session without processes. To be made by the thread that runs the engine.
     #[must_use]
-    pub fn new(desk: Desk, boundaries: Boundaries, events: Vec<String>, instr_at_start: bool) -> CallSession {
+    pub fn new(
+        dump_service: DumpService,
+        boundaries: Boundaries,
+        events: Vec<String>,
+        instr_at_start: bool,
+    ) -> CallSession {
         let control = Control::new();
-        CallSession { desk, boundaries, control, events, instr_at_start, processes: HashMap::new(), current: None }
+        CallSession {
+            dump_service,
+            boundaries,
+            control,
+            events,
+            instr_at_start,
+            processes: HashMap::new(),
+            current: None,
+        }
     }
 
     /// Where functions begin and end in `module`.
@@ -71,20 +84,20 @@ impl CallSession {
     }
 
     fn begin(&mut self, pid: i32, args: &[OsString], file: PathBuf, instrumentation: bool) -> io::Result<()> {
-        self.desk.begin(pid, args, file);
+        self.dump_service.begin(pid, args, file);
         self.processes.insert(pid, Process { args: args.to_vec(), instrumentation });
         self.control.listen(pid)
     }
 
     /// Something has failed: what is written from here on is incomplete.
     pub fn incomplete(&self, what: &str) {
-        self.desk.incomplete(what);
+        self.dump_service.incomplete(what);
     }
 
     /// For a verbose log: what the back-dating tree of a process was like that has ended.
     #[must_use]
     pub fn tree(&self, pid: i32) -> Option<String> {
-        let Statistics { nodes, most_nodes, created, pruned, arcs } = self.desk.tree(pid)?;
+        let Statistics { nodes, most_nodes, created, pruned, arcs } = self.dump_service.tree(pid)?;
         Some(format!(
             "Cache use: {nodes:.1} nodes on average, {most_nodes} at most; {created} created, {pruned} pruned; \
              {arcs} call arcs"
@@ -96,8 +109,8 @@ impl CallSession {
     pub fn ended(&mut self, pid: i32) -> (Vec<Written>, Option<Vec<i128>>) {
         self.control.forget(pid);
         self.processes.remove(&pid);
-        let written = self.desk.written(pid);
-        (written, self.desk.end(pid))
+        let written = self.dump_service.written(pid);
+        (written, self.dump_service.end(pid))
     }
 
     /// The program itself has switched instrumentation on or off.
@@ -141,7 +154,7 @@ impl CallSession {
     /// Process `pid` stands still, and the recorder has done what was asked, by thread `tid` or from outside (0). Returns
     /// the files that were written.
     pub fn asked(&mut self, pid: i32, tid: i32, ask: &Query) -> Vec<Written> {
-        let written = self.desk.written(pid);
+        let written = self.dump_service.written(pid);
         let Some((_, asked)) = self.current.take_if(|(of, _)| tid == 0 && *of == pid) else { return written };
         let answer = match ask {
             Query::Look => Answer::from(&self.status(pid)),
@@ -153,14 +166,14 @@ impl CallSession {
     }
 
     fn status(&self, pid: i32) -> Status {
-        let progress = self.desk.progress(pid).unwrap_or_default();
+        let progress = self.dump_service.progress(pid).unwrap_or_default();
         let known = self.processes.get(&pid);
         let words = known.map(|p| p.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>());
         Status {
             command: words.unwrap_or_default().join(" "),
             instrumentation: known.is_some_and(|p| p.instrumentation),
             events: self.events.clone(),
-            part: self.desk.part(pid),
+            part: self.dump_service.part(pid),
             figures: progress.figures,
             threads: progress.threads,
         }

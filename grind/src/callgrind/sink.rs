@@ -24,7 +24,7 @@ use grind_engine::{Module, Query, fault, follow};
 
 use super::code::Catalogue;
 use super::columns::Columns;
-use super::desk::Desk;
+use super::dump_service::DumpService;
 use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
 use crate::broken;
@@ -88,18 +88,18 @@ pub struct Recorder {
     used: Option<Used>,
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
-    desk: Desk,
+    dump_service: DumpService,
 }
 
 impl Recorder {
-    /// A recorder of these events that hands parts to `desk`. `names` says how functions are named; `caches` are simulated.
+    /// A recorder of these events that hands parts to `dump_service`. `names` says how functions are named; `caches` are simulated.
     #[must_use]
     pub fn new(
         settings: Settings,
         names: debuginfo::Options,
         events: EventSet,
         caches: Option<&Geometries>,
-        desk: Desk,
+        dump_service: DumpService,
     ) -> Self {
         let columns = Columns::of(events);
         let config = Config { contexts: true, kept: columns.kept(), ..settings.config(columns.stride) };
@@ -109,7 +109,7 @@ impl Recorder {
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
-        Self { settings, names, config, columns, simulated, used, spaces, processes, desk }
+        Self { settings, names, config, columns, simulated, used, spaces, processes, dump_service }
     }
 }
 
@@ -204,7 +204,7 @@ impl Sink for Recorder {
         loop {
             let every = self.settings.dump_every_bb;
             if every > 0 {
-                p.dump_after_blocks(pid, tid, every, &mut catalogue, &self.desk);
+                p.dump_after_blocks(pid, tid, every, &mut catalogue, &self.dump_service);
             }
             if rest.is_empty() {
                 return;
@@ -216,7 +216,7 @@ impl Sink for Recorder {
             } else {
                 p.follow(tid, &mut catalogue, rest)
             };
-            p.requests(pid, tid, &mut catalogue, &self.desk);
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
         }
     }
 
@@ -300,7 +300,7 @@ impl Sink for Recorder {
             calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), now);
         } else if t.recording && t.begun {
             t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
-            p.requests(pid, tid, &mut catalogue, &self.desk);
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
         }
     }
 
@@ -313,7 +313,7 @@ impl Sink for Recorder {
                 Some(idle) => idle.calls.signal_leave(&idle.now),
                 None => t.calls.signal_leave(&t.now),
             };
-            p.requests(pid, tid, &mut catalogue, &self.desk);
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
         }
     }
 
@@ -339,7 +339,7 @@ impl Sink for Recorder {
         }
         if !on && std::mem::take(&mut t.begun) {
             t.calls.end(&t.now);
-            p.requests(pid, tid, &mut catalogue, &self.desk);
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
         }
     }
 
@@ -371,14 +371,14 @@ impl Sink for Recorder {
                     words => Trigger::Request(words.clone()),
                 };
                 let catalogue = p.catalogue.clone();
-                self.desk.write(pid, p.take(trigger), &mut lock(&catalogue));
+                self.dump_service.write(pid, p.take(trigger), &mut lock(&catalogue));
             }
-            Query::Zero => p.zero(pid, &self.desk),
+            Query::Zero => p.zero(pid, &self.dump_service),
             Query::ToggleCollect => {
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
             }
-            Query::Look => self.desk.report(pid, p.progress()),
+            Query::Look => self.dump_service.report(pid, p.progress()),
         }
     }
 
@@ -411,7 +411,7 @@ impl Sink for Recorder {
     }
 
     fn broke(&mut self, what: &str) {
-        self.desk.incomplete(&broken::first(what));
+        self.dump_service.incomplete(&broken::first(what));
     }
 
     fn collection_may_change(&mut self, pid: i32, tid: i32, begins: bool) -> bool {
@@ -438,10 +438,10 @@ impl Sink for Recorder {
         let catalogue = p.catalogue.clone();
         // What panics here costs itself alone; the panic goes on when the rest has been written.
         let mut failure: Option<broken::Panic> = None;
-        let desk = &self.desk;
+        let dump_service = &self.dump_service;
         let mut careful = |act: &mut dyn FnMut()| {
             if let Err(panic) = broken::caught(act) {
-                desk.incomplete(&broken::first("for an unknown reason"));
+                dump_service.incomplete(&broken::first("for an unknown reason"));
                 failure.get_or_insert(panic);
             }
         };
@@ -452,10 +452,10 @@ impl Sink for Recorder {
             fault::point("last");
             if let Some(used) = &mut p.used {
                 used.flush();
-                desk.statistics(pid, used.statistics());
+                dump_service.statistics(pid, used.statistics());
             }
         });
-        careful(&mut || desk.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
+        careful(&mut || dump_service.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
         if let Some(panic) = failure {
             resume_unwind(panic);
         }

@@ -1,8 +1,8 @@
 //! Tests of what a run writes and logs, driven without an engine.
 
 use super::*;
-use crate::attribute::Nothing;
 use crate::options::{Request, parse, sources};
+use crate::symbolizer::Nothing;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{Counts, InstructionCount, MappedFile, Module, StaticEvents};
 use std::fs;

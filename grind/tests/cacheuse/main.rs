@@ -14,7 +14,7 @@ use std::process::Command;
 use cg_format::callgrind::{Site as Place, laws, read_profile};
 use cg_sim::{Geometries, Geometry};
 use grind::callgrind::boundaries::Boundaries;
-use grind::callgrind::desk::Desk;
+use grind::callgrind::dump_service::DumpService;
 use grind::callgrind::dumps::About;
 use grind::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind::callgrind::sink::Recorder;
@@ -28,7 +28,7 @@ use grind_engine::{
 use twin::{Costs, Found, Twin};
 
 struct Driver {
-    desk: Desk,
+    dump_service: DumpService,
     boundaries: Boundaries,
     dir: PathBuf,
 }
@@ -38,10 +38,10 @@ impl Session for Driver {
         false
     }
     fn image_started(&mut self, pid: i32, _: i32, _: &Path, args: &[OsString]) {
-        self.desk.begin(pid, args, self.dir.join(format!("out.{pid}")));
+        self.dump_service.begin(pid, args, self.dir.join(format!("out.{pid}")));
     }
     fn forked(&mut self, _: i32, child: i32) {
-        self.desk.begin(child, &[], self.dir.join(format!("out.{child}")));
+        self.dump_service.begin(child, &[], self.dir.join(format!("out.{child}")));
     }
     fn process_ends(&mut self, _: &ProcessReport<'_>) {}
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
@@ -183,14 +183,15 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
         settings: control_requests.clone(),
         spare: std::env::temp_dir(),
     };
-    let desk = Desk::new(about);
+    let dump_service = DumpService::new(about);
     let names = debuginfo::Options::default();
-    let recorder = Recorder::new(control_requests.clone(), names.clone(), events, Some(&geometries), desk.clone());
+    let recorder =
+        Recorder::new(control_requests.clone(), names.clone(), events, Some(&geometries), dump_service.clone());
     let twin = Twin::new(control_requests, shapes);
     let expected = twin.found.clone();
     let every = EveryAccess { code_line: 64, data_line: 64, widest: 64 };
     let trace = TraceSettings { every: Some(every), calls: Some(CallTrace::default()), ..TraceSettings::default() };
-    let driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let driver = Driver { dump_service, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
     run(program, words, trace, driver, Both(recorder, twin));
 
     let expected = std::mem::take(&mut *expected.lock().unwrap());
@@ -247,9 +248,9 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
     let events = control_requests.events(true, false);
     let spare = std::env::temp_dir();
     let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
-    let desk = Desk::new(about);
+    let dump_service = DumpService::new(about);
     let names = debuginfo::Options::default();
-    let recorder = Recorder::new(control_requests, names.clone(), events, Some(&geometries), desk.clone());
+    let recorder = Recorder::new(control_requests, names.clone(), events, Some(&geometries), dump_service.clone());
     let Geometries { i1, d1, .. } = geometries;
     let [code, data] =
         [i1, d1].map(|g| FirstLevel { line: g.line(), sets: g.sets(), ways: g.assoc(), widest: g.line() });
@@ -265,7 +266,7 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
         calls: Some(CallTrace::default()),
         ..TraceSettings::default()
     };
-    let driver = Driver { desk, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
+    let driver = Driver { dump_service, boundaries: Boundaries::new(names), dir: dir.path().to_owned() };
     run(program, words, trace, driver, recorder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();

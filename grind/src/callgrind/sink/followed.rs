@@ -276,7 +276,7 @@ impl Recorder {
             Some(Outcome { from: call_contexts.0, to: call_contexts.1, always })
         });
         let catalogue = self.processes.get(&pid)?.catalogue.clone();
-        self.processes.get_mut(&pid)?.requests(pid, tid, &mut lock(&catalogue), &self.desk);
+        self.processes.get_mut(&pid)?.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
         outcome?
     }
 

@@ -13,7 +13,7 @@ use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer
 
 use super::super::code::{Catalogue, Origin};
 use super::super::columns::Columns;
-use super::super::desk::{Desk, Found, Progress};
+use super::super::dump_service::{DumpService, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
 use super::followed::{Followed, Idle};
@@ -322,7 +322,7 @@ impl Process {
         Found { trigger, blocks: self.executed_blocks(), threads: merged }
     }
 
-    pub(super) fn zero(&mut self, pid: i32, desk: &Desk) {
+    pub(super) fn zero(&mut self, pid: i32, dump_service: &DumpService) {
         self.ended.clear();
         if let Some(used) = &mut self.used {
             used.zero();
@@ -330,7 +330,7 @@ impl Process {
         for t in self.threads.values_mut() {
             t.calls.zero(&t.now);
         }
-        desk.zeroed(pid, self.executed_blocks());
+        dump_service.zeroed(pid, self.executed_blocks());
     }
 
     /// How many blocks all threads have executed.
@@ -340,17 +340,17 @@ impl Process {
 
     /// Does what functions ask for that thread `tid` has entered or left.
     #[cold]
-    pub(super) fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, desk: &Desk) {
+    pub(super) fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, dump_service: &DumpService) {
         while let Some(request) = self.threads.get_mut(&tid).and_then(|t| t.calls.take_request()) {
             let trigger = match request {
                 Request::Zero(_) => {
-                    self.zero(pid, desk);
+                    self.zero(pid, dump_service);
                     continue;
                 }
                 Request::DumpBefore(f) => Trigger::Before(catalogue.name(f).to_vec()),
                 Request::DumpAfter(f) => Trigger::After(catalogue.name(f).to_vec()),
             };
-            desk.write(pid, self.take(trigger), catalogue);
+            dump_service.write(pid, self.take(trigger), catalogue);
         }
     }
 
@@ -426,11 +426,18 @@ impl Process {
 
     /// Writes a part if so many blocks have been executed since the last one that was due for that, and sees to it that `tid`
     /// comes here again when the next one is.
-    pub(super) fn dump_after_blocks(&mut self, pid: i32, tid: i32, every: u64, catalogue: &mut Catalogue, desk: &Desk) {
+    pub(super) fn dump_after_blocks(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        every: u64,
+        catalogue: &mut Catalogue,
+        dump_service: &DumpService,
+    ) {
         let executed = self.executed_blocks();
         if executed >= self.dumped + every {
             self.dumped += (executed - self.dumped) / every * every;
-            desk.write(pid, self.take(Trigger::Blocks(every)), catalogue);
+            dump_service.write(pid, self.take(Trigger::Blocks(every)), catalogue);
         }
         let left = self.dumped + every - executed;
         if let Some(t) = self.threads.get_mut(&tid) {

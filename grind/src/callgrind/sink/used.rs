@@ -26,7 +26,7 @@ use super::simulated::{repeated, told as tell};
 use super::through::elements;
 use super::{Catalogue, Space};
 use crate::callgrind::columns::{Columns, Missed};
-use crate::callgrind::desk::Statistics;
+use crate::callgrind::dump_service::Statistics;
 use book::{Book, Numbers};
 use chain::Chain;
 use code::{Code, CodeUse, Fetch};

@@ -41,14 +41,14 @@ impl Place<'_> {
 
 /// Tells places in the source. Implementations keep what they have read: the same objects are asked for again for every
 /// process.
-pub trait Attribute {
+pub trait Symbolizer {
     /// Calls `tell(range, place)` for ranges of neighbours in `offsets` that have the same place, so that each of them is in
     /// exactly one, in any order.
     ///
     /// `offsets` are offsets in the file or image (for anonymous memory: addresses), ascending and distinct.
     fn places(&mut self, code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>));
 
-    /// As [`Attribute::places`], of stretches of instructions, given as ranges of offsets, each not empty, by where they begin:
+    /// As [`Symbolizer::places`], of stretches of instructions, given as ranges of offsets, each not empty, by where they begin:
     /// tells of some of them the one place that all of their instructions have. The others are to be asked for one by one.
     fn stretches(&mut self, _code: Code<'_>, _: &[Range<u64>], _tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {}
 
@@ -65,7 +65,7 @@ pub trait Attribute {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
-impl Attribute for Nothing {
+impl Symbolizer for Nothing {
     fn places(&mut self, _code: Code<'_>, offsets: &[u64], tell: &mut dyn FnMut(Range<usize>, Place<'_>)) {
         tell(0..offsets.len(), Place::UNKNOWN);
     }

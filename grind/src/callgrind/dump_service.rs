@@ -71,13 +71,13 @@ struct Inner {
 
 /// See the module's description.
 #[derive(Clone, Debug)]
-pub struct Desk(Arc<Mutex<Inner>>);
+pub struct DumpService(Arc<Mutex<Inner>>);
 
-impl Desk {
-    /// A desk for a run.
+impl DumpService {
+    /// A dump service for a run.
     #[must_use]
-    pub fn new(about: About) -> Desk {
-        Desk(Arc::new(Mutex::new(Inner { about, broken: None, processes: HashMap::new() })))
+    pub fn new(about: About) -> DumpService {
+        DumpService(Arc::new(Mutex::new(Inner { about, broken: None, processes: HashMap::new() })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
