@@ -5,7 +5,6 @@
 
 pub mod backtrace;
 pub mod broken;
-pub mod called;
 pub mod callgrind;
 pub mod contexts;
 pub mod counts;
@@ -13,8 +12,8 @@ pub mod debuginfo;
 pub mod dump;
 pub mod elsewhere;
 pub mod expand;
-pub mod front;
 pub mod glob;
+pub mod invocation;
 pub mod log;
 pub mod manual;
 pub mod options;
@@ -26,4 +25,5 @@ pub mod session;
 pub mod simulation;
 pub mod simulator;
 pub mod source;
+pub mod supervisor;
 pub mod symbolizer;

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::called::{Called, VERSION};
 use crate::callgrind;
+use crate::invocation::{Invocation, VERSION};
 use crate::options::table::{OPTIONS, Opt, Role};
 use crate::options::value::Kind;
 
@@ -30,9 +30,9 @@ const FIRST: &[&str] = &[
 
 /// The text of `--help`; with `debug`, of `--help-debug`.
 #[must_use]
-pub fn help(called: Called, debug: bool) -> String {
-    let names = called.option_names();
-    let mut text = format!("usage: {} [options] program [arguments]\n", called.name());
+pub fn help(invocation: Invocation, debug: bool) -> String {
+    let names = invocation.option_names();
+    let mut text = format!("usage: {} [options] program [arguments]\n", invocation.name());
     let first = FIRST.iter().filter_map(|name| all().find(|option| option.names[0] == *name));
     let first: Vec<&Opt> = first.collect();
     let is_first = |option: &Opt| first.iter().any(|shown| std::ptr::eq(*shown, option));
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn help_fits_the_terminal_and_names_every_option() {
         for debug in [false, true] {
-            let text = help(Called::Grind, debug);
+            let text = help(Invocation::Grind, debug);
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
@@ -327,8 +327,8 @@ mod tests {
                 assert_eq!(text.split_whitespace().any(named), shown, "{:?}", option.names);
             }
         }
-        assert!(help(Called::Valgrind, false).starts_with("usage: valgrind "));
-        let text = help(Called::Grind, false);
+        assert!(help(Invocation::Valgrind, false).starts_with("usage: valgrind "));
+        let text = help(Invocation::Grind, false);
         let of = |name: &&str| all().find(|option| option.names[0] == *name).expect("it exists");
         let places: Vec<_> = FIRST.iter().map(|name| text.find(&format!("    {}", spelling(of(name))))).collect();
         assert!(places.is_sorted(), "what is needed most comes first, in its order: {places:?}");

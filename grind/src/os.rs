@@ -29,13 +29,13 @@ pub fn duplicate(fd: i32) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// The process that signals are passed on to, and in the tracer the one that dies with the front; 0: none.
+/// The process that signals are passed on to, and in the tracer the one that dies with the supervisor; 0: none.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
 /// This is the tracer: nothing is passed on.
 static TRACER: AtomicBool = AtomicBool::new(false);
 
-/// The front died before there was a program.
+/// The supervisor died before there was a program.
 static ORPHAN: AtomicBool = AtomicBool::new(false);
 
 /// Names the process that signals sent to grind are passed on to; 0 for none.
@@ -43,8 +43,8 @@ pub fn pass_signals_to(pid: i32) {
     PROGRAM.store(pid, Ordering::SeqCst);
 }
 
-/// Names the process that is killed when the front dies; 0 for none. For the tracer only.
-pub fn kill_with_the_front(pid: i32) {
+/// Names the process that is killed when the supervisor dies; 0 for none. For the tracer only.
+pub fn kill_with_the_supervisor(pid: i32) {
     PROGRAM.store(pid, Ordering::SeqCst);
     if pid > 0 && ORPHAN.load(Ordering::SeqCst) {
         // SAFETY: takes no pointers.
@@ -52,8 +52,8 @@ pub fn kill_with_the_front(pid: i32) {
     }
 }
 
-/// The signal that the kernel sends to the tracer when the front dies.
-fn front_died() -> libc::c_int {
+/// The signal that the kernel sends to the tracer when the supervisor dies.
+fn supervisor_died() -> libc::c_int {
     libc::SIGRTMAX()
 }
 
@@ -61,7 +61,7 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     let program = PROGRAM.load(Ordering::SeqCst);
     let errno = Errno::last_raw();
     if TRACER.load(Ordering::Relaxed) {
-        if signal == front_died() {
+        if signal == supervisor_died() {
             ORPHAN.store(true, Ordering::SeqCst);
             if program > 0 {
                 // SAFETY: kill is async-signal-safe and has no memory effects.
@@ -124,20 +124,20 @@ fn catch(signal: libc::c_int, handler: libc::sighandler_t) {
     }
 }
 
-/// Splits off the tracer: its process ID in the front, `None` in the tracer. No other thread may exist.
+/// Splits off the tracer: its process ID in the supervisor, `None` in the tracer. No other thread may exist.
 ///
 /// # Errors
 /// When there can be no more processes.
 pub fn fork_tracer() -> io::Result<Option<nix::unistd::Pid>> {
-    let front = nix::unistd::getpid();
+    let supervisor = nix::unistd::getpid();
     // SAFETY: there is one thread, so the child may do anything.
     match unsafe { nix::unistd::fork() }? {
         nix::unistd::ForkResult::Parent { child } => Ok(Some(child)),
         nix::unistd::ForkResult::Child => {
             TRACER.store(true, Ordering::SeqCst);
             // SAFETY: takes no pointers.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, front_died()) };
-            if nix::unistd::getppid() != front {
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, supervisor_died()) };
+            if nix::unistd::getppid() != supervisor {
                 ORPHAN.store(true, Ordering::SeqCst);
             }
             Ok(None)
@@ -145,7 +145,7 @@ pub fn fork_tracer() -> io::Result<Option<nix::unistd::Pid>> {
     }
 }
 
-/// The front is about to end with processes left: the tracer must keep neither the terminal nor a pipe to or from the front's
+/// The supervisor is about to end with processes left: the tracer must keep neither the terminal nor a pipe to or from the supervisor's
 /// neighbours. The log has a descriptor of its own.
 pub fn leave_the_terminal() {
     // SAFETY: takes no pointers.

@@ -13,11 +13,10 @@ use std::rc::Rc;
 use grind_engine::trace::CallTrace;
 use grind_engine::{EngineError, Exit, Program, Settings, fault};
 
-use crate::called::Called;
 use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
-use crate::front::{self, Side};
+use crate::invocation::Invocation;
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, Tool, UsageError, sources};
 use crate::outfile::{self, Unwritable};
@@ -26,6 +25,7 @@ use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
+use crate::supervisor::{self, Side};
 use crate::{broken, elsewhere, manual, os};
 
 /// How grind ends.
@@ -40,19 +40,19 @@ pub enum Ending {
 /// Does what `args` (the whole argument vector) ask for.
 #[must_use]
 pub fn main(args: &[OsString]) -> Ending {
-    let called = Called::from_argv0(args.first().map(OsString::as_os_str));
+    let invocation = Invocation::from_argv0(args.first().map(OsString::as_os_str));
     broken::keep_quiet();
-    match broken::caught(|| act(called, args.get(1..).unwrap_or_default())) {
+    match broken::caught(|| act(invocation, args.get(1..).unwrap_or_default())) {
         Ok(Ok(ending)) => ending,
         Ok(Err(error)) => {
             // The driver has told of that already, in the log.
             if !matches!(error.downcast_ref::<EngineError>(), Some(EngineError::Broken { .. })) {
-                complain(called, &message(&error));
+                complain(invocation, &message(&error));
             }
             Ending::Code(exit_code(&error))
         }
         Err(_) => {
-            complain(called, &broken::notice(&broken::first("for an unknown reason"), None));
+            complain(invocation, &broken::notice(&broken::first("for an unknown reason"), None));
             Ending::Code(broken::STATUS)
         }
     }
@@ -87,10 +87,10 @@ fn message(error: &anyhow::Error) -> String {
     text
 }
 
-fn complain(called: Called, text: &str) {
+fn complain(invocation: Invocation, text: &str) {
     let mut out = String::new();
     for line in text.lines() {
-        let _ = writeln!(out, "{}: {line}", called.name());
+        let _ = writeln!(out, "{}: {line}", invocation.name());
     }
     // Standard error may be closed; there is nobody left to tell.
     let _ = io::stderr().write_all(out.as_bytes());
@@ -108,15 +108,15 @@ fn print(text: &str) -> Result<Ending, anyhow::Error> {
 }
 
 /// What is wrong with the command line, if no other `valgrind` can follow it.
-fn elsewhere_or(called: Called, args: &[OsString], error: UsageError) -> anyhow::Error {
-    if called == Called::Valgrind
+fn elsewhere_or(invocation: Invocation, args: &[OsString], error: UsageError) -> anyhow::Error {
+    if invocation == Invocation::Valgrind
         && error.wants_another_tool(args).is_some()
         && let Err((path, cause)) = elsewhere::hand_over(args)
     {
         let text = format!("the next valgrind on PATH cannot be run: {}: {}", path.display(), resolve::reason(&cause));
         return anyhow::Error::new(error).context(text);
     }
-    if called == Called::Grind && error == UsageError::NoProgram {
+    if invocation == Invocation::Grind && error == UsageError::NoProgram {
         let example =
             "For example: grind ./program input, or grind --tool=callgrind ./program input for the call graph.";
         return anyhow::anyhow!("{error}\n{example}");
@@ -124,35 +124,35 @@ fn elsewhere_or(called: Called, args: &[OsString], error: UsageError) -> anyhow:
     error.into()
 }
 
-fn act(called: Called, args: &[OsString]) -> Result<Ending, anyhow::Error> {
-    let names = called.option_names();
+fn act(invocation: Invocation, args: &[OsString]) -> Result<Ending, anyhow::Error> {
+    let names = invocation.option_names();
     let read_sources = || {
         let home = sources::environment("HOME".as_ref());
         let variable = sources::environment(names.variable.as_ref());
         sources::read(names, home.as_deref().map(Path::new), Path::new("."), variable)
     };
     let request = match options::parse(args, sources::environment, read_sources) {
-        Err(error) => return Err(elsewhere_or(called, args, error)),
+        Err(error) => return Err(elsewhere_or(invocation, args, error)),
         Ok(request) => request,
     };
     match request {
-        Request::Help { debug } => print(&manual::help(called, debug)),
+        Request::Help { debug } => print(&manual::help(invocation, debug)),
         Request::HelpDynamic => print("No option can be changed while the program runs.\n"),
-        Request::Version { verbose } => print(&format!("{}\n", called.version(verbose))),
+        Request::Version { verbose } => print(&format!("{}\n", invocation.version(verbose))),
         Request::Run(options, program, warnings) => {
             for warning in warnings {
-                complain(called, &warning);
+                complain(invocation, &warning);
             }
-            run(called, &mut options.clone(), &program)
+            run(invocation, &mut options.clone(), &program)
         }
     }
 }
 
-fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Ending, anyhow::Error> {
+fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Result<Ending, anyhow::Error> {
     fault::point("options");
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
-    let target = open_log(called, &options.log)?;
+    let target = open_log(invocation, &options.log)?;
     let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref())?;
     if callgrind {
         outfile::prove(&options.callgrind_out_file(), "profile", "--callgrind-out-file")?;
@@ -181,12 +181,12 @@ fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Endi
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
-    let mut runner = Runner::new(called, options, target, Box::new(Sources::new(options)));
+    let mut runner = Runner::new(invocation, options, target, Box::new(Sources::new(options)));
     runner.runs(typed);
     os::pass_on_signals();
     // Before the simulator, which has a thread.
-    match front::split()? {
-        Side::Front(ending) => return Ok(ending),
+    match supervisor::split()? {
+        Side::Supervisor(ending) => return Ok(ending),
         Side::Tracer(reporter) => runner.report_to(reporter),
     }
     fault::point("tracer");
@@ -199,7 +199,7 @@ fn run(called: Called, options: &mut Options, typed: &[OsString]) -> Result<Endi
         _ if callgrind => {
             let events = options.callgrind.events(caches.is_some(), options.branch_sim);
             let about = About {
-                creator: called.creator(),
+                creator: invocation.creator(),
                 events,
                 caches: descriptions,
                 settings: options.callgrind.clone(),
@@ -240,14 +240,14 @@ fn environment() -> Vec<OsString> {
         .collect()
 }
 
-fn open_log(called: Called, target: &LogTarget) -> Result<Target, anyhow::Error> {
+fn open_log(invocation: Invocation, target: &LogTarget) -> Result<Target, anyhow::Error> {
     match target {
         LogTarget::Fd(fd) => {
             let file = match os::duplicate(*fd) {
                 Ok(file) => file,
                 Err(error) => {
                     let reason = resolve::reason(&error);
-                    complain(called, &format!("--log-fd={fd}: {reason}; logging to standard error instead"));
+                    complain(invocation, &format!("--log-fd={fd}: {reason}; logging to standard error instead"));
                     // With standard error closed too there is nowhere to log to.
                     os::duplicate(2).or_else(|_| std::fs::File::options().write(true).open("/dev/null"))?
                 }

@@ -17,7 +17,6 @@ use nix::sys::signal::Signal;
 
 use crate::backtrace;
 use crate::broken;
-use crate::called::Called;
 use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
 use crate::callgrind::dump_service::DumpService;
@@ -27,12 +26,13 @@ use crate::contexts::{self, Named};
 use crate::counts::CountTable;
 use crate::dump::{self, Saved};
 use crate::expand::Sequence;
-use crate::front::Reporter;
+use crate::invocation::Invocation;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::simulator::{Findings, Found};
+use crate::supervisor::Reporter;
 use crate::symbolizer::{self, Symbolizer};
 
 /// What is known of a process.
@@ -45,7 +45,7 @@ struct Process {
 
 /// The runner.
 pub struct Runner<'a> {
-    called: Called,
+    invocation: Invocation,
     options: &'a Options,
     simulation: Simulation,
     findings: Findings,
@@ -61,7 +61,7 @@ pub struct Runner<'a> {
     /// Whose profile is in a file.
     written: HashMap<PathBuf, i32>,
     /// The line to the process that waits for the first one.
-    front: Option<Reporter>,
+    supervisor: Option<Reporter>,
     /// The first process, once there has been one.
     first: Option<i32>,
     /// The command of the first process, and those that processes are about to start, as they were given.
@@ -73,9 +73,14 @@ pub struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A runner that logs to `target`.
     #[must_use]
-    pub fn new(called: Called, options: &'a Options, target: Target, symbolizer: Box<dyn Symbolizer + 'a>) -> Self {
+    pub fn new(
+        invocation: Invocation,
+        options: &'a Options,
+        target: Target,
+        symbolizer: Box<dyn Symbolizer + 'a>,
+    ) -> Self {
         Self {
-            called,
+            invocation,
             options,
             simulation: Simulation::default(),
             findings: Findings::default(),
@@ -86,7 +91,7 @@ impl<'a> Runner<'a> {
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
             written: HashMap::new(),
-            front: None,
+            supervisor: None,
             first: None,
             given: Default::default(),
             broken: None,
@@ -192,7 +197,10 @@ impl<'a> Runner<'a> {
     /// Ends the log of a process with its profile and what to do with it. Not in Valgrind's place: scripts compare its logs.
     fn tell_what_next(&mut self, pid: i32, files: &[PathBuf]) {
         let Some((first, others)) = files.split_first() else { return };
-        if self.options.verbosity < 1 || self.called != Called::Grind || !first.metadata().is_ok_and(|m| m.is_file()) {
+        if self.options.verbosity < 1
+            || self.invocation != Invocation::Grind
+            || !first.metadata().is_ok_and(|m| m.is_file())
+        {
             return;
         }
         let (reader, name) = (self.options.tool.reader(), command_line(&[first.clone().into_os_string()]));
@@ -228,9 +236,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Tells the front how the first process fares.
-    pub fn report_to(&mut self, front: Reporter) {
-        self.front = Some(front);
+    /// Tells the supervisor how the first process fares.
+    pub fn report_to(&mut self, supervisor: Reporter) {
+        self.supervisor = Some(supervisor);
     }
 
     fn user(&mut self, pid: i32, lines: &str) {
@@ -254,7 +262,7 @@ impl<'a> Runner<'a> {
         }
         let Some(process) = self.processes.get(&pid).cloned() else { return };
         let mut lines =
-            format!("{}\nCommand: {}\n", self.called.banner(self.options.tool), command_line(&process.args));
+            format!("{}\nCommand: {}\n", self.invocation.banner(self.options.tool), command_line(&process.args));
         if matches!(self.options.log, crate::options::LogTarget::File(_)) {
             lines.push_str(&format!("Parent PID: {}\n", process.parent));
         }
@@ -380,8 +388,8 @@ impl Session for Runner<'_> {
         self.first.get_or_insert(pid);
         let args = self.command(pid, first, args);
         self.processes.insert(pid, Process { args: args.clone(), parent });
-        if let Some(front) = self.front.as_mut().filter(|_| first) {
-            front.started(pid);
+        if let Some(supervisor) = self.supervisor.as_mut().filter(|_| first) {
+            supervisor.started(pid);
         }
         let failure = if self.log.knows(pid) {
             self.log.unsilence(pid);
@@ -399,8 +407,8 @@ impl Session for Runner<'_> {
     }
 
     fn first_process(&mut self, how: FirstProcess) {
-        if let Some(front) = &mut self.front {
-            front.fares(how);
+        if let Some(supervisor) = &mut self.supervisor {
+            supervisor.fares(how);
         }
     }
 
@@ -520,7 +528,7 @@ impl Session for Runner<'_> {
             let _ = calls.ended(pid);
         }
         // Scripts that start programs do so all the time; but who profiles one that becomes another waits for a profile.
-        if self.first == Some(pid) && self.called == Called::Grind {
+        if self.first == Some(pid) && self.invocation == Invocation::Grind {
             // It runs already, and may have ended.
             let program = std::fs::read_link(format!("/proc/{pid}/exe"));
             let program = program.map_or_else(|_| String::new(), |path| format!(", '{}',", path.display()));

@@ -40,7 +40,7 @@ const LEFT: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
-    ("grind", "", &["front", "run", "session"]),
+    ("grind", "", &["supervisor", "run", "session"]),
     (
         "grind",
         "callgrind/sink",

@@ -35,7 +35,7 @@ impl Run {
                 Target::Shared(Rc::new(file))
             }
         };
-        let mut runner = Runner::new(Called::Grind, &self.options, target, Box::new(Nothing));
+        let mut runner = Runner::new(Invocation::Grind, &self.options, target, Box::new(Nothing));
         runner.spare = self.folder.path().to_owned();
         runner
     }
@@ -110,14 +110,14 @@ fn a_run_is_logged_as_in_the_reference() {
          ==8== \n\
          ==8== Profile: {out}.8\n\
          ==8== To read it: cg_annotate {out}.8\n\
-         --7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
+         --7-- warning: CACHEGRIND_START_INSTRUMENTATION invocation,\n\
          --7--          but instrumentation is already enabled\n\
          ==7== \n\
          ==7== I refs:        1,234,567\n\
          ==7== \n\
          ==7== Profile: {out}.7\n\
          ==7== To read it: cg_annotate {out}.7\n",
-        crate::called::VERSION,
+        crate::invocation::VERSION,
         out = run.folder.path().join("out").display()
     );
     assert_eq!(run.text("log"), expected);
@@ -177,7 +177,7 @@ fn quiet_runs_only_say_what_matters() {
     whole_run(&run);
     assert_eq!(
         run.text("log"),
-        "**7** hi\n**8** child\n--7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
+        "**7** hi\n**8** child\n--7-- warning: CACHEGRIND_START_INSTRUMENTATION invocation,\n\
          --7--          but instrumentation is already enabled\n"
     );
 }

@@ -1,11 +1,11 @@
 //! The process that the user started, and the tracer behind it.
 //!
 //! A shell waits for the program's end, not for that of the daemons it left behind; those are profiled until they end, too.
-//! So grind splits: the *front* is what the user started and has a process ID of; it passes signals on, stops when the
+//! So grind splits: the *supervisor* is what the user started and has a process ID of; it passes signals on, stops when the
 //! program stops, and ends as the program ends. The *tracer*, its child, does all the work and lives until the last
-//! followed process has ended. The front must never look into a guest, and never outlive the first process for long.
+//! followed process has ended. The supervisor must never look into a guest, and never outlive the first process for long.
 //!
-//! If the front is killed, so is the first process (its profile is written); what it started lives on, as it would natively.
+//! If the supervisor is killed, so is the first process (its profile is written); what it started lives on, as it would natively.
 //! If the tracer is killed, the kernel kills everything that it traced.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -17,10 +17,10 @@ use nix::unistd::Pid;
 use crate::os;
 use crate::run::Ending;
 
-/// Milliseconds after which a front that was continued alone lets the program go on, too.
+/// Milliseconds after which a supervisor that was continued alone lets the program go on, too.
 const PATIENCE: i32 = 100;
 
-/// What the tracer tells the front: a kind and a number.
+/// What the tracer tells the supervisor: a kind and a number.
 type Message = [i32; 2];
 const STARTED: i32 = 1;
 const STOPPED: i32 = 2;
@@ -35,13 +35,13 @@ const KILLED_BEFORE_OTHERS: i32 = 6;
 /// Which of the two processes this is.
 #[derive(Debug)]
 pub enum Side {
-    /// The front, after the end of the first process.
-    Front(Ending),
+    /// The supervisor, after the end of the first process.
+    Supervisor(Ending),
     /// The tracer, which is to run the program and to report with this.
     Tracer(Reporter),
 }
 
-/// The tracer's line to the front.
+/// The tracer's line to the supervisor.
 #[derive(Debug)]
 pub struct Reporter {
     line: PipeWriter,
@@ -56,14 +56,14 @@ pub fn split() -> io::Result<Side> {
     match os::fork_tracer()? {
         Some(tracer) => {
             drop(writer);
-            Ok(Side::Front(front(reader, tracer)))
+            Ok(Side::Supervisor(supervisor(reader, tracer)))
         }
         None => Ok(Side::Tracer(Reporter { line: writer })),
     }
 }
 
 /// Waits for the first process's end, doing as it does.
-fn front(mut line: PipeReader, tracer: Pid) -> Ending {
+fn supervisor(mut line: PipeReader, tracer: Pid) -> Ending {
     let mut program = 0;
     let mut ended = false;
     while let Some([kind, value]) = receive(&mut line) {
@@ -117,13 +117,13 @@ fn receive(line: &mut PipeReader) -> Option<Message> {
 impl Reporter {
     fn send(&mut self, message: Message) {
         let [kind, value] = message.map(i32::to_ne_bytes);
-        // A front that is gone needs no news.
+        // A supervisor that is gone needs no news.
         let _ = self.line.write_all(&[kind, value].concat());
     }
 
     /// The first process has been started.
     pub fn started(&mut self, pid: i32) {
-        os::kill_with_the_front(pid);
+        os::kill_with_the_supervisor(pid);
         self.send([STARTED, pid]);
     }
 
@@ -136,7 +136,7 @@ impl Reporter {
                 os::continue_process(nix::unistd::getppid().as_raw());
             }
             FirstProcess::Ended { exit, alone } => {
-                os::kill_with_the_front(0);
+                os::kill_with_the_supervisor(0);
                 let message = match (alone, exit) {
                     (true, _) => [ENDED, 0],
                     (false, Exit::Code(code)) => [EXITED_BEFORE_OTHERS, code],

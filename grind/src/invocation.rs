@@ -16,14 +16,14 @@ pub const AS_VALGRIND: &str = "3.28.0";
 
 /// A name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Called {
+pub enum Invocation {
     /// `grind`, or any name but the following.
     Grind,
     /// `valgrind`.
     Valgrind,
 }
 
-impl Called {
+impl Invocation {
     /// The name in `argv[0]`.
     #[must_use]
     pub fn from_argv0(argv0: Option<&OsStr>) -> Self {
@@ -100,22 +100,22 @@ mod tests {
 
     #[test]
     fn the_name_decides() {
-        for (argv0, called) in [
-            (Some("grind"), Called::Grind),
-            (Some("/opt/bin/valgrind"), Called::Valgrind),
-            (Some("valgrind"), Called::Valgrind),
-            (Some("valgrind.bin"), Called::Grind),
-            (Some("/"), Called::Grind),
-            (None, Called::Grind),
+        for (argv0, invocation) in [
+            (Some("grind"), Invocation::Grind),
+            (Some("/opt/bin/valgrind"), Invocation::Valgrind),
+            (Some("valgrind"), Invocation::Valgrind),
+            (Some("valgrind.bin"), Invocation::Grind),
+            (Some("/"), Invocation::Grind),
+            (None, Invocation::Grind),
         ] {
-            assert_eq!(Called::from_argv0(argv0.map(OsStr::new)), called, "{argv0:?}");
+            assert_eq!(Invocation::from_argv0(argv0.map(OsStr::new)), invocation, "{argv0:?}");
         }
     }
 
     #[test]
     fn wrappers_can_read_the_version() {
         // `valgrind-` and exactly three numbers.
-        let version = Called::Valgrind.version(false);
+        let version = Invocation::Valgrind.version(false);
         let numbers: Vec<u32> =
             version.strip_prefix("valgrind-").unwrap().split('.').map(|n| n.parse().unwrap()).collect();
         assert_eq!(numbers.len(), 3);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn filters_find_the_banner_of_the_tool() {
         for (tool, begin) in [(Tool::Cachegrind, "Cachegrind, a "), (Tool::Callgrind, "Callgrind, a ")] {
-            let banner = Called::Valgrind.banner(tool);
+            let banner = Invocation::Valgrind.banner(tool);
             let lines: Vec<&str> = banner.lines().collect();
             assert!(lines[0].starts_with(begin), "{banner}");
             assert!(lines[1].starts_with("Copyright (C) ") && lines[2].starts_with("Using Valgrind-3."), "{banner}");
