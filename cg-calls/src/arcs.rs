@@ -5,8 +5,8 @@
 
 use crate::code::SiteId;
 use crate::hash::FastMap;
-use crate::lanes::Lanes;
 use crate::pairs::Pairs;
+use crate::site_counters::SiteCounters;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -151,35 +151,35 @@ impl Book {
         self.book_tally(counter, before);
     }
 
-    /// Makes lane number `number` count for `node`.
+    /// Makes site counter number `number` count for `node`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn adopt(&mut self, lanes: &mut Lanes, number: usize, node: u32) {
-        self.settle_lane(lanes, (node & 1) as usize, number);
+    pub(crate) fn adopt(&mut self, site_counters: &mut SiteCounters, number: usize, node: u32) {
+        self.settle_site_counter(site_counters, (node & 1) as usize, number);
         // Rows are in the order in which they were first seen.
-        self.counters.row((node, lanes.ways[number].counter));
-        lanes.adopt(number, node);
+        self.counters.row((node, site_counters.ways[number].counter));
+        site_counters.adopt(number, node);
     }
 
-    /// Books all executions in lanes.
-    pub(crate) fn settle_lanes(&mut self, lanes: &mut Lanes) {
-        for number in 0..lanes.ways.len() {
-            (0..2).for_each(|parity| self.settle_lane(lanes, parity, number));
+    /// Books all executions in site counters.
+    pub(crate) fn settle_site_counters(&mut self, site_counters: &mut SiteCounters) {
+        for number in 0..site_counters.ways.len() {
+            (0..2).for_each(|parity| self.settle_site_counter(site_counters, parity, number));
         }
     }
 
-    /// Books the executions of a counter that are in lanes.
-    pub(crate) fn settle_lanes_of(&mut self, lanes: &mut Lanes, counter: u32) {
-        for number in 0..lanes.ways.len() {
-            if lanes.ways[number].counter == counter {
-                (0..2).for_each(|parity| self.settle_lane(lanes, parity, number));
+    /// Books the executions of a counter that are in site counters.
+    pub(crate) fn settle_site_counters_of(&mut self, site_counters: &mut SiteCounters, counter: u32) {
+        for number in 0..site_counters.ways.len() {
+            if site_counters.ways[number].counter == counter {
+                (0..2).for_each(|parity| self.settle_site_counter(site_counters, parity, number));
             }
         }
     }
 
-    fn settle_lane(&mut self, lanes: &mut Lanes, parity: usize, number: usize) {
-        let (node, count) = lanes.empty(parity, number);
-        self.book_tally(lanes.ways[number].counter, Tally { node, count });
+    fn settle_site_counter(&mut self, site_counters: &mut SiteCounters, parity: usize, number: usize) {
+        let (node, count) = site_counters.empty(parity, number);
+        self.book_tally(site_counters.ways[number].counter, Tally { node, count });
     }
 
     fn book_tally(&mut self, counter: u32, tally: Tally) {

@@ -144,7 +144,7 @@ impl Profile {
     }
 
     /// Adds costs that became known after their thread was gone, and counts them as collected.
-    pub fn add_late(&mut self, node: Node, key: CounterKey, costs: Vec<u64>) {
+    pub fn add_deferred(&mut self, node: Node, key: CounterKey, costs: Vec<u64>) {
         let node = self.node(node);
         add(&mut self.collected, &costs);
         match key {
@@ -154,7 +154,7 @@ impl Profile {
     }
 
     /// Adds what a call cost besides, with all that it called, of the same kind.
-    pub fn add_late_arc(&mut self, (from, site, target, to): (Node, SiteId, u64, Node), costs: Vec<u64>) {
+    pub fn add_deferred_arc(&mut self, (from, site, target, to): (Node, SiteId, u64, Node), costs: Vec<u64>) {
         let (from, to) = (self.node(from), self.node(to));
         self.arcs.push(Arc { from, site, target, to, calls: 0, costs });
     }

@@ -15,18 +15,18 @@
 //! been added since.
 
 mod costs;
-mod express;
+mod deferred_costs;
+mod fast_path;
 mod followed;
 mod found;
 mod frames;
-mod late;
-mod wide;
+mod packed_costs;
 
-pub use express::{Step, StepKind};
+pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
+pub use fast_path::{Step, StepKind};
 pub use followed::{Again, Here, Made, Settled, Shown};
 pub use found::Native;
-pub use late::{ArcId, CallContext, Changes, RootChange, Spot};
-pub use wide::{Packed, Places as PackedPlaces};
+pub use packed_costs::{Packed, Places as PackedPlaces};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,9 +34,9 @@ use std::ops::Range;
 use crate::arcs::{ArcKey, Book, JumpKey, NONE};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
-use crate::lanes::{CallEdge, CallEdgeKey, CallEdges, CallKind, LEVELS, Lanes};
 use crate::meter::Meter;
 use crate::profile::{Arc, Counter, Jump, Node, NodeIndex, Profile, Skipped};
+use crate::site_counters::{CallEdge, CallEdgeKey, CallEdges, CallKind, LEVELS, SiteCounters};
 use crate::stack::{Frame, Leave, Stack};
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
@@ -141,7 +141,7 @@ pub struct Calls {
     places: Places,
     quiet: Quiet,
     sites: Sites,
-    lanes: Lanes,
+    site_counters: SiteCounters,
     call_edges: CallEdges,
     book: Book,
     stack: Stack,
@@ -187,7 +187,7 @@ impl Calls {
             places: Places::new(),
             quiet: Quiet::new(),
             sites: Sites::default(),
-            lanes: Lanes::default(),
+            site_counters: SiteCounters::default(),
             call_edges: CallEdges::default(),
             book: Book::new(n),
             stack: Stack::new(n),
@@ -407,7 +407,7 @@ impl Calls {
     /// fewer, if `n` is negative, down to none).
     pub fn correct(&mut self, counter: u32, n: i64) {
         if self.counting {
-            self.book.settle_lanes_of(&mut self.lanes, counter);
+            self.book.settle_site_counters_of(&mut self.site_counters, counter);
             self.book.correct(self.node, counter, n);
         }
     }

@@ -22,7 +22,7 @@ fn records_and_events_agree() {
         });
         let (mut done, mut executed) = (0, 0);
         while done < walk.words.len() {
-            let n = records.0.express(&walk.steps, &walk.words[done..], &mut records.1, &mut executed);
+            let n = records.0.fast_path(&walk.steps, &walk.words[done..], &mut records.1, &mut executed);
             done += n;
             fast += n;
             if done < walk.words.len() {
@@ -111,7 +111,7 @@ fn several_costs_and_misses_agree_with_events() {
         let (mut done, mut executed, mut misses) = (0, 0, 0);
         while done < walk.words.len() {
             let places = std::array::from_fn(|i| i);
-            let n = records.0.express_wide::<COSTS>(
+            let n = records.0.fast_path_wide::<COSTS>(
                 &places,
                 &steps,
                 &walk.words[done..],

@@ -21,7 +21,7 @@ fn roots() -> Vec<PathBuf> {
 const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-annotate", "", &["grown", "text"]),
     ("cg-annotate", "", &["growth", "model"]),
-    ("cg-calls", "", &["arcs", "lanes", "pairs", "stack", "thread", "ways"]),
+    ("cg-calls", "", &["arcs", "site_counters", "pairs", "stack", "thread", "ways"]),
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),

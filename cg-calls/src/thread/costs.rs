@@ -82,7 +82,7 @@ impl Calls {
     pub(super) fn settle(&mut self, now: &[u64], book: bool) {
         self.followed.stale = true;
         let n = self.config.costs;
-        self.book.settle_lanes(&mut self.lanes);
+        self.book.settle_site_counters(&mut self.site_counters);
         self.book.settle_counters();
         let reading = self.meter.read_all(now);
         let skip = self.skip;

@@ -368,7 +368,7 @@ impl Process {
         }
         loop {
             if t.pause == u64::MAX {
-                let done = t.calls.express(&self.steps, rest, &mut t.now[0], &mut t.blocks);
+                let done = t.calls.fast_path(&self.steps, rest, &mut t.now[0], &mut t.blocks);
                 rest = &rest[done..];
             }
             let Some((&number, operands)) = rest.split_first() else { break };
@@ -505,8 +505,8 @@ impl Process {
             t.calls.end(&t.now);
             if let Some(used) = &mut self.used {
                 used.thread_ended(&mut t);
-                let late = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
-                self.ended.extend(late);
+                let deferred = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
+                self.ended.extend(deferred);
                 used.thread_gone(&t);
             }
             self.blocks += t.blocks;

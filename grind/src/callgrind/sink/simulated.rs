@@ -293,7 +293,7 @@ impl Process {
             self.columns.missed(known.missed, outcome, |event| now[event] += 1);
             Some((self.counter_of_miss(simulated, catalogue, number, outcome), length))
         };
-        let done = t.calls.express_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
+        let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
         self.steps = steps;
         done
     }

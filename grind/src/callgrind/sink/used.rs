@@ -238,7 +238,7 @@ impl Used {
     /// site has had misses before. Returns how many words it has been through, and what of the next record is still to be
     /// done: from which group on, and whether it is still to be fetched.
     #[inline(never)]
-    fn express(
+    fn fast_path(
         &mut self,
         of_thread: &mut ThreadUse,
         calls: &mut Calls,

@@ -173,13 +173,13 @@ impl Book {
             match &own.whose {
                 Whose::Living { thread, place } => {
                     if let Some(calls) = threads.get_mut(thread) {
-                        spend(&costs, first, |event, n| calls.spend_late(*place, event, n));
+                        spend(&costs, first, |event, n| calls.spend_deferred(*place, event, n));
                     }
                 }
                 Whose::Gone { number: thread, name } => {
                     if costs != Costs::default() {
                         let (node, key) = (**name).clone();
-                        gone.entry(*thread).or_default().add_late(node, key, row(&costs));
+                        gone.entry(*thread).or_default().add_deferred(node, key, row(&costs));
                     }
                     if own.held == 0 {
                         own.whose = Whose::Nobody;
@@ -195,12 +195,12 @@ impl Book {
             match whose {
                 Whose::Living { thread, place } => {
                     if let Some(calls) = threads.get_mut(thread) {
-                        spend(&costs, first, |event, n| calls.spend_late_on_arc(*place, event, n));
+                        spend(&costs, first, |event, n| calls.spend_deferred_on_arc(*place, event, n));
                     }
                 }
                 Whose::Gone { number: thread, name } => {
                     if costs != Costs::default() {
-                        gone.entry(*thread).or_default().add_late_arc((**name).clone(), row(&costs));
+                        gone.entry(*thread).or_default().add_deferred_arc((**name).clone(), row(&costs));
                     }
                     if !used.contains(&(number as u32)) {
                         *whose = Whose::Nobody;

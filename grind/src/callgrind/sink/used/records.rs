@@ -1,6 +1,6 @@
 //! What the records of a run mean in which the use of cache lines is measured, one after the other, in program order.
 //!
-//! What is ordinary has been dealt with by [`Used::express`] before; here is everything else. Invariant: a record is dealt
+//! What is ordinary has been dealt with by [`Used::fast_path`] before; here is everything else. Invariant: a record is dealt
 //! with as a whole, or left for the next time.
 
 use super::*;
@@ -54,7 +54,7 @@ impl Process {
                 && used.columns <= 3
                 && let Some(of_thread) = &mut t.used
             {
-                let (done, rest_of) = used.express(of_thread, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                let (done, rest_of) = used.fast_path(of_thread, &mut t.calls, &mut t.now, &mut t.blocks, rest);
                 rest = &rest[done..];
                 told = rest_of.is_some();
                 left = rest_of.unwrap_or(left);
@@ -172,7 +172,7 @@ impl Process {
         rest
     }
 
-    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::express`] says.
+    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::fast_path`] says.
     #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
     fn stretch(
         &mut self,

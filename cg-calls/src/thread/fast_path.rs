@@ -117,10 +117,10 @@ impl Calls {
     /// Follows ordinary records at the beginning of `words`, whose first words are indices into `steps`, and adds their costs
     /// to the only total, `now`, and their number to `executed`. Returns how many words it has dealt with: always whole
     /// records. `steps` may only ever grow.
-    pub fn express(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
+    pub fn fast_path(&mut self, steps: &[Step], words: &[u32], now: &mut u64, executed: &mut u64) -> usize {
         let now = std::slice::from_mut(now);
         let mut costs = One { reading: self.meter.read(now, 0) };
-        let done = self.express_by(&mut costs, steps, words, executed);
+        let done = self.fast_path_by(&mut costs, steps, words, executed);
         if done > 0 {
             self.meter.totals_of(&[costs.reading], now);
         }
@@ -128,15 +128,15 @@ impl Calls {
     }
 
     /// The same, with whatever costs there are, which begin with the meter's reading.
-    pub(super) fn express_by<C: Costs>(
+    pub(super) fn fast_path_by<C: Costs>(
         &mut self,
         costs: &mut C,
         steps: &[Step],
         words: &[u32],
         executed: &mut u64,
     ) -> usize {
-        if self.lanes.ways.len() < steps.len() {
-            self.lanes.grow(steps);
+        if self.site_counters.ways.len() < steps.len() {
+            self.site_counters.grow(steps);
         }
         let ordinary = self.config.costs == C::COSTS
             && self.begun
@@ -147,14 +147,14 @@ impl Calls {
             && self.bottom == 0;
         let mut rest = words;
         // One round, unless the stack has to grow.
-        while ordinary && self.express_on(costs, &mut rest, executed) {}
+        while ordinary && self.fast_path_on(costs, &mut rest, executed) {}
         words.len() - rest.len()
     }
 
     /// Says whether it might go on if it began again.
-    fn express_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32], executed: &mut u64) -> bool {
+    fn fast_path_on<C: Costs>(&mut self, costs: &mut C, words: &mut &[u32], executed: &mut u64) -> bool {
         let jumps = self.config.collect_jumps;
-        let Calls { book, stack, functions, lanes, call_edges, quiet, .. } = self;
+        let Calls { book, stack, functions, site_counters, call_edges, quiet, .. } = self;
         let (frames, entered, mut depth) = stack.all_of();
         let (mut path, mut node) = (self.path, self.node);
         // The stack pointer of the top frame: whatever is above it has left that.
@@ -167,11 +167,11 @@ impl Calls {
         loop {
             // Blocks first: most records are.
             let parity = (node & 1) as usize;
-            let here = &mut lanes.lanes[parity][..];
+            let here = &mut site_counters.site_counters[parity][..];
             let run = rest.iter().take(C::RUN).take_while(|&&number| match here.get_mut(number as usize) {
-                Some(lane) if lane.is(StepKind::Block, node) => {
-                    lane.count += 1;
-                    costs.add(lane.cost);
+                Some(site_counter) if site_counter.is(StepKind::Block, node) => {
+                    site_counter.count += 1;
+                    costs.add(site_counter.cost);
                     true
                 }
                 _ => false,
@@ -186,12 +186,12 @@ impl Calls {
             }
             let Some(ahead) = rest.first_chunk::<AHEAD>() else { break };
             let number = ahead[0] as usize;
-            let Some(lane) = here.get_mut(number) else { break };
-            let cost = lane.cost;
+            let Some(site_counter) = here.get_mut(number) else { break };
+            let cost = site_counter.cost;
             let sp = long(ahead[1], ahead[2]);
             // Of what follows, at most one execution.
             unsettled += 1;
-            if lane.is(StepKind::Return, node) {
+            if site_counter.is(StepKind::Return, node) {
                 // Of an ordinary call alone, as a rule.
                 if let Some([.., below, frame]) = frames.get(..depth)
                     && frame.way == Leave::Plain
@@ -199,7 +199,7 @@ impl Calls {
                     && below.sp >= sp
                     && let Some(function) = functions.get_mut(frame.function as usize)
                 {
-                    lane.count += 1;
+                    site_counter.count += 1;
                     costs.add(cost);
                     costs.settle();
                     (path, node) = (frame.path, frame.node);
@@ -211,7 +211,7 @@ impl Calls {
                     if top >= sp || depth == 0 || !returns(&frames[..depth], sp) {
                         break;
                     }
-                    lane.count += 1;
+                    site_counter.count += 1;
                     costs.add(cost);
                     costs.settle();
                     while top < sp {
@@ -230,21 +230,21 @@ impl Calls {
                 blocks += 1;
                 continue;
             }
-            let Some(ways) = lanes.ways.get_mut(number) else { break };
-            if !lane.is_of(node) {
+            let Some(ways) = site_counters.ways.get_mut(number) else { break };
+            if !site_counter.is_of(node) {
                 if ways.kind == StepKind::Other {
                     let Some((counter, length)) = costs.other(ahead[0], rest) else { break };
                     book.execute(node, counter);
                     rest = &rest[length..];
                     continue;
                 }
-                book.adopt(lanes, number, node);
+                book.adopt(site_counters, number, node);
                 continue;
             }
             if top < sp {
                 break;
             }
-            if lane.is(StepKind::Call, node)
+            if site_counter.is(StepKind::Call, node)
                 && let Some(call_edge) =
                     call_edges.get(ways.last[0]).filter(|r| r.node == node).or(call_edges.get(ways.last[1]))
                 && call_edge.node == node
@@ -255,7 +255,7 @@ impl Calls {
                 && let Some((to_node, arc)) = call_edge.leads_to(call_edge.last)
                 && let Some(frame) = frames.get_mut(depth)
             {
-                lane.count += 1;
+                site_counter.count += 1;
                 costs.add(cost);
                 costs.settle();
                 unsettled = 0;
@@ -286,7 +286,7 @@ impl Calls {
                     break;
                 }
                 if quiet.knows(ways.site, target) {
-                    lane.count += 1;
+                    site_counter.count += 1;
                     costs.add(cost);
                     rest = &rest[length..];
                     blocks += 1;
@@ -320,7 +320,8 @@ impl Calls {
                 let (row, returns_to) = (call_edge.arcs[0], call_edge.returns_to);
                 let Some([next, sp_low, sp_high, to_low, to_high]) = rest[length..].first_chunk::<5>() else { break };
                 let next = *next as usize;
-                let (site, Some(jump)) = (ways.site, lanes.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect))
+                let (site, Some(jump)) =
+                    (ways.site, site_counters.ways.get(next).filter(|j| j.kind == StepKind::JumpIndirect))
                 else {
                     break;
                 };
@@ -368,7 +369,7 @@ impl Calls {
                 continue;
             }
             let Some((to_node, arc)) = call_edge.leads_to(level) else { break };
-            lane.count += 1;
+            site_counter.count += 1;
             costs.add(cost);
             costs.settle();
             unsettled = 0;

@@ -1,10 +1,10 @@
 //! What the fast loop needs of each kind of record, side by side: how often it was executed by which node, and the calls that
 //! were made before.
 //!
-//! A lane is what one record means; it has a tally for an even node and one for an odd one, so that levels of recursion next
+//! A site counter is what one record means; it has a tally for an even node and one for an odd one, so that levels of recursion next
 //! to each other do not get in each other's way. A call edge is a call that was made before from the same site in the same
-//! context, with nothing left to find out but the level of recursion. Invariants: executions in a lane belong to the node
-//! that the lane names, and are in no other table; forgetting a call edge costs time only.
+//! context, with nothing left to find out but the level of recursion. Invariants: executions in a site counter belong to the node
+//! that the site counter names, and are in no other table; forgetting a call edge costs time only.
 
 use crate::arcs::NONE;
 use crate::code::SiteId;
@@ -15,16 +15,16 @@ use crate::thread::{Step, StepKind};
 /// What a record means, and how often it was executed by one node.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
-pub(crate) struct Lane {
-    /// See [`Lane::tag`]; NONE if it counts for nobody.
+pub(crate) struct SiteCounter {
+    /// See [`SiteCounter::tag`]; NONE if it counts for nobody.
     tag: u32,
     pub(crate) cost: u32,
     pub(crate) count: u64,
 }
 
-const _: () = assert!(size_of::<Lane>() == 16);
+const _: () = assert!(size_of::<SiteCounter>() == 16);
 
-impl Lane {
+impl SiteCounter {
     /// Bits of a tag that are the node's.
     const NODE: u32 = (1 << 28) - 1;
 
@@ -37,13 +37,13 @@ impl Lane {
     /// Whether it is of this kind, and counts for the node.
     #[inline]
     pub(crate) fn is(&self, kind: StepKind, node: u32) -> bool {
-        self.tag == Lane::tag(kind, node)
+        self.tag == SiteCounter::tag(kind, node)
     }
 
     /// Whether it counts for the node.
     #[inline]
     pub(crate) fn is_of(&self, node: u32) -> bool {
-        (self.tag ^ node) & Lane::NODE == 0
+        (self.tag ^ node) & SiteCounter::NODE == 0
     }
 }
 
@@ -184,10 +184,10 @@ impl CallEdges {
     }
 }
 
-/// Where a lane leads.
+/// Where a site counter leads.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
-pub(crate) struct LaneWays {
+pub(crate) struct SiteCounterWays {
     pub(crate) kind: StepKind,
     pub(crate) site: SiteId,
     /// By parity of the node: the call edge the last time.
@@ -197,41 +197,41 @@ pub(crate) struct LaneWays {
     pub(crate) counter: u32,
 }
 
-/// All lanes of a thread.
+/// All site counters of a thread.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lanes {
+pub(crate) struct SiteCounters {
     /// For even nodes and for odd ones.
-    pub(crate) lanes: [Vec<Lane>; 2],
-    pub(crate) ways: Vec<LaneWays>,
+    pub(crate) site_counters: [Vec<SiteCounter>; 2],
+    pub(crate) ways: Vec<SiteCounterWays>,
 }
 
-impl Lanes {
+impl SiteCounters {
     /// Learns of more steps.
     pub(crate) fn grow(&mut self, steps: &[Step]) {
         let Some(new) = steps.get(self.ways.len()..) else { return };
         for step in new {
-            let lane = Lane { tag: NONE, cost: step.cost, count: 0 };
-            self.lanes.iter_mut().for_each(|lanes| lanes.push(lane));
+            let site_counter = SiteCounter { tag: NONE, cost: step.cost, count: 0 };
+            self.site_counters.iter_mut().for_each(|site_counters| site_counters.push(site_counter));
             let Step { kind, site, target, counter, .. } = *step;
-            self.ways.push(LaneWays { kind, site, last: [NONE; 2], target, counter });
+            self.ways.push(SiteCounterWays { kind, site, last: [NONE; 2], target, counter });
         }
     }
 
-    /// Makes lane `number` count for `node`.
+    /// Makes site counter `number` count for `node`.
     ///
     /// # Panics
     /// If there are more nodes than a tag can tell apart.
     pub(crate) fn adopt(&mut self, number: usize, node: u32) {
-        assert!(node < Lane::NODE, "fewer than 2^28 nodes");
+        assert!(node < SiteCounter::NODE, "fewer than 2^28 nodes");
         let parity = (node & 1) as usize;
         let ways = &mut self.ways[number];
         ways.last[parity] = NONE;
-        self.lanes[parity][number].tag = Lane::tag(ways.kind, node);
+        self.site_counters[parity][number].tag = SiteCounter::tag(ways.kind, node);
     }
 
-    /// The node that executions in lane `number` belong to, and how many those are; there are none then.
+    /// The node that executions in site counter `number` belong to, and how many those are; there are none then.
     pub(crate) fn empty(&mut self, parity: usize, number: usize) -> (u32, u64) {
-        let lane = &mut self.lanes[parity][number];
-        (lane.tag & Lane::NODE, std::mem::take(&mut lane.count))
+        let site_counter = &mut self.site_counters[parity][number];
+        (site_counter.tag & SiteCounter::NODE, std::mem::take(&mut site_counter.count))
     }
 }

@@ -1,10 +1,10 @@
-//! What [`Calls::express`] does with costs where there are several, and with records of a simulation that stand among the
+//! What [`Calls::fast_path`] does with costs where there are several, and with records of a simulation that stand among the
 //! others.
 //!
-//! Invariant: no sum of packed costs ever overflows into the next one; see [`Wide::RUN`].
+//! Invariant: no sum of packed costs ever overflows into the next one; see [`PackedCosts::RUN`].
 
 use super::Calls;
-use super::express::{Costs, Step};
+use super::fast_path::{Costs, Step};
 
 /// What one execution of a counter costs, of the costs that are known from its instructions, as far as they fit into a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Sums {
 }
 
 /// Several costs.
-struct Wide<'a, const W: usize, M> {
+struct PackedCosts<'a, const W: usize, M> {
     places: &'a Places,
     /// What the meter reads, but for `sums`.
     reading: [u64; W],
@@ -88,7 +88,7 @@ struct Wide<'a, const W: usize, M> {
     miss: M,
 }
 
-impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>> Costs for Wide<'_, W, M> {
+impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>> Costs for PackedCosts<'_, W, M> {
     const COSTS: usize = W;
     const RUN: usize = Sums::FEW / 2 - 1;
 
@@ -134,13 +134,13 @@ impl<const W: usize, M: FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)
 }
 
 impl Calls {
-    /// As [`Calls::express`], with steps whose costs are [`Packed`]; adds those to `now`. `miss` is asked about records that
+    /// As [`Calls::fast_path`], with steps whose costs are [`Packed`]; adds those to `now`. `miss` is asked about records that
     /// are not ordinary, with their number and all words from there on: it adds what it knows to the totals, and answers with
     /// the counter that this is a cost of, and the record's words; nothing, if the record is not its concern.
     ///
     /// # Panics
     /// If `W` is not the number of costs, or `places` has an index beyond it.
-    pub fn express_wide<const W: usize>(
+    pub fn fast_path_wide<const W: usize>(
         &mut self,
         places: &Places,
         steps: &[Step],
@@ -150,8 +150,8 @@ impl Calls {
         miss: impl FnMut(u32, &[u32], &mut [u64; W]) -> Option<(u32, usize)>,
     ) -> usize {
         let reading = std::array::from_fn(|i| self.meter.read(now, i));
-        let mut costs = Wide { places, reading, sums: Sums::default(), miss };
-        let done = self.express_by(&mut costs, steps, words, executed);
+        let mut costs = PackedCosts { places, reading, sums: Sums::default(), miss };
+        let done = self.fast_path_by(&mut costs, steps, words, executed);
         if done > 0 {
             self.meter.totals_of(&costs.reading, now);
         }

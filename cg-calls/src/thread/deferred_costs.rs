@@ -73,7 +73,7 @@ impl Calls {
     ///
     /// # Panics
     /// If there is no such cost.
-    pub fn spend_late(&mut self, spot: Spot, event: usize, n: u64) {
+    pub fn spend_deferred(&mut self, spot: Spot, event: usize, n: u64) {
         match spot {
             Spot::Counter(row) => self.book.spend_row(row, event, n),
             Spot::Skipped(row) => self.book.skips.counts(row)[event] += n,
@@ -85,7 +85,7 @@ impl Calls {
     ///
     /// # Panics
     /// If there is no such cost.
-    pub fn spend_late_on_arc(&mut self, arc: ArcId, event: usize, n: u64) {
+    pub fn spend_deferred_on_arc(&mut self, arc: ArcId, event: usize, n: u64) {
         self.book.arcs.counts(arc.0)[1 + event] += n;
     }
 
