@@ -21,11 +21,11 @@ fn roots() -> Vec<PathBuf> {
 const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-annotate", "", &["grown", "text"]),
     ("cg-annotate", "", &["growth", "model"]),
-    ("cg-calls", "", &["arcs", "site_counters", "pairs", "stack", "thread", "ways"]),
+    ("cg-calls", "", &["arcs", "pairs", "site_counters", "stack", "thread", "ways"]),
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),
-    ("engine", "dispatch", &["dispatch/again", "dispatch/in_place", "dispatch/flush", "dispatch/signal"]),
+    ("engine", "dispatch", &["dispatch/again", "dispatch/flush", "dispatch/in_place", "dispatch/signal"]),
     (
         "engine",
         "dispatch",
