@@ -25,8 +25,8 @@ impl Gpr {
     pub(crate) const R11: Self = Self(11);
 
     /// Where the program's value of a register is that translated code has taken, r11 or one of these.
-    pub(crate) fn kept(self, takes: StolenRegisters) -> Option<SlotWord> {
-        let all = takes.bound().iter().chain(takes.free());
+    pub(crate) fn kept(self, stolen_registers: StolenRegisters) -> Option<SlotWord> {
+        let all = stolen_registers.bound().iter().chain(stolen_registers.free());
         all.copied().find(|(r, _)| *r == self).map(|(_, word)| word)
     }
 

@@ -121,7 +121,7 @@ pub(crate) trait Known {
         false
     }
     /// The registers that emitted code has taken.
-    fn takes(&self) -> StolenRegisters {
+    fn stolen_registers(&self) -> StolenRegisters {
         StolenRegisters::default()
     }
     /// Registers that are overwritten before they are read from the start of a block that has been translated already.
@@ -463,7 +463,7 @@ pub(crate) mod testing {
             true
         }
 
-        fn takes(&self) -> StolenRegisters {
+        fn stolen_registers(&self) -> StolenRegisters {
             self.1
         }
 

@@ -141,7 +141,7 @@ struct Outside<'a> {
     steady: bool,
     /// What is emitted besides the guest's instructions needs many registers.
     registers: bool,
-    takes: StolenRegisters,
+    stolen_registers: StolenRegisters,
     crosses: &'a dyn Fn(u64, u64) -> bool,
     trans: &'a FragmentTable,
     ranges: &'a [ExecRange],
@@ -198,8 +198,8 @@ impl Known for Outside<'_> {
         self.registers
     }
 
-    fn takes(&self) -> StolenRegisters {
-        self.takes
+    fn stolen_registers(&self) -> StolenRegisters {
+        self.stolen_registers
     }
 
     fn dead_in(&self, pc: u64) -> Option<u16> {
@@ -419,7 +419,8 @@ impl CodeCache {
         if !self.trace.settings.may_ask() {
             return;
         }
-        let (code, requests) = request::emit_requests(c.guest + c.used, &mut self.trans, self.trace.settings.takes());
+        let (code, requests) =
+            request::emit_requests(c.guest + c.used, &mut self.trans, self.trace.settings.stolen_registers());
         c.host.write(c.used as usize, &code.buf);
         c.used = (c.used + code.buf.len() as u64).next_multiple_of(64);
         c.requests = Some(requests);
@@ -463,7 +464,7 @@ impl CodeCache {
 
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
-        self.home.take(settings.takes());
+        self.home.take(settings.stolen_registers());
         self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
         self.ask_as_settings_say();
         let frames = stack::frames_told(&settings);
@@ -596,7 +597,7 @@ impl CodeCache {
             bounded: settings.calls.is_some(),
             steady: !any_self_modifying,
             registers: settings.any(),
-            takes: settings.takes(),
+            stolen_registers: settings.stolen_registers(),
             crosses: &crosses,
             trans: &self.trans,
             ranges: &self.ranges,

@@ -144,13 +144,13 @@ impl Insn {
     }
 
     /// Whether it names a register that is taken.
-    pub(crate) fn names_taken(&self, takes: StolenRegisters) -> bool {
-        self.named & (takes.bound_set() | takes.free_set()) != 0
+    pub(crate) fn names_taken(&self, stolen_registers: StolenRegisters) -> bool {
+        self.named & (stolen_registers.bound_set() | stolen_registers.free_set()) != 0
     }
 
     /// Whether it names a register that is bound.
-    pub(crate) fn names_bound(&self, takes: StolenRegisters) -> bool {
-        self.named & takes.bound_set() != 0
+    pub(crate) fn names_bound(&self, stolen_registers: StolenRegisters) -> bool {
+        self.named & stolen_registers.bound_set() != 0
     }
 
     /// Where a jump or call finds its target, if that is a word at a fixed address.

@@ -53,7 +53,7 @@ impl TraceSettings {
     }
 
     /// Which registers code takes for that.
-    pub(crate) fn takes(&self) -> StolenRegisters {
+    pub(crate) fn stolen_registers(&self) -> StolenRegisters {
         match (self.any(), self.checks()) {
             (false, _) => StolenRegisters::R11,
             (true, false) if self.followed() => StolenRegisters::Total,

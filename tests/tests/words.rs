@@ -28,7 +28,6 @@ const GONE: &[(&str, &[&str], &str)] = &[
     ("route", &["engine", "cg-calls", "grind"], "call_edge"),
     ("scratch", &["engine"], "slot_word"),
     ("standing", &["engine", "cg-calls", "grind"], "call_context"),
-    
     ("teller", &["engine"], "call_recorder"),
     ("transtab", &["engine"], "fragment_table"),
     ("walk", &["engine"], "miss_path"),

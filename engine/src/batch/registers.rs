@@ -89,12 +89,13 @@ impl Batch {
         }
         // What the program has in registers that are taken is elsewhere; what names one that is free, or one that is bound, has
         // it in that register meanwhile, or something else.
-        let takes = known.takes();
-        let (free, bound) = (takes.free_set(), takes.bound_set());
+        let stolen_registers = known.stolen_registers();
+        let (free, bound) = (stolen_registers.free_set(), stolen_registers.bound_set());
         for (r, insn) in self.registers.iter_mut().zip(&self.insns) {
             r.dead = (r.dead | free) & !bound;
             r.overwritten &= !(free | bound);
-            let used = takes.free().iter().filter(|(r, _)| insn.names(*r) || insn.names_bound(takes));
+            let used =
+                stolen_registers.free().iter().filter(|(r, _)| insn.names(*r) || insn.names_bound(stolen_registers));
             r.used = used.fold(r.used & !free | bound, |all, (r, _)| all | r.bit());
         }
     }
@@ -172,7 +173,7 @@ mod tests {
             self.others
         }
 
-        fn takes(&self) -> StolenRegisters {
+        fn stolen_registers(&self) -> StolenRegisters {
             StolenRegisters::R10AndR8
         }
     }

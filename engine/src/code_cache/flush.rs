@@ -99,7 +99,7 @@ impl CodeCache {
         if let Some(calls) = &mut self.trace.settings.calls {
             calls.followed = false;
         }
-        self.home.take(self.trace.settings.takes());
+        self.home.take(self.trace.settings.stolen_registers());
         self.ask_as_settings_say();
         // Threads know where the miss paths are: those that tell no frames are shorter, and take their places.
         let Some(chunk) = self.chunks.first_mut() else { return };

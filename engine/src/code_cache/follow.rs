@@ -76,7 +76,7 @@ impl CodeCache {
             dead_after: 0,
             through: false,
             unmatched_return: 0,
-            takes: self.trace.settings.takes(),
+            stolen_registers: self.trace.settings.stolen_registers(),
         };
         let mut call_edge = None;
         let mut after = None;

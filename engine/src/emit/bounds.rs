@@ -52,7 +52,7 @@ fn offsets_into_the_largest_blocks_are_whole() {
                 GUEST,
                 false,
                 &mut window.reader(&memory, &|_, _| false, &|_| u64::MAX),
-                &Untranslated(0..0, settings.takes()),
+                &Untranslated(0..0, settings.stolen_registers()),
             );
             let mut trans = FragmentTable::default();
             let e = Emitter::new(&batch, &mut trans, 0x5000_0000, 0x7fe7_0000, &|_| 0, &mut Work::default())

@@ -49,7 +49,7 @@ pub(crate) struct Bridge {
     /// Where a stop for returns is that nobody can follow.
     pub(crate) unmatched_return: u64,
     /// Registers that are not the program's.
-    pub(crate) takes: StolenRegisters,
+    pub(crate) stolen_registers: StolenRegisters,
 }
 
 impl Bridge {
@@ -117,8 +117,8 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     let keep = b.live & STATUS != 0;
     let rax_dead = b.dead & 1 << Gpr::RAX.0 != 0;
     let flags = |c: &mut Asm, back: bool| match (keep, back) {
-        (true, false) => c.put_flags_away(b.takes, rax_dead),
-        (true, true) => c.take_flags_back(b.takes, rax_dead),
+        (true, false) => c.put_flags_away(b.stolen_registers, rax_dead),
+        (true, true) => c.take_flags_back(b.stolen_registers, rax_dead),
         _ => {}
     };
     let taken = if keep { 1 << Gpr::RAX.0 } else { 0 };
@@ -216,7 +216,7 @@ impl Asm {
         let at = |offset: u64| (FRAME + offset) as i8;
         self.store_frame(frame, at(0), if pushes { Gpr::RSP } else { value });
         for &total in b.totals {
-            let now = self.total(b.takes, total, value);
+            let now = self.total(b.stolen_registers, total, value);
             self.store_frame(frame, at(layout::frame_entered(total)), now);
         }
         if b.totals.len() > 1 {
@@ -236,8 +236,8 @@ impl Asm {
     }
 
     /// Where one of the thread's totals is: in a register that is ours, or else it is loaded into this one.
-    fn total(&mut self, takes: StolenRegisters, total: usize, into: Gpr) -> Gpr {
-        if total == 0 && takes.total() {
+    fn total(&mut self, stolen_registers: StolenRegisters, total: usize, into: Gpr) -> Gpr {
+        if total == 0 && stolen_registers.total() {
             return Gpr::R9;
         }
         self.load_gs(into, layout::TOTAL_WORDS[total].at());
@@ -247,7 +247,7 @@ impl Asm {
     /// Closes the innermost frame, at r10: books its cost, and pops it. rcx, r10 and flags are overwritten.
     fn close(&mut self, b: &Bridge) {
         for &total in b.totals {
-            let now = self.total(b.takes, total, Gpr::RCX);
+            let now = self.total(b.stolen_registers, total, Gpr::RCX);
             if now != Gpr::RCX {
                 self.mov_reg(Gpr::RCX, now);
             }
@@ -287,11 +287,11 @@ impl Asm {
         let keep = b.live_after & STATUS != 0;
         let rax_dead = b.dead_after & 1 << Gpr::RAX.0 != 0;
         if keep {
-            self.put_flags_away(b.takes, rax_dead);
+            self.put_flags_away(b.stolen_registers, rax_dead);
         }
         self.close(b);
         if keep {
-            self.take_flags_back(b.takes, rax_dead);
+            self.take_flags_back(b.stolen_registers, rax_dead);
         }
         if b.dead_after & 1 << Gpr::RCX.0 == 0 {
             self.reload(Gpr::RCX, SlotWord::Rcx);
@@ -303,9 +303,9 @@ impl Asm {
     fn return_further(&mut self, b: &Bridge) {
         self.zero_if_there();
         self.is_odd_unless_zero(b);
-        self.put_flags_away(b.takes, false);
+        self.put_flags_away(b.stolen_registers, false);
         self.close(b);
-        self.take_flags_back(b.takes, false);
+        self.take_flags_back(b.stolen_registers, false);
         dynasm!(self; mov rcx, [rsp - 8]);
         self.jmp_to_return();
     }

@@ -173,7 +173,7 @@ impl Emitter<'_> {
         let batch = self.batch;
         let block = self.call_recorder.steady.then(|| batch.find(pc)).flatten();
         let first = block.and_then(|block| batch.registers_of(&batch.blocks[block]).first());
-        let dead = first.map_or(0, |r| r.dead) & !self.takes().free_set();
+        let dead = first.map_or(0, |r| r.dead) & !self.stolen_registers().free_set();
         (dead != 0).then(|| Gpr(dead.trailing_zeros() as u8))
     }
 
@@ -223,7 +223,7 @@ impl Emitter<'_> {
             }
             return true;
         }
-        if insn.class == Class::Jmp && self.carry_on(insn, insn.target()) {
+        if insn.class == Class::Jmp && self.defer_on(insn, insn.target()) {
             return false;
         }
         let (site, n) = self.exit_of(insn, how);
@@ -253,7 +253,7 @@ impl Emitter<'_> {
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
         let target = insn.target();
-        if how.is_none() && self.carry_on(insn, target) {
+        if how.is_none() && self.defer_on(insn, target) {
             self.note_branch(insn, target, from);
             self.out.fixups.push(Fixup { pos: from, target, to: self.past_way_in(target) });
             return true;
@@ -314,7 +314,7 @@ impl Emitter<'_> {
             }
             return false;
         }
-        if !crosses && insn.class != Class::Loop && self.carry_on(insn, insn.next()) {
+        if !crosses && insn.class != Class::Loop && self.defer_on(insn, insn.next()) {
             return false;
         }
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));

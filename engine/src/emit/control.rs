@@ -62,12 +62,12 @@ impl Emitter<'_> {
             self.out.code.mov_reg(Gpr::RCX, Gpr::RAX);
         } else if ins.op0_kind() == OpKind::Register {
             let from = Gpr(ins.op0_register().number() as u8);
-            match from.kept(self.takes()) {
+            match from.kept(self.stolen_registers()) {
                 Some(word) => self.out.code.reload(Gpr::RCX, word),
                 None if from != Gpr::RCX => self.out.code.mov_reg(Gpr::RCX, from),
                 None => {}
             }
-        } else if insn.names_bound(self.takes()) {
+        } else if insn.names_bound(self.stolen_registers()) {
             self.target_through_bound(insn);
         } else {
             if ins.segment_prefix() == Register::GS {
@@ -172,13 +172,13 @@ impl Emitter<'_> {
             self.bump_through(Gpr::RCX);
             self.state_map_entry(StateMapEntry::Before);
         }
-        let takes = self.takes();
-        if let Some(word) = takes.in_r9() {
+        let stolen_registers = self.stolen_registers();
+        if let Some(word) = stolen_registers.in_r9() {
             self.out.code.spill(word, Gpr::R9);
             self.state_map_entry(StateMapEntry::Before);
         }
         // The fourth argument, and the fifth.
-        for &(r, word) in takes.free() {
+        for &(r, word) in stolen_registers.free() {
             self.out.code.reload(r, word);
             self.state_map_entry(StateMapEntry::Before);
         }
@@ -194,13 +194,13 @@ impl Emitter<'_> {
         self.state_map_entry(StateMapEntry::Before);
         let pos = self.out.code.pos();
         // (The engine sees to r9 if it lets the call be made.)
-        let ahead = if takes.in_r9().is_some() { 5 + 4 } else { 5 };
+        let ahead = if stolen_registers.in_r9().is_some() { 5 + 4 } else { 5 };
         let id = self.trans.add_stub(StubKind::Syscall { next: insn.next(), go: self.out.code.here() + ahead });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(runs);
         self.state_map_entry(StateMapEntry::Before);
-        if takes.in_r9().is_some() {
+        if stolen_registers.in_r9().is_some() {
             // The sixth.
             self.out.code.reload(Gpr::R9, SlotWord::R9);
             self.state_map_entry(StateMapEntry::Before);
@@ -209,7 +209,7 @@ impl Emitter<'_> {
         self.out.code.bytes(&SYSCALL);
         self.state_map_entry(StateMapEntry::After);
         self.out.code.put_r11_away();
-        if let Some(word) = takes.in_r9() {
+        if let Some(word) = stolen_registers.in_r9() {
             self.state_map_entry(StateMapEntry::After);
             self.out.code.take_r9_back(word);
         }

@@ -207,7 +207,7 @@ impl Emitter<'_> {
     }
 
     /// If the way to `target` behind the instruction at hand is deferred, takes note of what it is told by, and says so.
-    pub(super) fn carry_on(&mut self, insn: &Insn, target: u64) -> bool {
+    pub(super) fn defer_on(&mut self, insn: &Insn, target: u64) -> bool {
         let Some(t) = self.deferrals_to(target, self.call_recorder.done) else { return false };
         let (site, _) = self.exit_of(insn, None);
         let exits = &mut self.trans.follow.exits;

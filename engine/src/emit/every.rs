@@ -165,7 +165,7 @@ impl Emitter<'_> {
         }
         // Registers that give addresses must be left alone, also those of later instructions.
         let mut but = UNRECORDED.to_vec();
-        let takes = self.takes();
+        let stolen_registers = self.stolen_registers();
         let mut odd = false;
         let mut bits = false;
         for group in &stretch.groups {
@@ -173,8 +173,8 @@ impl Emitter<'_> {
                 Place::At(at) => {
                     let named = [at.base, at.index].into_iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8));
                     // What has been taken of both is brought to two registers.
-                    odd |=
-                        at.segment != Register::None || named.clone().filter(|r| r.kept(takes).is_some()).count() == 2;
+                    odd |= at.segment != Register::None
+                        || named.clone().filter(|r| r.kept(stolen_registers).is_some()).count() == 2;
                     but.extend(named);
                 }
                 Place::Bit(..) => (odd, bits) = (true, true),

@@ -96,10 +96,10 @@ impl Emitter<'_> {
     /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are
     /// followed.
     pub(super) fn bump_exit(&mut self, counter: u32, executed: Sums, live: u8) {
-        debug_assert!(self.takes().has(Gpr::R10));
+        debug_assert!(self.stolen_registers().has(Gpr::R10));
         let counter = layout::counter_offset(counter);
         let totals = self.tracer.settings.totals();
-        let in_r9 = self.takes().total();
+        let in_r9 = self.stolen_registers().total();
         if in_r9 && executed[0] != 0 {
             self.out.code.lea_disp(Gpr::R9, Gpr::R9, executed[0] as i32);
         }
@@ -189,7 +189,7 @@ impl Emitter<'_> {
     /// A repeated instruction has ended: adds its executions to the thread's total. Its counter held what is in the slot word
     /// [`SlotWord::RepeatCounter`] before.
     pub(super) fn total_executions(&mut self, counter: u32) {
-        let takes = self.takes();
+        let stolen_registers = self.stolen_registers();
         let c = &mut self.out.code;
         c.spill(SlotWord::T2, Gpr::RCX);
         c.spill(SlotWord::T3, Gpr::RDX);
@@ -197,7 +197,7 @@ impl Emitter<'_> {
         dynasm!(c; not rcx);
         c.load_gs(Gpr::RDX, layout::counter_offset(counter));
         c.lea_sum(Gpr::RCX, Gpr::RDX);
-        if takes.total() {
+        if stolen_registers.total() {
             c.lea_sum_disp(Gpr::R9, Gpr::RCX, 1);
         } else {
             c.load_gs(Gpr::RDX, SlotWord::Total.at());
@@ -252,8 +252,8 @@ impl Asm {
     }
 
     /// Keeps the status flags in rax, which goes to r8, if that is free, or its slot word; if rax is `dead`, nowhere.
-    pub(super) fn put_flags_away(&mut self, takes: StolenRegisters, dead: bool) {
-        if !dead && takes.has(Gpr::R8) {
+    pub(super) fn put_flags_away(&mut self, stolen_registers: StolenRegisters, dead: bool) {
+        if !dead && stolen_registers.has(Gpr::R8) {
             self.mov_reg(Gpr::R8, Gpr::RAX);
         } else if !dead {
             self.spill(SlotWord::T3, Gpr::RAX);
@@ -262,9 +262,9 @@ impl Asm {
     }
 
     /// Takes the flags back from rax, and that from where it is.
-    pub(super) fn take_flags_back(&mut self, takes: StolenRegisters, dead: bool) {
+    pub(super) fn take_flags_back(&mut self, stolen_registers: StolenRegisters, dead: bool) {
         self.flags_from_ax();
-        if !dead && takes.has(Gpr::R8) {
+        if !dead && stolen_registers.has(Gpr::R8) {
             self.mov_reg(Gpr::RAX, Gpr::R8);
         } else if !dead {
             self.reload(Gpr::RAX, SlotWord::T3);

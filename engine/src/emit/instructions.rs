@@ -399,12 +399,20 @@ impl Asm {
     /// `lea reg, [address]`, without its segment's base.
     /// What the program has in a register that is taken is loaded into `reg` and, if there are two of them, `other` first; no
     /// other part of the address is in these. Returns whether `other` is changed.
-    pub(super) fn lea_address(&mut self, reg: Gpr, other: Gpr, address: &Address, takes: StolenRegisters) -> bool {
+    pub(super) fn lea_address(
+        &mut self,
+        reg: Gpr,
+        other: Gpr,
+        address: &Address,
+        stolen_registers: StolenRegisters,
+    ) -> bool {
         let named = [address.base, address.index].map(|r| r.is_gpr().then(|| Gpr(r.number() as u8)));
         let mut brought: [Option<Gpr>; 2] = [None; 2];
         let mut place = named;
         for n in 0..2 {
-            let Some((r, word)) = named[n].and_then(|r| r.kept(takes).map(|word| (r, word))) else { continue };
+            let Some((r, word)) = named[n].and_then(|r| r.kept(stolen_registers).map(|word| (r, word))) else {
+                continue;
+            };
             let to = if brought[0].is_none_or(|first| first == r) { reg } else { other };
             if !brought.contains(&Some(r)) {
                 self.reload(to, word);
@@ -451,9 +459,9 @@ impl Asm {
     }
 
     /// `movsx`/`movsxd`/`mov to, from`: a general register of 16, 32 or 64 bits as a signed number.
-    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, takes: StolenRegisters) {
+    pub(super) fn sign_extended(&mut self, to: Gpr, from: Register, stolen_registers: StolenRegisters) {
         let mut f = from.number() as u8;
-        if let Some(word) = Gpr(f).kept(takes) {
+        if let Some(word) = Gpr(f).kept(stolen_registers) {
             self.reload(to, word);
             f = to.0;
         }

@@ -608,7 +608,7 @@ impl<'a> Emitter<'a> {
             Class::Ret | Class::JmpIndirect | Class::CallIndirect | Class::CallNoRedirect | Class::Syscall => {
                 Bump::InLast
             }
-            _ if self.takes().has(Gpr::R10) => Bump::Through(Gpr::R10),
+            _ if self.stolen_registers().has(Gpr::R10) => Bump::Through(Gpr::R10),
             _ => self.dead_register(insns).map_or(Bump::Spill, Bump::Through),
         }
     }
@@ -647,7 +647,7 @@ impl<'a> Emitter<'a> {
                     self.check_x87_address(insn, offset);
                 }
             }
-            Class::GsMemory if insn.names_taken(self.takes()) => self.with_taken(insn),
+            Class::GsMemory if insn.names_taken(self.stolen_registers()) => self.with_taken(insn),
             Class::GsMemory => self.through_slot_word(&insn.ins, [NOT_SPILLED; 2], &[]),
             Class::Jcc => {
                 // iced numbers the conditions as the hardware does, after "none".

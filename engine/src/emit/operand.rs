@@ -80,7 +80,7 @@ fn renamed(ins: &mut Instruction, from: Gpr, by: Gpr) {
 
 impl Emitter<'_> {
     pub(super) fn plain(&mut self, insn: &Insn) {
-        if insn.names_taken(self.takes()) {
+        if insn.names_taken(self.stolen_registers()) {
             return self.with_taken(insn);
         }
         if !insn.ins.is_ip_rel_memory_operand() {
@@ -118,7 +118,7 @@ impl Emitter<'_> {
             Register::R13,
         ];
         // Nothing need ever be saved of what is in these, nor may it be taken for the program's.
-        let ours = self.takes();
+        let ours = self.stolen_registers();
         let used = self.work.info.info(ins).used_registers();
         CANDIDATES
             .into_iter()
@@ -131,18 +131,18 @@ impl Emitter<'_> {
     }
 
     /// Which registers are free between the program's instructions, and what the program has in them in their slot words.
-    pub(super) fn takes(&self) -> StolenRegisters {
-        self.tracer.settings.takes()
+    pub(super) fn stolen_registers(&self) -> StolenRegisters {
+        self.tracer.settings.stolen_registers()
     }
 
     /// Loads what the program has in registers that are free between its instructions, if `insn` names them and does not just
     /// overwrite them.
     pub(super) fn bring_taken(&mut self, insn: &Insn) {
-        if !insn.names_taken(self.takes()) {
+        if !insn.names_taken(self.stolen_registers()) {
             return;
         }
         let overwritten = Registers::of(insn, &mut self.work.info).overwritten;
-        for &(r, word) in self.takes().free() {
+        for &(r, word) in self.stolen_registers().free() {
             if insn.names(r) && overwritten & r.bit() == 0 {
                 self.out.code.reload(r, word);
             }
@@ -155,14 +155,14 @@ impl Emitter<'_> {
         let mut ins = insn.ins;
         let mut all = StandIns::default();
         let mut taken = not.to_vec();
-        let takes = self.takes();
-        if !insn.names_bound(takes) {
+        let stolen_registers = self.stolen_registers();
+        if !insn.names_bound(stolen_registers) {
             return (ins, all);
         }
-        let bound = takes.bound().iter().filter(|(r, _)| insn.names(*r));
+        let bound = stolen_registers.bound().iter().filter(|(r, _)| insn.names(*r));
         let overwritten = Registers::of(insn, &mut self.work.info).overwritten;
         for ((&(instead_of, word), save), place) in bound.zip(STAND_INS).zip(&mut all.0) {
-            let free = takes.free().iter().map(|(r, _)| *r);
+            let free = stolen_registers.free().iter().map(|(r, _)| *r);
             let free = free.filter(|r| !insn.names(*r)).find(|r| !taken.contains(&register(*r)));
             let by = match free {
                 Some(free) => free,
@@ -215,7 +215,7 @@ impl Emitter<'_> {
         for one in stand_ins.0.iter().flatten().filter(|one| written & one.instead_of.bit() != 0) {
             self.out.code.spill(one.word, one.by);
         }
-        for &(r, word) in self.takes().free() {
+        for &(r, word) in self.stolen_registers().free() {
             if insn.names(r) && written & r.bit() != 0 {
                 self.out.code.spill(word, r);
             }

@@ -52,7 +52,11 @@ impl Requests {
 }
 
 /// The code of a chunk by which its stubs ask, to be placed at `base`.
-pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: StolenRegisters) -> (Asm, Requests) {
+pub(crate) fn emit_requests(
+    base: u64,
+    trans: &mut FragmentTable,
+    stolen_registers: StolenRegisters,
+) -> (Asm, Requests) {
     let mut c = Asm { buf: Vec::new(), base };
     let [(ret, from_return), (paired, from_paired)] = [Way::Return, Way::Paired].map(|way| {
         let id = trans.add_stub(StubKind::IblMiss { way });
@@ -79,7 +83,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: StolenR
     c.patch_short(from_call);
     c.patch_short(from_jump);
     // The engine may have to know, and to change it.
-    if takes.total() {
+    if stolen_registers.total() {
         c.spill(SlotWord::Total, Gpr::R9);
     }
     c.store_gs32_imm(SlotWord::Posted.at(), 1);
@@ -89,7 +93,7 @@ pub(crate) fn emit_requests(base: u64, trans: &mut FragmentTable, takes: StolenR
     c.spill(SlotWord::T1, Gpr::RCX);
     c.zero_gs(SlotWord::Answer.at());
     c.reload(Gpr::RCX, SlotWord::Rcx);
-    if takes.total() {
+    if stolen_registers.total() {
         c.reload(Gpr::R9, SlotWord::Total);
     }
     c.jmp_gs(SlotWord::T1.at());

@@ -211,7 +211,7 @@ impl Emitter<'_> {
                 but.extend([at.base, at.index].iter().filter(|r| r.is_gpr()).map(|r| Gpr(r.number() as u8)));
             }
         }
-        but.retain(|r| r.kept(self.takes()).is_none());
+        but.retain(|r| r.kept(self.stolen_registers()).is_none());
         but
     }
 
@@ -255,7 +255,7 @@ impl Emitter<'_> {
 
     /// The address of an access, and `offset`, into `a`; `b` and the flags may be changed. Returns whether `b` is.
     pub(super) fn access_address(&mut self, place: &Place, offset: i64, a: Gpr, b: Gpr) -> bool {
-        let takes = self.takes();
+        let stolen_registers = self.stolen_registers();
         let c = &mut self.out.code;
         let (address, segment) = match *place {
             Place::At(address)
@@ -264,14 +264,14 @@ impl Emitter<'_> {
             | Place::Element { address, .. }
             | Place::Compacted { address, .. } => (address, address.segment),
         };
-        let both = c.lea_address(a, b, &address.plus(offset), takes);
+        let both = c.lea_address(a, b, &address.plus(offset), stolen_registers);
         match *place {
             Place::PlusAl(_) => {
                 c.zero_extend_al(b);
                 c.lea_sum(a, b);
             }
             Place::Bit(_, bit) => {
-                c.sign_extended(b, bit, takes);
+                c.sign_extended(b, bit, stolen_registers);
                 c.shift(SAR, b, 3);
                 c.lea_sum(a, b);
             }

@@ -189,14 +189,14 @@ impl Emitter<'_> {
             let store = Instruction::with2(Code::VEX_Kmovq_m64_kr, at(Special::MASK), k);
             self.encode(&store.expect("a store of a mask register"));
         }
-        let takes = self.takes();
+        let stolen_registers = self.stolen_registers();
         let c = &mut self.out.code;
         c.reload(b, SlotWord::GuestGs);
         c.gs_index(0x89, b, a, Special::GS as u32);
         c.rdfsbase(b);
         c.gs_index(0x89, b, a, Special::FS as u32);
         for r in (0..16).rev().map(Gpr).filter(|&r| r != a && r != b) {
-            let value = r.kept(takes).map_or(r, |word| {
+            let value = r.kept(stolen_registers).map_or(r, |word| {
                 c.reload(b, word);
                 b
             });

@@ -76,7 +76,7 @@ fn listing_of(
         pc,
         true,
         &mut cache_of_code.reader(&memory, &|_, _| false, &|_| u64::MAX),
-        &Untranslated(GUEST..GUEST + 0x1000, settings.takes()),
+        &Untranslated(GUEST..GUEST + 0x1000, settings.stolen_registers()),
     );
     let e = with(Emitter::new(&batch, &mut trans, cache, TABLES, &|_| 0, &mut Work::default())).emit();
     let mut out = String::new();
@@ -133,7 +133,7 @@ fn check_text(name: &str, got: &str) {
         return;
     }
     let want = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run with BLESS=1 to make it"));
-    assert_eq!(got, want, "{name}: look at the difference; BLESS=1 takes the new listing");
+    assert_eq!(got, want, "{name}: look at the difference; BLESS=1 stolen_registers the new listing");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn where_calls_are_followed_what_has_been_executed_is_deferred_on() {
 }
 
 #[test]
-fn reads_and_writes_are_deferred_on_too_and_a_way_in_takes_them_off_in_front_of_what_the_block_has_in_front() {
+fn reads_and_writes_are_deferred_too_and_a_way_in_takes_them_off_in_front_of_what_the_block_has_in_front() {
     // cmp edi,1; mov rdx,[rsi]; ja 2f; 1: mov [rsi],eax; ret; 2: lea edi,[rdi-1]; jmp 1b
     let code = [0x83, 0xff, 0x01, 0x48, 0x8b, 0x16, 0x77, 0x03, 0x89, 0x06, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf8];
     let cache = Some(SMALL);
@@ -387,7 +387,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     dead_after: 0,
     through: false,
     unmatched_return: CACHE + 40,
-    takes: crate::asm::StolenRegisters::Total,
+    stolen_registers: crate::asm::StolenRegisters::Total,
 };
 
 #[test]
@@ -405,7 +405,7 @@ fn calls_on_the_last_level_of_recursion_are_not_counted_as_going_on() {
 fn a_frame_has_all_totals_that_there_are() {
     check_bridge(
         "bridge_totals",
-        &bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::StolenRegisters::Clock, ..CALL },
+        &bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, ..CALL },
     );
 }
 
@@ -460,7 +460,8 @@ fn a_bridge_uses_registers_that_its_target_does_not_need_and_keeps_flags_that_it
     let flags = bridge::Bridge { always, live: 1, live_after: 1, dead: 1 | 1 << 7, ..CALL };
     check_bridge("bridge_flags", &flags);
     // Where r8 is free, they are kept there.
-    let simulated = bridge::Bridge { totals: &[0, 1, 2], takes: crate::asm::StolenRegisters::Clock, ..flags };
+    let simulated =
+        bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, ..flags };
     check_bridge("bridge_flags_simulated", &simulated);
 }
 

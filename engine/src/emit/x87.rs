@@ -16,7 +16,7 @@ impl Emitter<'_> {
         self.out.code.spill(SlotWord::T1, Gpr::RCX);
         let ins = &insn.ins;
         // Where the operand cannot be named as simply, the engine looks.
-        let simple = ins.memory_base().is_gpr64() && !insn.names_taken(self.takes());
+        let simple = ins.memory_base().is_gpr64() && !insn.names_taken(self.stolen_registers());
         let none = simple.then(|| {
             let word = MemoryOperand::new(
                 ins.memory_base(),

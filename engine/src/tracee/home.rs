@@ -33,7 +33,7 @@ pub(crate) struct Home(Rc<RefCell<Kept>>);
 #[derive(Clone, Debug, Default)]
 struct Kept {
     ranges: Vec<Range<u64>>,
-    takes: StolenRegisters,
+    stolen_registers: StolenRegisters,
 }
 
 impl Home {
@@ -43,8 +43,8 @@ impl Home {
     }
 
     /// What is emitted from now on, the first of all, takes these.
-    pub(crate) fn take(&self, takes: StolenRegisters) {
-        self.0.borrow_mut().takes = takes;
+    pub(crate) fn take(&self, stolen_registers: StolenRegisters) {
+        self.0.borrow_mut().stolen_registers = stolen_registers;
     }
 
     /// The same in memory of its own.
@@ -56,8 +56,8 @@ impl Home {
         self.0.borrow().ranges.iter().any(|r| r.contains(&at))
     }
 
-    fn takes(&self) -> StolenRegisters {
-        self.0.borrow().takes
+    fn stolen_registers(&self) -> StolenRegisters {
+        self.0.borrow().stolen_registers
     }
 }
 
@@ -81,8 +81,8 @@ pub(super) fn is_translated(tid: i32, at: u64) -> bool {
 }
 
 /// What that code has taken besides r11.
-fn takes(tid: i32) -> StolenRegisters {
-    HOMES.with_borrow(|homes| homes.get(&tid).map(Home::takes).unwrap_or_default())
+fn stolen_registers(tid: i32) -> StolenRegisters {
+    HOMES.with_borrow(|homes| homes.get(&tid).map(Home::stolen_registers).unwrap_or_default())
 }
 
 /// What the program has in a register, by its slot word.
@@ -107,15 +107,15 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
     if regs.r11 == layout::base_of(regs.gs_base) || regs.r11 == regs.gs_base {
         regs.r11 = kept(t, regs, SlotWord::R11)?;
     }
-    let takes = takes(t.tid);
-    if takes == StolenRegisters::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
+    let stolen_registers = stolen_registers(t.tid);
+    if stolen_registers == StolenRegisters::R11 || is_at(t.pid(), regs.rip, &AT_SYSTEM_CALLS) {
         // (There a new thread still has its creator's words, which may be about to change.)
         return Ok(());
     }
-    if takes.clock() {
+    if stolen_registers.clock() {
         put_clock(t, regs)?;
     }
-    for &(r, word) in takes.bound().iter().filter(|(r, _)| *r != Gpr::R11).chain(takes.free()) {
+    for &(r, word) in stolen_registers.bound().iter().filter(|(r, _)| *r != Gpr::R11).chain(stolen_registers.free()) {
         *register(regs, r.0) = kept(t, regs, word)?;
     }
     Ok(())
@@ -123,14 +123,14 @@ pub(super) fn show(t: &Stopped, regs: &mut Regs) -> Result<()> {
 
 /// Turns the program's registers into those that `t` is to have.
 pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
-    let takes = takes(t.tid);
+    let stolen_registers = stolen_registers(t.tid);
     let comes = is_translated(t.tid, regs.rip);
-    if !comes && takes.in_r9().is_none() {
+    if !comes && stolen_registers.in_r9().is_none() {
         return Ok(());
     }
     let mut now = t.raw_regs()?;
     let was = is_translated(t.tid, now.rip);
-    if takes.clock() && was && !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) {
+    if stolen_registers.clock() && was && !is_at(t.pid(), now.rip, &AT_SYSTEM_CALLS) {
         put_clock(t, &now)?;
     }
     if !comes {
@@ -141,7 +141,7 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
         keep(t, regs, SlotWord::R11, regs.r11)?;
         regs.r11 = layout::base_of(regs.gs_base);
     }
-    for &(r, word) in takes.free() {
+    for &(r, word) in stolen_registers.free() {
         let value = *register(regs, r.0);
         // Where it is in use it stays as it is.
         let in_use = was && !calls && kept(t, &now, word)? == value;
@@ -150,10 +150,10 @@ pub(super) fn hide(t: &Stopped, regs: &mut Regs) -> Result<()> {
             *register(regs, r.0) = *register(&mut now, r.0);
         }
     }
-    if let Some(word) = takes.in_r9() {
+    if let Some(word) = stolen_registers.in_r9() {
         keep(t, regs, SlotWord::R9, regs.r9)?;
         if !calls {
-            regs.r9 = kept(t, regs, word)?.max(takes.clock().into());
+            regs.r9 = kept(t, regs, word)?.max(stolen_registers.clock().into());
         }
     }
     Ok(())
@@ -165,7 +165,8 @@ const AT_SYSTEM_CALLS: [&[u8]; 3] = [&SYSCALL, &PUT_AWAY, &R9_BACK];
 
 /// Whether r9 is ours at one of these places in translated code, and not at the other.
 pub(super) fn differs(t: &Stopped, one: u64, other: u64) -> bool {
-    takes(t.tid).in_r9().is_some() && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
+    stolen_registers(t.tid).in_r9().is_some()
+        && is_at(t.pid(), one, &AT_SYSTEM_CALLS) != is_at(t.pid(), other, &AT_SYSTEM_CALLS)
 }
 
 /// `t` has stopped: what it has executed, if that is in r9, is in its slot word until it goes on.
@@ -189,7 +190,7 @@ pub(super) fn goes_on(t: &Stopped) -> Result<()> {
 
 /// The registers of `t`, if what it has executed is in r9 where it is.
 fn with_total(t: &Stopped) -> Result<Option<Regs>> {
-    if !takes(t.tid).total() {
+    if !stolen_registers(t.tid).total() {
         return Ok(None);
     }
     let regs = t.raw_regs()?;
