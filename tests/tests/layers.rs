@@ -40,7 +40,7 @@ const LEFT: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
-    ("grind", "", &["supervisor", "run", "session"]),
+    ("grind", "", &["run", "session", "supervisor"]),
     (
         "grind",
         "callgrind/sink",
