@@ -4,9 +4,9 @@
 //! entry has its counts side by side, so that a call or return touches one place.
 
 use crate::code::SiteId;
-use crate::hash::FastMap;
 use crate::pairs::Pairs;
 use crate::site_counters::SiteCounters;
+use rustc_hash::FxHashMap;
 
 /// No arc, or no skipped call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -49,12 +49,12 @@ pub(crate) struct Table<K> {
     width: usize,
     pub(crate) keys: Vec<K>,
     pub(crate) counts: Vec<u64>,
-    index: FastMap<K, u32>,
+    index: FxHashMap<K, u32>,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Table<K> {
     fn new(width: usize) -> Table<K> {
-        Table { width, keys: Vec::new(), counts: Vec::new(), index: FastMap::default() }
+        Table { width, keys: Vec::new(), counts: Vec::new(), index: FxHashMap::default() }
     }
 
     /// The row of a key, made if there is none.

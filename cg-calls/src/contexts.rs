@@ -6,7 +6,7 @@
 //! its group, does not deepen the path. All three are numbered densely and never forgotten.
 
 use crate::code::FunctionId;
-use crate::hash::FastMap;
+use rustc_hash::FxHashMap;
 
 /// A path, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,9 +44,9 @@ pub(crate) struct Contexts {
     longest: usize,
     infos: Vec<PathInfo>,
     lists: Vec<Box<[FunctionId]>>,
-    children: FastMap<(u32, u32), PathId>,
-    by_list: FastMap<Box<[FunctionId]>, PathId>,
-    contexts: FastMap<Box<[FunctionId]>, u32>,
+    children: FxHashMap<(u32, u32), PathId>,
+    by_list: FxHashMap<Box<[FunctionId]>, PathId>,
+    contexts: FxHashMap<Box<[FunctionId]>, u32>,
     /// By context: its functions. By node: context and level.
     context_lists: Vec<Box<[FunctionId]>>,
     nodes: Vec<(u32, u32)>,
@@ -60,9 +60,9 @@ impl Contexts {
             longest: usize::from(most_callers) + 1,
             infos: vec![empty],
             lists: vec![Box::default()],
-            children: FastMap::default(),
-            by_list: FastMap::default(),
-            contexts: FastMap::default(),
+            children: FxHashMap::default(),
+            by_list: FxHashMap::default(),
+            contexts: FxHashMap::default(),
             context_lists: Vec::new(),
             nodes: Vec::new(),
         }

@@ -30,7 +30,6 @@
 mod arcs;
 mod code;
 mod contexts;
-mod hash;
 mod meter;
 mod pairs;
 mod profile;

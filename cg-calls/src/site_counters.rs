@@ -9,8 +9,8 @@
 use crate::arcs::NONE;
 use crate::code::SiteId;
 use crate::contexts::PathId;
-use crate::hash::FastMap;
 use crate::thread::{Step, StepKind};
+use rustc_hash::FxHashMap;
 
 /// What a record means, and how often it was executed by one node.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ const NEAR: usize = 4096;
 pub(crate) struct CallEdges {
     all: Vec<CallEdge>,
     keys: Vec<CallEdgeKey>,
-    by_key: FastMap<CallEdgeKey, u32>,
+    by_key: FxHashMap<CallEdgeKey, u32>,
     /// Call edges that were looked for lately, by some bits of their keys; empty before there is any.
     near: Vec<u32>,
 }

@@ -18,8 +18,7 @@
 
 mod runs;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 
 use runs::Runs;
 
@@ -116,31 +115,12 @@ pub struct Tree {
     /// Indices of entries that are not in use.
     free: Vec<u32>,
     /// From parent and arc to the child, for those that are not listed.
-    children: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    children: FxHashMap<u64, u32>,
     /// By number of the arc.
     arcs: Vec<Costs>,
     /// Costs of chains whose roots are gone, and of roots when settled.
     roots: Costs,
     statistics: Statistics,
-}
-
-/// A fast hash of one 64-bit word.
-#[derive(Clone, Copy, Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
 }
 
 fn key(parent: u32, arc: u32) -> u64 {
@@ -157,7 +137,7 @@ impl Tree {
             runs: Runs::default(),
             entries: Vec::new(),
             free: Vec::new(),
-            children: HashMap::default(),
+            children: FxHashMap::default(),
             arcs: Vec::new(),
             roots: Costs::default(),
             statistics: Statistics::default(),
