@@ -91,7 +91,12 @@ impl Function {
 
     /// Whether something happens when it is entered or left.
     pub(crate) fn has_hooks(&self) -> bool {
-        self.toggle_collect || self.dump_before || self.dump_after || self.zero_before
+        self.toggle_collect || self.asks()
+    }
+
+    /// Whether the driver has to do something then.
+    pub(crate) fn asks(&self) -> bool {
+        self.dump_before || self.dump_after || self.zero_before
     }
 }
 

@@ -1,5 +1,6 @@
 //! Turns running totals into totals of what was collected: collection may be switched off for a while, and a signal handler
-//! has a meter of its own, which stands still for the code that it interrupted.
+//! has a meter of its own, which stands still for the code that it interrupted. Totals may also stand still by themselves while
+//! collection is off; then nothing is left to do for that but to know it.
 //!
 //! Invariant: readings never decrease while the totals do not.
 
@@ -7,6 +8,8 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
     collecting: bool,
+    /// Totals stand still while collection is off.
+    gated: bool,
     /// What the totals were ahead of the reading when collection was last switched on.
     ahead: Vec<u64>,
     /// The reading while collection is off.
@@ -15,14 +18,20 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// A meter that reads zero at `now`.
-    pub(crate) fn new(now: &[u64], collecting: bool) -> Meter {
-        Meter { collecting, ahead: now.to_vec(), frozen: vec![0; now.len()] }
+    pub(crate) fn new(now: &[u64], collecting: bool, gated: bool) -> Meter {
+        Meter { collecting, gated, ahead: now.to_vec(), frozen: vec![0; now.len()] }
+    }
+
+    /// Whether the reading follows the totals.
+    #[inline]
+    fn follows(&self) -> bool {
+        self.collecting || self.gated
     }
 
     /// The reading of the `i`th total.
     #[inline]
     pub(crate) fn read(&self, now: &[u64], i: usize) -> u64 {
-        if self.collecting { now[i].wrapping_sub(self.ahead[i]) } else { self.frozen[i] }
+        if self.follows() { now[i].wrapping_sub(self.ahead[i]) } else { self.frozen[i] }
     }
 
     /// All readings.
@@ -33,7 +42,7 @@ impl Meter {
     /// Writes all readings.
     #[inline]
     pub(crate) fn read_into(&self, now: &[u64], readings: &mut [u64]) {
-        if !self.collecting {
+        if !self.follows() {
             readings.copy_from_slice(&self.frozen);
         } else {
             for (reading, (now, ahead)) in readings.iter_mut().zip(now.iter().zip(&self.ahead)) {
@@ -45,7 +54,7 @@ impl Meter {
     /// Adds to each sum what the reading grew by since it was `since`.
     #[inline]
     pub(crate) fn add_since(&self, now: &[u64], since: &[u64], sums: &mut [u64]) {
-        if !self.collecting {
+        if !self.follows() {
             for (sum, (frozen, since)) in sums.iter_mut().zip(self.frozen.iter().zip(since)) {
                 *sum += frozen - since;
             }
@@ -63,7 +72,7 @@ impl Meter {
     #[inline]
     pub(crate) fn add_some_since(&self, now: &[u64], since: &[u64], mask: &[u64], sums: &mut [u64]) {
         let all = sums.iter_mut().zip(since.iter().zip(mask));
-        if self.collecting {
+        if self.follows() {
             for ((sum, (since, mask)), (now, ahead)) in all.zip(now.iter().zip(&self.ahead)) {
                 *sum = sum.wrapping_add(now.wrapping_sub(*ahead).wrapping_sub(*since) & mask);
             }
@@ -74,10 +83,10 @@ impl Meter {
         }
     }
 
-    /// How far totals are ahead of the reading, if it is collecting.
+    /// How far totals are ahead of the reading, if that follows them.
     #[inline]
     pub(crate) fn ahead(&self) -> Option<&[u64]> {
-        self.collecting.then_some(&self.ahead)
+        self.follows().then_some(&self.ahead)
     }
 
     /// Sets totals to what they are when they read `reading`, while collecting.
@@ -93,9 +102,19 @@ impl Meter {
 
     /// Switches collection on or off at `now`; the reading stays the same.
     pub(crate) fn toggle(&mut self, now: &[u64]) {
+        if self.gated {
+            self.flip();
+            return;
+        }
         let reading = self.read_all(now);
         self.collecting = !self.collecting;
         self.resume(now, reading);
+    }
+
+    /// The same where totals stand still while collection is off, and need not be known.
+    pub(crate) fn flip(&mut self) {
+        debug_assert!(self.gated, "only then the reading stays the same");
+        self.collecting = !self.collecting;
     }
 
     /// Goes on from `reading` at `now`, whatever happened in between.

@@ -56,6 +56,9 @@ pub struct Config {
     pub collect_jumps: bool,
     /// Threads and signal handlers begin with collection switched on.
     pub collect_at_start: bool,
+    /// Totals stand still while collection is off: whoever counts sees to that (see [`Here::collecting`]). Calls can only be
+    /// followed elsewhere if they do.
+    pub gated: bool,
     /// Where calls are followed elsewhere: the totals that are kept there, in the order in which they are told.
     pub kept: [Option<usize>; Shown::TOTALS],
 }
@@ -70,6 +73,7 @@ impl Config {
             skip_direct_recursion: false,
             collect_jumps: false,
             collect_at_start: true,
+            gated: false,
             kept: [Some(0), None, None, None, None],
         }
     }
@@ -178,7 +182,7 @@ impl Calls {
     pub fn new(config: Config, now: &[u64]) -> Calls {
         let n = config.costs;
         assert_eq!(n, now.len(), "number of totals");
-        let meter = Meter::new(now, config.collect_at_start);
+        let meter = Meter::new(now, config.collect_at_start, config.gated);
         let most_callers = if config.contexts { config.most_callers } else { 0 };
         let mut calls = Calls {
             contexts: Contexts::new(most_callers),
@@ -350,7 +354,7 @@ impl Calls {
         };
         self.outer.push(outer);
         self.bottom = self.stack.len();
-        self.meter = Meter::new(now, self.config.collect_at_start);
+        self.meter = Meter::new(now, self.config.collect_at_start, self.config.gated);
         self.update_counting();
         self.begun = true;
         self.begin_root(code, handler);
@@ -377,7 +381,7 @@ impl Calls {
         self.node = outer.node;
         self.begun = outer.begun;
         self.base = outer.base;
-        self.meter = Meter::new(now, outer.collecting);
+        self.meter = Meter::new(now, outer.collecting, self.config.gated);
         self.meter.resume(now, outer.reading);
         self.set_skip(outer.skip, now);
         self.update_counting();
@@ -414,25 +418,16 @@ impl Calls {
 
     // ---- Control ---------------------------------------------------------------------------------------------------
 
-    /// Switches collection on or off, in this state.
+    /// Switches collection on or off, in this state. What returns to code from before does not switch it back.
     pub fn toggle_collect(&mut self, now: &[u64]) {
         self.followed.stale = true;
-        self.meter.toggle(now);
-        self.update_counting();
+        self.followed.unsettled = true;
+        self.switch_collection(now);
     }
 
     /// Whether costs are being collected.
     pub fn collecting(&self) -> bool {
         self.meter.collecting()
-    }
-
-    /// Whether that may be another answer after the next event: where a signal handler `begins`, or where one may end.
-    pub fn collection_may_change(&self, begins: bool) -> bool {
-        let now = self.meter.collecting();
-        match begins {
-            true => now != self.config.collect_at_start,
-            false => self.outer.iter().any(|outer| outer.collecting != now),
-        }
     }
 
     /// Whether counters are being booked: [`block`](Calls::block) and [`cost`](Calls::cost) have an effect.

@@ -1,6 +1,7 @@
 //! Calls that emitted code follows by itself: what it has in common with whoever knows the rules.
 //!
-//! A translation belongs to a *call context*: the function that runs, on which level of recursion, or the call of a skipped stub.
+//! A translation belongs to a *call context*: the function that runs, on which level of recursion, or the call of a skipped stub; and
+//! whether costs are collected, since functions may switch that. Where they are not, totals stand still.
 //! Counters of a translation thus count for a context, and a call, a return or a jump that has been made before in the same
 //! call context always has the same effect, its *call edge*. Emitted code keeps a shadow stack of such call edges for each thread;
 //! whatever it has not met before, or cannot decide, stops, and the [`crate::trace::Sink`] decides, once it knows what has
@@ -35,6 +36,8 @@ pub struct CallContext {
     pub level: u32,
     /// A skipped stub is running: the site of the call that led to it, and that it counts for.
     pub skip: Option<u32>,
+    /// Nothing is collected: totals stand still.
+    pub off: bool,
 }
 
 /// How a call edge begins.
@@ -73,6 +76,10 @@ pub const NO_CALL_EDGE: u32 = u32::MAX;
 /// What a thread has executed: instructions; reads, and writes with modifications, if caches are simulated; conditional
 /// branches and indirect jumps, if branches are. What is not counted is 0.
 pub type Totals = [u64; TOTALS];
+
+/// The first total of a thread that begins, which must not be 0: that is what the frame below all others was entered at, and what
+/// was told last is known by its total, even if nothing has been collected yet.
+pub const FIRST: u64 = 1;
 
 /// A frame of the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +166,8 @@ impl Outcome {
 struct Met {
     to: CallContext,
     levels: u32,
+    /// It switches collection on or off.
+    switches: bool,
 }
 
 /// What a thread has executed in some call context since that was asked for last.
@@ -263,7 +272,7 @@ const STOP: Duration = Duration::from_micros(8);
 impl Default for Book {
     fn default() -> Self {
         // Nobody's.
-        let nobody = CallContext { function: u32::MAX, level: 0, skip: None };
+        let nobody = CallContext { function: u32::MAX, level: 0, skip: None, off: false };
         Self {
             names: Names { call_contexts: vec![nobody], call_edges: Vec::new() },
             call_context_ids: Map::default(),
@@ -298,6 +307,11 @@ impl Book {
     /// The number of a call context that has one.
     pub(crate) fn known_call_context(&self, call_context: CallContext) -> Option<CallContextId> {
         self.call_context_ids.get(&call_context).copied()
+    }
+
+    /// Whether nothing is collected in that call context.
+    pub(crate) fn is_off(&self, id: CallContextId) -> bool {
+        self.names.call_contexts[id.0 as usize].off
     }
 
     /// Whom a call from `from` returns to: of one through a stub, whoever called that.
@@ -336,7 +350,8 @@ impl Book {
                 self.within.insert((target, call_context));
             }
             (_, Some(StackEffect::Push { kind: CallKind::Call, levels, .. })) if outcome.is_of_another_function() => {
-                self.met.insert(target, Met { to: outcome.to, levels });
+                let switches = outcome.from.off != outcome.to.off;
+                self.met.insert(target, Met { to: outcome.to, levels, switches });
             }
             _ => {}
         }
@@ -351,7 +366,8 @@ impl Book {
                 self.within.contains(&(target, from)).then_some(nothing)
             }
             Transfer::Call(_) | Transfer::CallIndirect => {
-                let Met { to, levels } = *self.met.get(&target)?;
+                let Met { to, levels, switches } = *self.met.get(&target)?;
+                let to = CallContext { off: call_context.off != switches, ..to };
                 let always = Some(StackEffect::Push { kind: CallKind::Call, levels, returns_to });
                 let outcome = Outcome { from: call_context, to, always };
                 outcome.is_of_another_function().then_some(outcome)

@@ -163,7 +163,7 @@ pub(crate) enum StubKind {
     Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
     /// In front of an instruction whose accesses the engine miss paths through the cache: those of the record that was written
     /// last, which is `site`'s. Execution goes on behind the stub.
-    MissPath { site: u32 },
+    MissPath { site: u32, off: bool },
     /// Behind the instruction at `pc`, which has written down where the last instruction of the x87 was. Execution goes on behind the
     /// stub.
     SavedX87 { pc: u64 },

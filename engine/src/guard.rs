@@ -175,9 +175,6 @@ impl Sink for CarefulSink {
     fn counted(&mut self, pid: i32, tid: i32, book: &Book, counts: &Counts) {
         self.tell(State::Settling, (), |sink| sink.counted(pid, tid, book, counts));
     }
-    fn collection_may_change(&mut self, pid: i32, tid: i32, begins: bool) -> bool {
-        self.tell(State::Whole, false, |sink| sink.collection_may_change(pid, tid, begins))
-    }
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         self.tell(State::Closed, (), |sink| sink.thread_ended(pid, tid));
     }

@@ -54,8 +54,6 @@ pub(crate) struct Thread {
     pub(crate) contexts: ThreadContexts,
     /// What emitted code knew of its calls the last time, if it follows them.
     pub(crate) frames: RefCell<Vec<Frame>>,
-    /// It has had collection switched off or on.
-    pub(crate) toggles: bool,
     /// Where its own trap flag has stopped it last.
     pub(crate) trapped_at: Option<u64>,
     pub(crate) progress: Progress,

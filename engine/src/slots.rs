@@ -300,7 +300,14 @@ impl SlotPool {
         let most = layout::FRAMES_SIZE / layout::FRAME - 1;
         let n = (top.saturating_sub(layout::FRAMES) / layout::FRAME).min(most) as usize;
         const WORDS: usize = size_of::<FrameWords>() / 8;
-        // What is as it was: a frame that is the same has the same ones below it.
+        // What is as it was: a frame that is the same has the same ones below it. Those that were pushed since are not below the
+        // total at which the last of the others was; and none that only the sink can pop is one of them.
+        let newest = shown.last().map_or(0, |frame| frame.entered[0]);
+        let call_edge =
+            |w: &FrameWords| call_edges.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_CALL_EDGE);
+        let same = |w: &FrameWords, known: &Frame| {
+            w[..2] == [known.sp, known.entered[0]] && (known.entered[0] < newest || call_edge(w) == NO_CALL_EDGE)
+        };
         let mut kept = n.min(shown.len());
         let mut read = Vec::new();
         let mut first = n;
@@ -311,7 +318,7 @@ impl SlotPool {
             more.append(&mut read);
             (read, first) = (more, from);
             let frames = read.as_chunks::<WORDS>().0;
-            while kept > first && (frames[kept - 1 - first][..2] != [shown[kept - 1].sp, shown[kept - 1].entered[0]]) {
+            while kept > first && !same(&frames[kept - 1 - first], &shown[kept - 1]) {
                 kept -= 1;
             }
             if kept > first || kept == 0 {
@@ -321,7 +328,7 @@ impl SlotPool {
         let frame = |w: &FrameWords| Frame {
             sp: w[0],
             entered: std::array::from_fn(|i| w[(layout::frame_entered(i) / 8) as usize]),
-            call_edge: call_edges.get(&w[(layout::FRAME_RETURN / 8) as usize]).copied().unwrap_or(NO_CALL_EDGE),
+            call_edge: call_edge(w),
         };
         let frames = read.as_chunks::<WORDS>().0[kept - first..].iter().map(frame).collect();
         Calls { totals, kept, frames, active: Vec::new() }

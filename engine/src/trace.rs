@@ -589,11 +589,6 @@ pub trait Sink: Send {
     fn recorded(&mut self, _pid: i32, _tid: i32, _names: &Names, _words: &[u32]) {}
     /// What a thread has executed and called since this was told last.
     fn counted(&mut self, _pid: i32, _tid: i32, _book: &Book, _counts: &Counts) {}
-    /// Whether costs may be collected after the next transfer of a thread and not before it, or the other way round: between a
-    /// signal handler (which `begins`, or else may end) and what it interrupts.
-    fn collection_may_change(&mut self, _pid: i32, _tid: i32, _begins: bool) -> bool {
-        false
-    }
     /// A call of this sink has panicked with this message. From here on it is told only what emitted code has counted up to now,
     /// of births, and how threads and processes end: what it has gathered is to be marked as incomplete.
     fn broke(&mut self, _what: &str) {}

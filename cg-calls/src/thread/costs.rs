@@ -35,6 +35,11 @@ impl Calls {
         self.contexts.push(path, function, wish)
     }
 
+    pub(super) fn switch_collection(&mut self, now: &[u64]) {
+        self.meter.toggle(now);
+        self.update_counting();
+    }
+
     #[cold]
     pub(super) fn entered(&mut self, function: FunctionId, arc: u32, now: &[u64]) {
         let about = self.functions[function.0 as usize].about.unwrap_or(Function::PLAIN);
@@ -45,7 +50,7 @@ impl Calls {
             self.requests.push_back(Request::Zero(function));
         }
         if about.toggle_collect {
-            self.toggle_collect(now);
+            self.switch_collection(now);
         }
     }
 
@@ -57,7 +62,7 @@ impl Calls {
         }
         // What has not been switched on need not be switched off.
         if about.toggle_collect && !found {
-            self.toggle_collect(now);
+            self.switch_collection(now);
         }
     }
 

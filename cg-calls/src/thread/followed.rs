@@ -5,6 +5,8 @@
 //! Some costs need not be counted elsewhere, because somebody there tells of each of them, of misses of caches for example.
 //! In front of it stand the frames that have come since the last one, so what runs, and what is active, is known at each.
 //!
+//! While nothing is collected, totals stand still here and there, and what is counted is of no interest ([`Here::collecting`]).
+//!
 //! Invariants: costs of calls that were popped elsewhere are counted there, those of calls that are popped here are booked
 //! here; frames below the window that is shown are never touched elsewhere; while a skipped call is going on, what is
 //! executed is counted elsewhere too, so nothing is booked for it by readings.
@@ -16,10 +18,13 @@ use super::*;
 pub struct Here {
     /// The function that is running.
     pub function: FunctionId,
-    /// Its level of recursion, from 0.
+    /// Its level of recursion, from 0. Where something happens when a function is entered, the first call is told from others even
+    /// if levels are not.
     pub level: u32,
     /// The site of the call of a skipped function that is going on.
     pub skip: Option<SiteId>,
+    /// Whether costs are collected. If not, totals that are kept elsewhere stand still.
+    pub collecting: bool,
 }
 
 /// How a call edge begins.
@@ -117,6 +122,8 @@ pub(super) struct Followed {
     window: usize,
     /// What is shown is not true any more.
     pub(super) stale: bool,
+    /// Nor is what is known of how the frames that there are return.
+    pub(super) unsettled: bool,
     /// By frame: its call edge.
     call_edges: Vec<u32>,
     resolved: Vec<Option<Resolved>>,
@@ -153,7 +160,24 @@ impl Calls {
     pub fn here(&self) -> Here {
         let info = self.contexts.info(self.path);
         let skip = (self.skip != NONE).then(|| self.book.skips.keys[self.skip as usize].0);
-        Here { function: info.top, level: self.node.wrapping_sub(info.first_node), skip }
+        let known = self.functions[info.top.0 as usize];
+        let mut level = self.node.wrapping_sub(info.first_node);
+        if info.recursions < 2 && known.about.is_some_and(|about| about.has_hooks()) {
+            level = u32::from(known.active > 1);
+        }
+        Here { function: info.top, level, skip, collecting: self.meter.collecting() }
+    }
+
+    /// How many levels of recursion somebody tells apart who follows calls of this function.
+    fn levels_followed(&self, about: &Function) -> u64 {
+        let levels = if self.config.contexts { costs::levels(about) } else { 1 };
+        u64::from(if about.has_hooks() { levels.max(2) } else { levels })
+    }
+
+    /// Whether the first call of a function that begins, or the last one that ends, switches collection.
+    fn switches(&self, function: u32) -> bool {
+        let known = &self.functions[function as usize];
+        known.about.is_some_and(|about| about.toggle_collect)
     }
 
     /// What the last event was; it is forgotten.
@@ -170,7 +194,8 @@ impl Calls {
     fn place_of(&mut self, code: &mut impl Code, here: Here) -> (PathId, u32, u32) {
         let about = self.function(code, here.function);
         let path = self.push_path(PathId::EMPTY, here.function, &about);
-        let node = self.contexts.info(path).first_node + here.level;
+        let info = self.contexts.info(path);
+        let node = info.first_node + here.level.min(info.recursions - 1);
         let skip = here.skip.map_or(NONE, |site| self.book.skips.row((site, node)));
         (path, node, skip)
     }
@@ -270,6 +295,9 @@ impl Calls {
             if frame.arc != NONE && frame.function != NONE {
                 let active = &mut self.functions[frame.function as usize].active;
                 *active = active.saturating_sub(1);
+                if *active == 0 && frame.way != Leave::Found && self.switches(frame.function) {
+                    self.meter.flip();
+                }
             }
         }
         self.followed.call_edges.truncate(keep);
@@ -290,7 +318,11 @@ impl Calls {
         };
         self.stack.push(frame, &self.meter, now);
         if frame.arc != NONE {
-            self.functions[call_edge.function as usize].active += 1;
+            let active = &mut self.functions[call_edge.function as usize].active;
+            *active += 1;
+            if *active == 1 && self.switches(call_edge.function) {
+                self.meter.flip();
+            }
         }
         (self.path, self.node, self.skip) = (call_edge.to_path, call_edge.to_node, call_edge.to_skip);
         self.followed.call_edges.push(number);
@@ -412,9 +444,9 @@ impl Calls {
         f.call_edges.truncate(lowest);
         f.call_edges.resize(len, Shown::NO_CALL_EDGE);
         let ahead = self.meter.ahead().map(<[u64]>::to_vec);
-        // Emitted code cannot know that nothing is collected: calls of before return here.
-        let uncollected = ahead.is_none();
-        if uncollected {
+        debug_assert!(ahead.is_some(), "calls are followed, but totals do not stand still: see `Config::gated`");
+        // Code that they return to does not know that collection has been switched meanwhile: they return here.
+        if std::mem::take(&mut f.unsettled) {
             f.call_edges.fill(Shown::NO_CALL_EDGE);
         }
         let mut from = lowest;
@@ -432,7 +464,7 @@ impl Calls {
             };
             f.window -= usize::from(apart);
         }
-        if std::mem::take(&mut f.stale) || all || uncollected || f.window != window {
+        if std::mem::take(&mut f.stale) || all || f.window != window {
             from = f.window;
         }
         let from = from.max(f.window);
@@ -475,15 +507,15 @@ impl Calls {
         };
         let below = |f: u32| {
             let known = &self.functions[f as usize];
-            let levels = known.about.filter(|_| self.config.contexts).map_or(1, |about| costs::levels(&about));
-            u64::from(known.active.min(levels - 1))
+            let levels = known.about.map_or(1, |about| self.levels_followed(&about));
+            u64::from(known.active).min(levels - 1)
         };
         changed.into_iter().map(|f| (FunctionId(f), below(f))).collect()
     }
 
     /// The counter was executed `n` times at `here`; `costs` are what an execution costs.
     pub fn executed(&mut self, code: &mut impl Code, here: Here, counter: u32, n: u64, costs: &[u64]) {
-        if !self.meter.collecting() {
+        if !here.collecting {
             return;
         }
         let (_, node, skip) = self.place_of(code, here);
@@ -498,7 +530,7 @@ impl Calls {
 
     /// The counter cost `n` more there.
     pub fn executed_again(&mut self, code: &mut impl Code, here: Here, counter: u32, n: u64) {
-        if !self.meter.collecting() {
+        if !here.collecting {
             return;
         }
         let (_, node, skip) = self.place_of(code, here);
@@ -534,10 +566,8 @@ impl Calls {
         if arc != NONE {
             let counts = self.book.arcs.counts(arc);
             counts[0] += calls;
-            if self.meter.collecting() {
-                for (event, n) in self.config.kept.into_iter().zip(inclusive) {
-                    event.into_iter().for_each(|event| counts[1 + event] += n);
-                }
+            for (event, n) in self.config.kept.into_iter().zip(inclusive) {
+                event.into_iter().for_each(|event| counts[1 + event] += n);
             }
         }
     }

@@ -196,7 +196,9 @@ impl Calls {
         let to_node = way.first_node + (*active).min(way.recursions) - 1;
         let arc = if way.to_node == to_node { way.arc } else { self.other_level(at, way, site, to_node) };
         frame.arc = arc;
-        if let Some(how) = how.filter(|_| way.plain) {
+        let asks = |known: &Known| known.about.is_some_and(|about| about.asks());
+        let asks = first && way.hooks && asks(&self.functions[way.to_function as usize]);
+        if let Some(how) = how.filter(|_| way.deepens && !asks) {
             let level = to_node - way.first_node;
             let key = match how {
                 _ if self.skip == NONE => Some((how, NONE)),
@@ -219,15 +221,19 @@ impl Calls {
         }
     }
 
-    /// Remembers a call for the fast loop.
+    /// Remembers a call for the fast loop, if nothing happens when it is made, and for whoever follows calls.
     #[cold]
     #[inline(never)]
     fn remember(&mut self, kind: CallKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
         // Out of a stub: where that returns to.
         let stub = self.stack.top().filter(|_| kind == CallKind::Through).map(|f| f.returns_to);
-        let settled =
-            Settled::Push { made: kind.into(), levels: way.recursions, returns_to: stub.unwrap_or(returns_to) };
-        self.followed.settled = Some(settled);
+        // Of a function with hooks, the first call is told from others.
+        let levels = if way.hooks { way.recursions.max(2) } else { way.recursions };
+        self.followed.settled =
+            Some(Settled::Push { made: kind.into(), levels, returns_to: stub.unwrap_or(returns_to) });
+        if way.hooks {
+            return;
+        }
         let key = CallEdgeKey { kind, site: site.0, jump, target: way.target, path: self.path, node: self.node };
         let call_edge = CallEdge {
             kind,

@@ -75,6 +75,7 @@ impl CodeCache {
             live_after: u8::MAX,
             dead_after: 0,
             through: false,
+            off: outcome.from.off || outcome.to.off,
             unmatched_return: 0,
             stolen_registers: self.trace.settings.stolen_registers(),
         };

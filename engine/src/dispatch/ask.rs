@@ -249,19 +249,17 @@ impl Dispatcher<'_> {
         self.uncollected.get(&tid).is_none_or(|u| u.since.is_none())
     }
 
-    /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again.
+    /// Thread `tid`, which stands at the end of a block, has its costs collected no longer, or again. Where calls are followed, it
+    /// has to go on in other code.
     pub(super) fn toggle_collect(&mut self, tid: i32) {
         self.drain_thread(tid);
-        self.collect_counters(tid);
+        self.pull_stack(tid);
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get(&th.pid) else { return };
         if let Some(trace_channel) = &self.trace_channel {
             trace_channel.asked(p.pid, tid, &Query::ToggleCollect);
         }
         if self.follows(tid) {
-            if let Some(th) = self.threads.get_mut(&tid) {
-                th.toggles = true;
-            }
             return self.push_stack(tid, None);
         }
         let mut now = Vec::new();

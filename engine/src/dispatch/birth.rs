@@ -111,7 +111,6 @@ impl Dispatcher<'_> {
         let _ = p.pool.borrow().set_slot_word(slot, crate::layout::SlotWord::GuestGs, 0);
         let counting = p.counting;
         self.traps_of_child(pid, tid, child_pid, child);
-        let toggles = self.threads.get(&tid).is_some_and(|th| th.toggles);
         let contexts = self.inherited(tid, child_pid == child);
         self.threads.insert(
             child,
@@ -124,7 +123,6 @@ impl Dispatcher<'_> {
                 folded: false,
                 contexts,
                 frames: RefCell::default(),
-                toggles: child_pid == child && toggles,
                 trapped_at: None,
                 progress: Progress::default(),
                 interrupted: None,

@@ -45,7 +45,7 @@ impl Dispatcher<'_> {
                 corrections.take_off(rep.counter, left);
             }
             if let Some(site) = rep.site {
-                self.record_repeat(tid, site, regs);
+                self.record_repeat(tid, site, regs, false);
             }
         }
     }

@@ -96,7 +96,13 @@ impl Dispatcher<'_> {
                         return self.ask_and_go_on(t, regs, rip, Query::Dump(Some(text)));
                     }
                     Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Query::Zero),
-                    Request::CallgrindToggleCollect => self.toggle_collect(tid),
+                    Request::CallgrindToggleCollect => {
+                        self.toggle_collect(tid);
+                        if self.follows(tid) {
+                            regs.rip = rip;
+                            return self.enter_anew(t, regs);
+                        }
+                    }
                     _ => regs.rdx = default,
                 }
             }

@@ -12,7 +12,7 @@ use nix::libc;
 
 use super::switch::counted_slot;
 use super::{Dispatcher, How, Stopped};
-use crate::follow::{CallContextId, Counts, Outcome, StackEffect, TOTALS};
+use crate::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
 use crate::layout::{self, SlotWord};
 
@@ -374,7 +374,6 @@ impl Dispatcher<'_> {
     fn decide(&mut self, tid: i32, kind: StubKind, (told, target): (u32, u64), sp: u64) -> Followed {
         let none = Followed { target, call_context: CallContextId::NONE, outcome: None };
         self.know_map(tid, target);
-        self.collect_counters_before_change(tid, false);
         self.pull_stack(tid);
         let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.process_of(tid)) else { return none };
         let outcome = {
@@ -443,16 +442,6 @@ impl Dispatcher<'_> {
         });
     }
 
-    /// The same if what comes next may change whether costs are collected: what has been counted belongs to the state before.
-    /// A handler `begins`, or else may end.
-    pub(super) fn collect_counters_before_change(&mut self, tid: i32, begins: bool) {
-        let Some(th) = self.threads.get(&tid).filter(|th| th.toggles) else { return };
-        let (pid, Some(trace_channel)) = (th.pid, &self.trace_channel) else { return };
-        if trace_channel.ask(|sink| Some(sink.collection_may_change(pid, tid, begins))) == Some(true) {
-            self.collect_counters(tid);
-        }
-    }
-
     /// The same for all threads of a process.
     pub(super) fn collect_counters_all(&mut self, pid: i32) {
         for tid in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
@@ -474,6 +463,7 @@ impl Dispatcher<'_> {
         let (gs, gadget) = (p.pool.borrow().gs(slot), p.code_cache.borrow().gadget);
         if p.pool.borrow().slot_word(slot, SlotWord::TopFrame) == 0 {
             let _ = p.pool.borrow().set_slot_word(slot, SlotWord::TopFrame, layout::FRAMES);
+            let _ = p.pool.borrow().set_slot_word(slot, SlotWord::Total, FIRST);
         }
         let mut remote = Remote { thread: Some(t), gadget, memory: &p.memory };
         let page = gs + layout::FRAMES + layout::FRAMES_SIZE;

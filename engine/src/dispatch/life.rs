@@ -197,7 +197,6 @@ impl Dispatcher<'_> {
                 folded: false,
                 contexts: ThreadContexts::default(),
                 frames: RefCell::default(),
-                toggles: false,
                 trapped_at: None,
                 progress: Progress::default(),
                 interrupted: None,

@@ -151,7 +151,7 @@ impl Dispatcher<'_> {
     }
 
     /// A repeated instruction was interrupted: records what it has done so far, as its translation does at its end.
-    pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs) {
+    pub(super) fn record_repeat(&mut self, tid: i32, site: u32, regs: &Regs, off: bool) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         // Whatever it records from here on has the frames of this moment in front.
@@ -166,7 +166,9 @@ impl Dispatcher<'_> {
             let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
             let n = before[0].wrapping_sub(after[0]) & mask;
             let reads = u64::from(source) + u64::from(target == Target::Read);
-            self.total_accesses(tid, slot, [n.wrapping_mul(reads), n * u64::from(target == Target::Write)]);
+            if !off {
+                self.total_accesses(tid, slot, [n.wrapping_mul(reads), n * u64::from(target == Target::Write)]);
+            }
             // What the instruction does not use is not the guest's in `before`.
             after[1] = if source { after[1] } else { before[1] };
             after[2] = if target == Target::Unused { before[2] } else { after[2] };
@@ -217,6 +219,13 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Whether nothing is collected where a thread is.
+    fn is_off(&self, tid: i32, b: &Boundary) -> bool {
+        let Some(p) = self.process_of(tid) else { return false };
+        let trans = &p.code_cache.borrow().trans;
+        trans.follow.is_off(trans.block(b.block).call_context)
+    }
+
     /// Adds reads and writes to the totals of a thread whose calls are followed.
     fn total_accesses(&self, tid: i32, slot: SlotId, accesses: [u64; 2]) {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return };
@@ -227,7 +236,7 @@ impl Dispatcher<'_> {
     }
 
     /// Takes along the miss path the accesses of a special instruction, which has just recorded its registers, through the cache.
-    pub(super) fn miss_path_of_special(&mut self, tid: i32, site: u32) {
+    pub(super) fn miss_path_of_special(&mut self, tid: i32, site: u32, off: bool) {
         let Some(th) = self.threads.get(&tid).filter(|_| self.trace_channel.is_some()) else { return };
         let slot = th.slot;
         let Some(p) = self.process_of(tid) else { return };
@@ -247,7 +256,9 @@ impl Dispatcher<'_> {
             (cache, code_cache.trans.specials[index as usize].touches(&record))
         };
         let reads = touches.iter().filter(|touch| touch.done == Done::Read).count();
-        self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
+        if !off {
+            self.total_accesses(tid, slot, [reads, touches.len() - reads].map(|n| n as u64));
+        }
         for touch in touches {
             let size = touch.size.min(cache.widest.into());
             let site = match touch.done {
@@ -367,6 +378,7 @@ impl Dispatcher<'_> {
     pub(super) fn correct_told(&mut self, tid: i32, block: u32, counted: usize, b: &Boundary, regs: &Regs) {
         self.tell_correction(tid, block, counted, b.executed.into());
         let Some(rep) = b.rep else { return };
+        let off = self.is_off(tid, b);
         if let Some(site) = rep.told {
             let left = if rep.address32 { regs.rcx & 0xffff_ffff } else { regs.rcx };
             let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
@@ -374,15 +386,17 @@ impl Dispatcher<'_> {
                 let pool = p.pool.borrow();
                 let remains = pool.take_off_counter(th.slot, rep.counter, left);
                 let more = remains.wrapping_sub(pool.slot_word(th.slot, SlotWord::RepeatCounter));
-                let total = pool.slot_word(th.slot, SlotWord::Total).wrapping_add(more);
-                let _ = pool.set_slot_word(th.slot, SlotWord::Total, total);
+                if !off {
+                    let total = pool.slot_word(th.slot, SlotWord::Total).wrapping_add(more);
+                    let _ = pool.set_slot_word(th.slot, SlotWord::Total, total);
+                }
             } else {
                 let [low, high] = halves(p.pool.borrow().take_off_counter(th.slot, rep.counter, left));
                 self.tell(tid, |trace_channel, pid| trace_channel.records(pid, tid, vec![site, low, high]));
             }
         }
         if let Some(site) = rep.site {
-            self.record_repeat(tid, site, regs);
+            self.record_repeat(tid, site, regs, off);
         }
     }
 
@@ -402,14 +416,12 @@ impl Dispatcher<'_> {
             sp,
             stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
         };
-        self.collect_counters_before_change(t.tid(), true);
         self.tell(t.tid(), |trace_channel, pid| trace_channel.signal_begins(pid, t.tid(), handler));
     }
 
     /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
-            self.collect_counters_before_change(tid, false);
             self.tell(tid, |trace_channel, pid| trace_channel.signal_ends(pid, tid));
         }
     }

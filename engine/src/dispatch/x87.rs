@@ -16,7 +16,7 @@ impl Dispatcher<'_> {
     /// Does what a stub within an instruction asks for; the thread goes on behind it.
     pub(super) fn serve_within(&mut self, t: &Stopped, kind: StubKind) {
         match kind {
-            StubKind::MissPath { site } => self.miss_path_of_special(t.tid(), site),
+            StubKind::MissPath { site, off } => self.miss_path_of_special(t.tid(), site, off),
             StubKind::SavedX87 { pc } => {
                 if let (Ok(regs), Some(p)) = (t.regs(), self.process_of(t.tid())) {
                     show_own_address(p, &p.code_cache.borrow(), pc, &regs);

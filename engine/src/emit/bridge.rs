@@ -46,6 +46,8 @@ pub(crate) struct Bridge {
     pub(crate) dead_after: u16,
     /// Whether a return pops the frame below, too, and comes from it.
     pub(crate) through: bool,
+    /// Nothing is collected before it, or behind, so that totals do not tell frames from others.
+    pub(crate) off: bool,
     /// Where a stop for returns is that nobody can follow.
     pub(crate) unmatched_return: u64,
     /// Registers that are not the program's.
@@ -221,6 +223,9 @@ impl Asm {
         }
         if b.totals.len() > 1 {
             self.store_frame_imm(frame, at(layout::FRAME_CALL_EDGE), b.call_edge);
+            if b.off {
+                self.store_gs32_imm(SlotWord::ToldFrame.at(), 0);
+            }
         }
         let returns = self.lea_ahead(value);
         self.store_frame(frame, at(layout::FRAME_RETURN), value);

@@ -2,7 +2,7 @@
 //! over to what is known of the transfer of control, or stops where nothing is known yet. `bridge` is what it hands over to.
 //!
 //! Invariants: no flag and no register that the guest can see is changed; whatever is left of a block is counted once, in
-//! a counter and in the thread's total, before anything is asked of the sink.
+//! a counter and in the thread's total, before anything is asked of the sink; the total stands still where nothing is collected.
 
 use dynasmrt::{DynasmApi, dynasm};
 
@@ -22,6 +22,7 @@ impl Emitter<'_> {
     #[inline(always)]
     pub(crate) fn call_context(mut self, call_context: CallContextId) -> Self {
         self.call_context = call_context;
+        self.off = self.trans.follow.is_off(call_context);
         self
     }
 
@@ -95,7 +96,10 @@ impl Emitter<'_> {
 
     /// Bumps the counter of an exit, or way in, and totals by so much. Between instructions, r10 is free wherever calls are
     /// followed.
-    pub(super) fn bump_exit(&mut self, counter: u32, executed: Sums, live: u8) {
+    pub(super) fn bump_exit(&mut self, counter: u32, mut executed: Sums, live: u8) {
+        if self.off {
+            executed = Sums::default();
+        }
         debug_assert!(self.stolen_registers().has(Gpr::R10));
         let counter = layout::counter_offset(counter);
         let totals = self.tracer.settings.totals();
@@ -189,6 +193,9 @@ impl Emitter<'_> {
     /// A repeated instruction has ended: adds its executions to the thread's total. Its counter held what is in the slot word
     /// [`SlotWord::RepeatCounter`] before.
     pub(super) fn total_executions(&mut self, counter: u32) {
+        if self.off {
+            return;
+        }
         let stolen_registers = self.stolen_registers();
         let c = &mut self.out.code;
         c.spill(SlotWord::T2, Gpr::RCX);

@@ -278,6 +278,8 @@ pub(crate) struct Emitter<'a> {
     with_contexts: bool,
     /// Whom executions count for.
     call_context: CallContextId,
+    /// Nothing is collected in that.
+    off: bool,
     /// Where stubs ask, if they need not stop.
     requests: Option<Requests>,
     deferrals: deferral::Deferrals,
@@ -321,6 +323,7 @@ impl<'a> Emitter<'a> {
             with_derived_edges: true,
             with_contexts: false,
             call_context: CallContextId::NONE,
+            off: false,
             requests: None,
             deferrals: deferral::Deferrals::default(),
             pairs: false,

@@ -92,7 +92,7 @@ impl Emitter<'_> {
         c.store_site(a, site);
         c.lea_disp(a, a, 52);
         c.store_gs(SlotWord::TracePos.at(), a);
-        if self.call_recorder.followed() {
+        if self.call_recorder.followed() && !self.off {
             self.total_accesses(repeat, [a, b]);
         }
         self.give_back(taken);
@@ -212,7 +212,7 @@ impl Emitter<'_> {
         // The engine miss paths them.
         self.out.code.spill(SlotWord::Clock, Gpr::R9);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::MissPath { site });
+        let id = self.trans.add_stub(StubKind::MissPath { site, off: self.off });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.reload(Gpr::R9, SlotWord::Clock);

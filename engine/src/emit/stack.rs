@@ -4,7 +4,8 @@
 //! A frame is not new if the total at its entry is below that of the last frame that was told: what was there then has been told,
 //! and whatever is pushed later has a higher one. (The same one is possible after a part has been taken, when all frames are
 //! as if they had been entered at that moment, and the block at hand had been counted already; so such frames are told again,
-//! which does no harm.) Invariants: frames are told from the outside inwards, each with its number, before the record that
+//! which does no harm. While nothing is collected, totals stand still: there, a call forgets which frame was told last, so that
+//! those with the same total are told again.) Invariants: frames are told from the outside inwards, each with its number, before the record that
 //! they stand for; a record's highest word is written first, so that none is there by half; below all frames is one whose total
 //! at entry is 0, less than any that was told; no register and no flag of the guest is changed by the routine.
 

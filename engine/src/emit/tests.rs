@@ -386,6 +386,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     live_after: 0,
     dead_after: 0,
     through: false,
+    off: false,
     unmatched_return: CACHE + 40,
     stolen_registers: crate::asm::StolenRegisters::Total,
 };
@@ -407,6 +408,13 @@ fn a_frame_has_all_totals_that_there_are() {
         "bridge_totals",
         &bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, ..CALL },
     );
+}
+
+#[test]
+fn a_call_while_nothing_is_collected_has_its_frame_told() {
+    let off =
+        bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, off: true, ..CALL };
+    check_bridge("bridge_off", &off);
 }
 
 #[test]

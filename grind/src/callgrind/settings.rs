@@ -236,14 +236,15 @@ impl Settings {
     }
 
     /// Whether emitted code can follow calls by itself, unless every access is told: functions have to be told apart by nothing
-    /// but recursion, and nothing may hang on when they run.
+    /// but recursion, and nothing may hang on when they run but whether costs are collected.
     #[must_use]
     pub fn followed(&self) -> bool {
-        let plain = |rule: &Rule| matches!(rule.change, Change::Skip | Change::PopOnJump | Change::Recursions(_));
+        let plain = |rule: &Rule| {
+            matches!(rule.change, Change::Skip | Change::PopOnJump | Change::ToggleCollect | Change::Recursions(_))
+        };
         !self.tell_calls
             && self.most_callers() == 0
             && self.rules.iter().all(plain)
-            && self.collect_at_start
             && !self.skip_direct_rec
             && !self.collect_jumps
             && !self.collect_bus

@@ -102,7 +102,8 @@ impl Recorder {
         dump_service: DumpService,
     ) -> Self {
         let columns = Columns::of(events);
-        let config = Config { contexts: true, kept: columns.kept(), ..settings.config(columns.stride) };
+        let gated = settings.followed();
+        let config = Config { contexts: true, gated, kept: columns.kept(), ..settings.config(columns.stride) };
         let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
             // Whoever asks for it has been told if it cannot be done.
             Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
@@ -261,7 +262,7 @@ impl Sink for Recorder {
         let Some(space) = self.spaces.get(&p.space) else { return };
         let catalogue = p.catalogue.clone();
         let mut catalogue = lock(&catalogue);
-        let width = self.config.costs;
+        let (width, followed) = (self.config.costs, self.settings.followed());
         p.pull_stack(space, &mut catalogue, width);
         p.thread(tid, &self.config);
         let Some(all) = space.blocks.get(block as usize) else { return };
@@ -272,9 +273,14 @@ impl Sink for Recorder {
             t.calls.begin(&mut *catalogue, all.instructions[0].addr.0);
         }
         let before = t.now.clone();
+        // Otherwise they stand still.
+        let moves = !followed || t.calls.collecting();
         for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
             let Some(counter) = counter else { continue };
             t.calls.correct(counter, sign);
+            if !moves {
+                continue;
+            }
             for (now, cost) in t.now.iter_mut().zip(&p.costs[counter as usize * width..][..width]) {
                 *now = now.wrapping_add_signed(sign * *cost as i64);
             }
@@ -282,7 +288,7 @@ impl Sink for Recorder {
         if let Some(used) = &mut p.used {
             used.corrected(t, all, counted, executed);
         }
-        if self.settings.followed() {
+        if followed {
             t.calls.correct_skipped(&before, &t.now);
         }
     }
@@ -412,11 +418,6 @@ impl Sink for Recorder {
 
     fn broke(&mut self, what: &str) {
         self.dump_service.incomplete(&broken::first(what));
-    }
-
-    fn collection_may_change(&mut self, pid: i32, tid: i32, begins: bool) -> bool {
-        let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid)).filter(|t| t.recording);
-        t.is_some_and(|t| t.calls.collection_may_change(begins))
     }
 
     fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {

@@ -13,7 +13,7 @@ use grind_engine::follow::{self, Book, CallContext, CallKind, Names, Outcome, St
 use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
-use super::process::{Kind, NOTHING, Process, Thread, lock};
+use super::process::{Kind, NOTHING, Process, Thread, lock, nothing_yet};
 use super::{Recorder, Space};
 use crate::broken;
 use cg_calls::Code as _;
@@ -111,7 +111,7 @@ impl Thread {
             idle.calls.end(&idle.now);
         }
         if !on && self.idle.is_none() {
-            let now = vec![0; config.costs];
+            let now = nothing_yet(config);
             let mut calls = Calls::new(config.clone(), &now);
             calls.show_all();
             self.idle = Some(Box::new(Idle { calls, now }));
@@ -125,6 +125,7 @@ impl Process {
             function: self.followed.number(here.function, catalogue, functions),
             level: here.level,
             skip: here.skip.and_then(|site| self.followed.told.get(&site).copied()),
+            off: !here.collecting,
         }
     }
 
@@ -133,6 +134,7 @@ impl Process {
             function: self.followed.function(call_context.function, catalogue, functions),
             level: call_context.level,
             skip: call_context.skip.and_then(|told| self.hot.get(told as usize)).map(|hot| hot.site),
+            collecting: !call_context.off,
         }
     }
 

@@ -2,6 +2,8 @@
 //! front of it the frames that have come since the last record. So the thread's calls are brought to where they were at each
 //! miss, which is then booked on what ran, and on everything that was active, as where all is told.
 //!
+//! Where nothing is collected, totals stand still.
+//!
 //! Invariants: totals that emitted code keeps are not touched here; records are gone through before anything is done about the
 //! thread at a stop, so they all belong to the frames that were shown at the last one.
 
@@ -33,7 +35,9 @@ impl Recorder {
                 match simulated.ordinary(t, p.columns, &mut at) {
                     Some((site, missed, outcome)) => {
                         p.missed_first(&mut simulated, t, catalogue, (site, outcome));
-                        p.columns.missed(missed, outcome, |event| t.now[event] += 1);
+                        if t.calls.collecting() {
+                            p.columns.missed(missed, outcome, |event| t.now[event] += 1);
+                        }
                     }
                     None => {
                         let after = p.follow_miss(&mut simulated, t, catalogue, (space, names), at.rest);
@@ -120,6 +124,9 @@ impl Simulated {
                 let outcome = if memory { Outcome::Memory } else { Outcome::LastLevel };
                 return Some((number, known.missed, outcome));
             }
+            if !t.calls.collecting() {
+                continue;
+            }
             let column = places[known.missed as usize];
             t.now[column] += 1;
             if memory {
@@ -191,7 +198,9 @@ impl Process {
             self.missed_first(simulated, t, catalogue, (number, outcome));
         }
         // What the counter costs, but one or two columns, not all of them.
-        self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+        if t.calls.collecting() {
+            self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+        }
         Some(rest)
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
 use cg_sim::writeback::WriteThrough;
+use grind_engine::follow::FIRST;
 use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
@@ -281,7 +282,7 @@ impl Process {
         // As the reference numbers them: the lowest number that is free.
         let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
         self.threads.entry(tid).or_insert_with(|| {
-            let now = vec![0; config.costs];
+            let now = nothing_yet(config);
             let calls = Calls::new(config.clone(), &now);
             Thread {
                 number,
@@ -513,6 +514,15 @@ impl Process {
             self.ended.push((t.number, t.calls.take(&t.now)));
         }
     }
+}
+
+/// The totals of a thread that begins.
+pub(super) fn nothing_yet(config: &Config) -> Vec<u64> {
+    let mut now = vec![0; config.costs];
+    if config.gated {
+        now[0] = FIRST;
+    }
+    now
 }
 
 /// The catalogue is only ever locked by one side at a time; what a panic left is as good as anything.
