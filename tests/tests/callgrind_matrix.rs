@@ -32,6 +32,39 @@ const ROWS: &[Row] = &[
     (&["--collect-atstart=no"], "t"),
     (&["--toggle-collect=leaf"], ""),
     (&["--toggle-collect=leaf", "--instr-atstart=no"], "sS"),
+    // In recursion, in handlers, of threads, around jumps out of many frames; within one another.
+    (
+        &[
+            "--toggle-collect=fib",
+            "--toggle-collect=down",
+            "--toggle-collect=second",
+            "--toggle-collect=raises",
+            "--toggle-collect=other",
+            "--toggle-collect=share",
+            "--toggle-collect=jumps",
+            "--toggle-collect=nested",
+            "--toggle-collect=s*ch?",
+        ],
+        "t",
+    ),
+    (&["--toggle-collect=*", "--collect-atstart=yes"], "dzS"),
+    (&["--toggle-collect=o*", "--toggle-collect=*longjmp*", "--toggle-collect=raise", "--skip-plt=no"], "dztS"),
+    (
+        &[
+            "--separate-recs=1",
+            "--toggle-collect=fib",
+            "--toggle-collect=through",
+            "--toggle-collect=jumps",
+            "--toggle-collect=first",
+            "--toggle-collect=other",
+            "--fn-skip=leaf",
+        ],
+        "ztS",
+    ),
+    (&["--toggle-collect=once", "--toggle-collect=o*", "--toggle-collect=leaf", "--instr-atstart=no"], "sdztS"),
+    (&[SMALL[0], SMALL[1], SMALL[2], "--branch-sim=yes", "--toggle-collect=o*", "--toggle-collect=down"], "dt"),
+    (&[SMALL[0], SMALL[1], SMALL[2], "--branch-sim=yes", "--toggle-collect=*"], "ztS"),
+    (&[SMALL[0], SMALL[1], SMALL[2], "--collect-atstart=no"], "t"),
     (&["--dump-before=before", "--dump-after=uncollected", "--zero-before=uninstrumented"], "d"),
     (&["--dump-before=leaf", "--combine-dumps=yes"], "sS"),
     (&["--separate-threads=yes"], "dt"),
@@ -113,7 +146,8 @@ fn check(row: Row, program: &Path, dir: &Path, but: &[&str]) -> Vec<String> {
         if requests.contains('S') {
             absent.push(("uninstrumented", true));
         }
-        if requests.contains('t') && !is("--collect-atstart=no") && !is("--separate-threads=yes") {
+        let toggles = options.iter().any(|option| option.starts_with("--toggle-collect="));
+        if requests.contains('t') && !toggles && !is("--collect-atstart=no") && !is("--separate-threads=yes") {
             absent.push(("uncollected", false));
         }
         for (function, altogether) in absent {
