@@ -8,7 +8,7 @@ mod change;
 use std::fs;
 use std::path::Path;
 
-use grind::debuginfo::{NameId, Object, Options, Svma};
+use grind::debuginfo::{Inlined, Name, NameId, Object, Options, Resolution, Svma};
 
 use crate::{Target, limits};
 
@@ -67,7 +67,7 @@ fn expanded(input: &[u8]) -> usize {
 fn with_object(input: &[u8], act: impl Fn(&Object)) {
     match files(input)[..] {
         [file] => {
-            let options = Options { debug_roots: Vec::new(), ..Options::default() };
+            let options = Options { debug_roots: Vec::new(), inlined: Inlined::Named, ..Options::default() };
             act(&Object::from_image(file.to_vec(), "x", &options));
         }
         [program, debug, shared] => {
@@ -81,7 +81,8 @@ fn with_object(input: &[u8], act: impl Fn(&Object)) {
                 fs::create_dir_all(path(&format!(".build-id/{}", &id[..2]))).expect("a folder");
                 write(&path(&format!(".build-id/{}/{}.debug", &id[..2], &id[2..])), debug);
             }
-            let options = Options { debug_roots: vec![folder.path().to_owned()], ..Options::default() };
+            let debug_roots = vec![folder.path().to_owned()];
+            let options = Options { debug_roots, inlined: Inlined::Named, ..Options::default() };
             act(&Object::open(&path("program"), &options));
         }
         _ => {}
@@ -117,7 +118,25 @@ fn run(input: &[u8]) {
     });
 }
 
-/// However it is asked, an object answers the same; names have no ends of lines, and ranges hold what they were asked for.
+/// What is inlined at each place, the innermost function first: its name, its file, and the line of its call.
+fn inlined(found: &Resolution) -> Vec<Vec<(Name, Name, u32)>> {
+    let chain = |innermost: u32| {
+        let mut chain = Vec::new();
+        let mut at = innermost;
+        while let Some(before) = at.checked_sub(1) {
+            let frame = &found.inlining[before as usize];
+            assert!(frame.outer < at, "a frame is inlined into one that was made before it");
+            let name = found.functions[frame.function.index()].clone();
+            chain.push((name, found.files[frame.file.index()].clone(), frame.call_line));
+            at = frame.outer;
+        }
+        chain
+    };
+    found.places.iter().map(|place| chain(place.inlined)).collect()
+}
+
+/// However it is asked, an object answers the same; names have no ends of lines, ranges hold what they were asked for, and what is
+/// inlined leads to the function that has the code.
 fn laws(input: &[u8]) {
     with_object(input, |object| {
         let mut asked = addresses(object);
@@ -144,11 +163,16 @@ fn laws(input: &[u8]) {
                 (*at, shown(place.function, &found.functions), shown(place.file, &found.files), place.line)
             })
             .collect();
+        let inlined_before = inlined(&found);
         if !all_names {
             return;
         }
         asked.reverse();
         let found = object.resolve(&asked);
+        assert!(
+            inlined(&found).iter().eq(inlined_before.iter().rev()),
+            "inlined functions depend on the order of asking"
+        );
         for ((at, place), (same, function, file, line)) in asked.iter().zip(&found.places).zip(before.iter().rev()) {
             assert_eq!(at, same);
             assert_eq!(&shown(place.function, &found.functions), function);
