@@ -261,7 +261,16 @@ impl Frames<'_> {
                     around.push((depth, frame));
                 }
                 tag => {
-                    entries.skip_attributes(abbreviation.attributes())?;
+                    // In parts: gimli adds up the lengths of what it skips, and those that the file states may have no sum.
+                    let stated = |form| {
+                        let variable =
+                            [constants::DW_FORM_block, constants::DW_FORM_exprloc, constants::DW_FORM_indirect];
+                        variable.contains(&form)
+                    };
+                    for part in abbreviation.attributes().split_inclusive(|specification| stated(specification.form()))
+                    {
+                        entries.skip_attributes(part)?;
+                    }
                     if tag == constants::DW_TAG_subprogram {
                         around.push((depth, 0));
                     }
