@@ -86,15 +86,17 @@ fn sections(file: &[u8]) -> Vec<Section> {
         .collect()
 }
 
+/// The length that a compressed section claims for its contents; 0: it is not compressed.
+fn claim(file: &[u8], section: &Section) -> usize {
+    let old = file.get(section.offset..).unwrap_or_default().strip_prefix(b"ZLIB");
+    let old = old.and_then(|rest| Some(u64::from_be_bytes(*rest.first_chunk()?)));
+    let new = section.offset.checked_add(8).map_or(0, |at| number(file, at, 8));
+    (if section.compressed { new } else { old.unwrap_or(0) }) as usize
+}
+
 /// The lengths that a file's compressed sections claim for their contents, in all.
 pub(super) fn claimed(file: &[u8]) -> usize {
-    let claim = |section: &Section| {
-        let old = file.get(section.offset..).unwrap_or_default().strip_prefix(b"ZLIB");
-        let old = old.and_then(|rest| Some(u64::from_be_bytes(*rest.first_chunk()?)));
-        let new = section.offset.checked_add(8).map_or(0, |at| number(file, at, 8));
-        if section.compressed { new } else { old.unwrap_or(0) }
-    };
-    sections(file).iter().fold(0, |sum: usize, section| sum.saturating_add(claim(section) as usize))
+    sections(file).iter().fold(0, |sum: usize, section| sum.saturating_add(claim(file, section)))
 }
 
 /// Whether a section of a file says that it is compressed in the newer way.
@@ -102,12 +104,12 @@ pub(super) fn has_zstd(file: &[u8]) -> bool {
     sections(file).iter().any(|section| section.compressed && number(file, section.offset, 4) == 2)
 }
 
-/// The bytes of tables that the library keeps an entry at a time: abbreviations and files of line programs.
+/// The bytes of tables that the library keeps an entry at a time, unpacked: abbreviations and files of line programs.
 pub(super) fn tables(file: &[u8]) -> usize {
-    let tables = [b".debug_abbrev".as_slice(), b".debug_line"];
+    let tables = [b".debug_abbrev".as_slice(), b".debug_line", b".zdebug_abbrev", b".zdebug_line"];
     let all = sections(file);
-    let sizes = all.iter().filter(|section| tables.contains(&&*section.name)).map(|section| section.size);
-    sizes.map(|size| size.min(file.len())).sum()
+    let unpacked = |section: &Section| claim(file, section).min(64 * file.len()).max(section.size.min(file.len()));
+    all.iter().filter(|section| tables.contains(&&*section.name)).map(unpacked).sum()
 }
 
 /// Changes a section's header: a field, or two of them change places.
