@@ -304,7 +304,7 @@ pub(crate) struct CodeCache {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 24] = {
+const STOPPING_CALLS: [i64; 25] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -316,6 +316,7 @@ const STOPPING_CALLS: [i64; 24] = {
         l::SYS_shmdt,
         l::SYS_rt_sigreturn,
         l::SYS_rt_sigaction,
+        l::SYS_rt_sigprocmask,
         l::SYS_execve,
         l::SYS_execveat,
         l::SYS_clone,

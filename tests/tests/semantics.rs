@@ -29,23 +29,31 @@ fn work(program: &Path) -> PathBuf {
 }
 
 fn check(name: &str, options: &[&str]) {
+    check_given(name, &[], options);
+}
+
+/// The same with arguments for the program.
+fn check_given(name: &str, arguments: &[&str], options: &[&str]) {
     let source = Source::open("semantics", name);
     if !source.runs_here() {
         return;
     }
     // Being interrupted all the time takes its time.
     let limit = Duration::from_secs(if disturb::wanted() != Disturbance::None { 180 } else { 60 });
+    let words = |path: &Path| -> Vec<String> {
+        [path.display().to_string()].into_iter().chain(arguments.iter().map(|a| (*a).into())).collect()
+    };
     let make = |dir: &Path| {
         let path = source.build(dir, false);
-        let native = Job { limit, ..Job::new([path.display().to_string()], &work(&path)) }.native();
+        let native = Job { limit, ..Job::new(words(&path), &work(&path)) }.native();
         assert!(native.status.code() != Some(99), "{name}: fails natively\n{}", native.show());
         Program { path, native }
     };
     let profiler: Vec<String> =
         tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
-    PROGRAMS.with(name, make, |program| {
+    PROGRAMS.with(&[&[name], arguments].concat().join("-"), make, |program| {
         let work = work(&program.path);
-        let tested = Job { limit, ..Job::new([program.path.display().to_string()], &work) }.profiled(&profiler);
+        let tested = Job { limit, ..Job::new(words(&program.path), &work) }.profiled(&profiler);
         assert_same(name, &program.native, &tested.outcome, &tested.log);
         if options.contains(&CALLS[0]) {
             tested.check_calls();
@@ -115,7 +123,7 @@ programs! {
     corner_swapcontext_coroutines corner_taken_registers corner_trap_flag corner_unmaps_around_itself corner_vdso_time corner_vsyscall_page corner_x87_addresses
     death_atexit_handlers death_by_kill_keeps_output death_child_outlives_parent death_exit_status_is_masked
     eviction_while_a_process_is_stopped eviction_while_threads_wait_for_each_other eviction_while_threads_wait_in_int80
-    fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
+    fault_blocked_ignored_and_handled fault_bus_error fault_divide fault_in_a_thread fault_int3 fault_kills_when_blocked
     fault_kills_when_unhandled fault_lazily_mapped_memory fault_registers_in_ucontext fault_return_to_nowhere
     fault_segv_address fault_undefined_instruction
     process_created_by_int80 process_daemon process_exec_failures process_exec_self_again process_first_of_its_namespace process_fork_storm process_fork_tree
@@ -123,7 +131,7 @@ programs! {
     process_reaped_by_sigchld process_seccomp_filter process_seccomp_forbids_mappings process_seccomp_strict process_seccomp_traps process_stop_and_continue
     process_stops_itself process_user_namespace process_vfork process_wait_variants
     signal_alarm_in_a_long_block signal_alarm_in_computation signal_alarm_in_floating_point signal_alarm_in_recursion signal_alarm_in_rep
-    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_faults_sent_by_others signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
+    signal_alarm_in_system_calls signal_alarm_with_live_flags signal_altstack signal_blocked_across_exec signal_faults_sent_by_others signal_frame_beside_code_on_the_stack signal_handler_gets_siginfo
     signal_ignored_and_default signal_ignored_while_waiting signal_in_blocked_futex signal_interrupts_int80 signal_interrupts_nanosleep
     signal_kills_with_core_signal signal_many_threads_timer signal_mask_in_handler signal_nested_handlers
     signal_pause_sigsuspend signal_posix_timer signal_ppoll signal_realtime_queue signal_resethand
@@ -201,8 +209,21 @@ mod while_code_is_made_anew {
     }
 
     #[test]
+    fn fault_blocked_ignored_and_handled() {
+        super::check_given("fault_blocked_ignored_and_handled", &["few"], &["--hot-after=1"]);
+    }
+
+    #[test]
     fn thread_kills_its_process() {
         super::check("thread_kills_its_process", &["--hot-after=1000"]);
+    }
+}
+
+/// Programs that are executed are followed.
+mod with_children {
+    #[test]
+    fn signal_blocked_across_exec() {
+        super::check("signal_blocked_across_exec", &["--trace-children=yes"]);
     }
 }
 

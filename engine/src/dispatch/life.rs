@@ -96,6 +96,7 @@ impl Dispatcher<'_> {
         tracee::leave(tid);
         let former = t.event_message().map_or(tid, |m| m as i32);
         tracee::renamed(former, tid);
+        self.traps_renamed(former, tid);
         let known = self.threads.get(&former).or_else(|| self.threads.get(&tid)).map(|th| th.state);
         let follow = match known {
             None => tid == self.main,
@@ -202,7 +203,6 @@ impl Dispatcher<'_> {
                 interrupted: None,
             },
         );
-        self.traps_of_tables(tid);
         if let Some(limits) = limits {
             self.limits_of_image(tid, limits);
         }

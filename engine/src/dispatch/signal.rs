@@ -6,6 +6,7 @@
 use nix::libc;
 
 use super::in_place::Step;
+use super::sigtrap::DEFAULT_ACTION;
 use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
@@ -261,7 +262,7 @@ impl Dispatcher<'_> {
     /// Hands `signal` to a thread whose registers are the guest's.
     pub(super) fn deliver(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
-        if caught(tid, signal) && !blocked_fault(&t, signal) {
+        if caught(tid, signal) && !self.is_blocked_fault(&t, signal) {
             let Some(t) = self.open_frame(t) else { return };
             self.set_state(tid, State::Handler);
             let _ = t.resume(How::Step, signal);
@@ -275,8 +276,7 @@ impl Dispatcher<'_> {
                 let forced = matches!(state, Some(State::Handler | State::SigReturn { .. }));
                 return self.die_untraced(t, signal, forced);
             }
-            self.set_state(tid, State::Guest);
-            let _ = t.resume(How::Continue, signal);
+            self.die_of_fault(t, signal, &info);
         } else {
             let call_context = self.call_context(tid, rip);
             let (t, id) = self.translation(t, rip, call_context);
@@ -291,6 +291,35 @@ impl Dispatcher<'_> {
             }
             let _ = t.resume(How::Continue, signal);
         }
+    }
+
+    /// `t` dies of a fault for which no handler runs: there is none, or it is blocked. The kernel kills by it whatever the program
+    /// has said of the signal, so that is made void before; the thread takes no further step, where it would stop and be mistaken.
+    /// (One that has forbidden system calls to itself meets the fault once more, where the program has it.)
+    fn die_of_fault(&mut self, t: Stopped, signal: i32, info: &libc::siginfo_t) {
+        let tid = t.tid();
+        let status = Status::of(tid);
+        let mut t = t;
+        if (status.signals("SigCgt") | status.signals("SigIgn")) & bit(signal) != 0 && !status.is_confined() {
+            let Some(thread) = self.act(t, signal, &DEFAULT_ACTION) else { return };
+            t = thread;
+        }
+        self.set_state(tid, State::Guest);
+        if status.is_confined() {
+            let _ = t.resume(How::Continue, signal);
+        } else if let Ok(mask) = t.sigmask()
+            && t.set_sigmask(mask & !bit(signal)).is_ok()
+            && t.set_siginfo(info).is_ok()
+        {
+            let _ = t.resume(How::Continue, signal);
+        }
+    }
+
+    /// A fault whose signal is blocked kills, whatever its handler is.
+    fn is_blocked_fault(&self, t: &Stopped, signal: i32) -> bool {
+        bit(signal) & FAULTS != 0
+            && t.sigmask().is_ok_and(|m| m & bit(signal) != 0 || signal == libc::SIGTRAP && self.trap_blocked(t.tid()))
+            && t.siginfo().is_ok_and(|i| !is_sent(&i))
     }
 
     /// The kernel has built the frame; rip is the handler's.
@@ -308,13 +337,6 @@ impl Dispatcher<'_> {
         }
         self.enter_after_signal(t, rip);
     }
-}
-
-/// A fault whose signal is blocked kills, whatever its handler is.
-fn blocked_fault(t: &Stopped, signal: i32) -> bool {
-    bit(signal) & FAULTS != 0
-        && t.sigmask().is_ok_and(|m| m & bit(signal) != 0)
-        && t.siginfo().is_ok_and(|i| !is_sent(&i))
 }
 
 /// Whether the kernel may be about to restore a mask, because it has interrupted a system call that has one of its own.

@@ -4,8 +4,11 @@
 //! and `rt_sigprocmask` are carried out by the engine, the frames of handlers and `rt_sigreturn` are made to agree, and a
 //! SIGTRAP that arrives while the guest blocks it is held back.
 //!
-//! A program that only blocks all signals for a moment (as the C library does to create threads) has nothing to lose and costs
-//! nothing: its calls are not stopped. Not covered: waiting for SIGTRAP with `sigwait`, `signalfd` or `sigpending`.
+//! A program minds SIGTRAP as soon as it says what is to be done with it, or blocks it, be it together with all other signals
+//! for a moment. Before that nothing is kept of it, and the kernel is asked. Invariant: a thread runs translated code with a
+//! SIGTRAP that the kernel does not block; what a program that is not followed inherits is what the guest had asked for.
+//!
+//! Not covered: waiting for SIGTRAP with `sigwait`, `signalfd` or `sigpending`, and masks that are set by `int 0x80`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,6 +31,9 @@ const ACTION_OFFSET: u64 = 3072;
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 const ACTION_SIZE: usize = 32;
 
+/// The action that every signal begins with.
+pub(super) const DEFAULT_ACTION: [u8; ACTION_SIZE] = [0; ACTION_SIZE];
+
 /// Offset of the signal mask in a `struct ucontext`: flags, link, stack, then 256 bytes of registers.
 const UC_SIGMASK: u64 = 8 + 8 + 24 + 256;
 
@@ -47,22 +53,24 @@ impl Dispatcher<'_> {
         self.traps.get_mut(&pid)
     }
 
-    fn trap_blocked(&self, tid: i32) -> bool {
+    pub(super) fn trap_blocked(&self, tid: i32) -> bool {
         let pid = self.threads.get(&tid).map(|th| th.pid);
         pid.and_then(|p| self.traps.get(&p)).is_some_and(|t| t.blocked.contains(&tid))
     }
 
     /// From now on the process's dealings with SIGTRAP are looked after.
     fn mind_traps(&mut self, tid: i32) {
-        let (Some(th), Some((code_cache, _))) = (self.threads.get(&tid), self.code_cache_and_state(tid)) else {
-            return;
-        };
-        let pid = th.pid;
-        if self.traps.contains_key(&pid) {
-            return;
+        if let Some(th) = self.threads.get(&tid) {
+            self.traps.entry(th.pid).or_default();
         }
-        code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
-        self.traps.insert(pid, Traps::default());
+    }
+
+    /// Thread `former` of process `pid` has executed a program, and is called as the process is from now on.
+    pub(super) fn traps_renamed(&mut self, former: i32, pid: i32) {
+        if let Some(traps) = self.traps.get_mut(&pid) {
+            let blocks = traps.blocked.contains(&former);
+            traps.blocked = blocks.then_some(pid).into_iter().collect();
+        }
     }
 
     /// A new image inherits what is blocked or ignored. Before anything runs in it.
@@ -78,13 +86,6 @@ impl Dispatcher<'_> {
         if ignored || blocked {
             let blocked = blocked.then_some(tid).into_iter().collect();
             self.traps.insert(tid, Traps { ignored, blocked, held: HashMap::new() });
-        }
-    }
-
-    /// A new image whose process minds SIGTRAP has got its tables.
-    pub(super) fn traps_of_tables(&self, tid: i32) {
-        if let (true, Some((code_cache, _))) = (self.traps.contains_key(&tid), self.code_cache_and_state(tid)) {
-            code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
         }
     }
 
@@ -153,6 +154,9 @@ impl Dispatcher<'_> {
     /// A handler begins, with SIGTRAP blocked or not as far as the kernel is concerned: the frame shows what the guest had.
     pub(super) fn trap_blocked_in_handler(&mut self, t: &Stopped, on: bool) {
         let tid = t.tid();
+        if on {
+            self.mind_traps(tid);
+        }
         if self.traps_of(tid).is_none() {
             return;
         }
@@ -173,14 +177,12 @@ impl Dispatcher<'_> {
     /// `rt_sigreturn` is about to restore the context at `context`: the kernel must not block SIGTRAP.
     pub(super) fn trap_returns(&mut self, t: &Stopped, context: u64) {
         let tid = t.tid();
-        if self.traps_of(tid).is_none() {
-            return;
-        }
         let Some(p) = self.process_of(tid) else { return };
         let at = context + UC_SIGMASK;
         let Some(mask) = p.memory.word(at) else { return };
         if mask & TRAP != 0 {
             let _ = p.memory.write(at, &(mask & !TRAP).to_le_bytes());
+            self.mind_traps(tid);
         }
         self.set_trap_blocked(tid, mask & TRAP != 0);
     }
@@ -194,10 +196,11 @@ impl Dispatcher<'_> {
         remote.thread.map(|t| (t, value))
     }
 
-    fn act(&mut self, t: Stopped, action: &[u8; ACTION_SIZE]) -> Option<Stopped> {
+    /// Gives `signal` an action, as the kernel knows it.
+    pub(super) fn act(&mut self, t: Stopped, signal: i32, action: &[u8; ACTION_SIZE]) -> Option<Stopped> {
         let at = self.gs(t.tid()) + ACTION_OFFSET;
         let _ = self.process_of(t.tid())?.memory.write(at, action);
-        let (t, _) = self.raw(t, libc::SYS_rt_sigaction, [libc::SIGTRAP as u64, at, 0, 8, 0, 0])?;
+        let (t, _) = self.raw(t, libc::SYS_rt_sigaction, [signal as u64, at, 0, 8, 0, 0])?;
         Some(t)
     }
 
@@ -238,18 +241,22 @@ impl Dispatcher<'_> {
                     traps.held.clear();
                 }
             }
-            let Some(thread) = self.act(t, &action) else { return };
+            let Some(thread) = self.act(t, libc::SIGTRAP, &action) else { return };
             t = thread;
         }
         answer(t, regs, go, next, 0);
     }
 
-    /// `rt_sigprocmask`, for a process that minds SIGTRAP.
-    pub(super) fn trap_mask(&mut self, t: Stopped, regs: Regs, args: [u64; 6], go: u64, next: u64) {
+    /// `rt_sigprocmask`, which may be the first call that shows that the process minds SIGTRAP.
+    pub(super) fn trap_mask(&mut self, t: Stopped, regs: Regs, args: [u64; 6], (go, next): (u64, u64), resumed: How) {
         let tid = t.tid();
         let [how, set_at, old_at, size, ..] = args;
+        let blocks = |set: u64| set & TRAP != 0 && how as i32 != libc::SIG_UNBLOCK;
+        if set_at != 0 && self.process_of(tid).and_then(|p| p.memory.word(set_at)).is_some_and(blocks) {
+            self.mind_traps(tid);
+        }
         if self.traps_of(tid).is_none() || size != 8 {
-            return run(t, go, How::Continue);
+            return run(t, go, resumed);
         }
         let (Some(p), Ok(kernel)) = (self.process_of(tid), t.sigmask()) else { return };
         let mask = kernel & !TRAP | if self.trap_blocked(tid) { TRAP } else { 0 };

@@ -23,6 +23,11 @@ impl Status {
         self.value(name).split_whitespace().last()?.parse().ok()
     }
 
+    /// Whether it has forbidden system calls to itself.
+    pub(super) fn is_confined(&self) -> bool {
+        !matches!(self.value("Seccomp"), "" | "0")
+    }
+
     /// Whether the calling thread is its tracer.
     pub(super) fn is_traced_by_us(&self) -> bool {
         self.value("TracerPid").parse() == Ok(nix::unistd::gettid().as_raw())

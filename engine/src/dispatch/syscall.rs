@@ -36,7 +36,7 @@ impl Dispatcher<'_> {
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
-            libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, go, next),
+            libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, (go, next), how),
             libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork if self.no_more_births(tid) => {
                 self.warn_no_more_births(tid);
                 answer(t, regs, go, next, -i64::from(libc::EAGAIN));
