@@ -185,8 +185,19 @@ pub(crate) fn saved_x87_address(code: Code) -> Option<(u64, usize)> {
         Code::Fnstenv_m28byte | Code::Fnsave_m108byte => Some((12, 4)),
         Code::Fxsave_m512byte => Some((8, 4)),
         Code::Fxsave64_m512byte => Some((8, 8)),
+        Code::Xsave_mem | Code::Xsaveopt_mem | Code::Xsavec_mem | Code::Xsaves_mem => Some((8, 4)),
+        Code::Xsave64_mem | Code::Xsaveopt64_mem | Code::Xsavec64_mem | Code::Xsaves64_mem => Some((8, 8)),
         _ => None,
     }
+}
+
+/// Whether an instruction that has [`saved_x87_address`] writes it only if eax asks for it.
+pub(crate) fn saves_what_is_asked_for(code: Code) -> bool {
+    use Mnemonic as M;
+    matches!(
+        code.mnemonic(),
+        M::Xsave | M::Xsave64 | M::Xsaveopt | M::Xsaveopt64 | M::Xsavec | M::Xsavec64 | M::Xsaves | M::Xsaves64
+    )
 }
 
 /// The status flags that `inc` writes.

@@ -326,6 +326,7 @@ impl Dispatcher<'_> {
     fn handler_begins(&mut self, t: Stopped) {
         let Ok(rip) = t.rip() else { return };
         self.tell_handler(&t);
+        self.show_own_address_in_frame(&t);
         // Our stops are SIGTRAPs: a handler that blocks them would make the kernel reset the guest's own action for it.
         if let Ok(mask) = t.sigmask()
             && mask & bit(libc::SIGTRAP) != 0

@@ -1,4 +1,4 @@
-//! What an instruction has written down of where the last instruction of the x87 was: an address of the code cache, in place of
+//! What an instruction, or the kernel in a handler's frame, has written down of where the last instruction of the x87 was: an address of the code cache, in place of
 //! which the program is to find its own. It is not known any more once the code there has been thrown away; then it is 0, as after the unit
 //! has been reset. Never is anything written where there is no such address.
 
@@ -27,6 +27,29 @@ impl Dispatcher<'_> {
     }
 }
 
+/// Offset of the pointer to the saved floating-point registers in a `struct ucontext`: flags, link, stack, then 23 words.
+const UC_FPREGS: u64 = 8 + 8 + 24 + 23 * 8;
+
+/// Where an area of saved registers has the address of the last instruction of the x87.
+const SAVED_RIP: u64 = 8;
+
+/// Where such an area says which of its components have been written.
+const WRITTEN: u64 = 512;
+
+impl Dispatcher<'_> {
+    /// The kernel has built a handler's frame; the handler is about to run.
+    pub(super) fn show_own_address_in_frame(&self, t: &Stopped) {
+        let show = || {
+            // The return address, then the context.
+            let frame = t.regs().ok()?.rsp;
+            let p = self.process_of(t.tid())?;
+            let saved = p.memory.word(frame + 8 + UC_FPREGS).filter(|&at| at != 0)?;
+            replace(p, &p.code_cache.borrow(), saved.wrapping_add(SAVED_RIP), 8)
+        };
+        let _: Option<()> = show();
+    }
+}
+
 /// The instruction at `pc` has just been executed with these registers.
 fn show_own_address(p: &Process, code_cache: &CodeCache, pc: u64, regs: &Regs) -> Option<()> {
     let mut code = [0; 15];
@@ -40,7 +63,16 @@ fn show_own_address(p: &Process, code_cache: &CodeCache, pc: u64, regs: &Regs) -
         r if r.is_gpr32() => Some(*register(&mut regs.clone(), r.number() as u8) & 0xffff_ffff),
         _ => None,
     })?;
-    let at = operand.wrapping_add(offset);
+    if decode::saves_what_is_asked_for(ins.code())
+        && (regs.rax & 1 == 0 || p.memory.word(operand.wrapping_add(WRITTEN))? & 1 == 0)
+    {
+        return None;
+    }
+    replace(p, code_cache, operand.wrapping_add(offset), size)
+}
+
+/// If the `size` bytes at `at` are an address of the code cache, they become the program's.
+fn replace(p: &Process, code_cache: &CodeCache, at: u64, size: usize) -> Option<()> {
     let mut word = [0; 8];
     if p.memory.read(at, &mut word[..size]) != size {
         return None;

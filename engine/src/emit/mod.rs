@@ -714,7 +714,12 @@ impl<'a> Emitter<'a> {
                 self.rep_compare(insn, index);
                 return true;
             }
-            Class::XsaveMasked => self.xsave(insn),
+            Class::XsaveMasked => {
+                self.xsave(insn);
+                if let Some((offset, _)) = insn.saved_x87_address() {
+                    self.check_x87_address(insn, offset);
+                }
+            }
             Class::Cpuid => self.stop(insn, Emulate::Cpuid),
             Class::Xgetbv => self.stop(insn, Emulate::Xgetbv),
             Class::ClientRequest => self.client_request(insn),

@@ -2,11 +2,12 @@
 //! cache, so the engine puts the program's there (`dispatch::x87`), but only if there is one: programs that use the unit's control
 //! words alone, as C libraries do for rounding and exceptions, go on without a stop. Invariant: no flag and no register changes.
 
+use dynasmrt::dynasm;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::Emitter;
 use crate::asm::Gpr;
-use crate::decode::Insn;
+use crate::decode::{self, Insn};
 use crate::fragment_table::StubKind;
 use crate::layout::SlotWord;
 
@@ -15,6 +16,16 @@ impl Emitter<'_> {
     pub(super) fn check_x87_address(&mut self, insn: &Insn, offset: u64) {
         self.out.code.spill(SlotWord::T1, Gpr::RCX);
         let ins = &insn.ins;
+        // (What else eax asks for leaves there what was there: stacks of dynamic linkers are full of it.)
+        let may_ask = decode::saves_what_is_asked_for(ins.code()) && is_x86_feature_detected!("bmi2");
+        let not_asked = may_ask.then(|| {
+            let c = &mut self.out.code;
+            c.mov_imm(Gpr::RCX, 1);
+            dynasm!(c; pext ecx, eax, ecx);
+            let not_asked = c.jrcxz();
+            c.reload(Gpr::RCX, SlotWord::T1);
+            not_asked
+        });
         // Where the operand cannot be named as simply, the engine looks.
         let simple = ins.memory_base().is_gpr64() && !insn.names_taken(self.stolen_registers());
         let none = simple.then(|| {
@@ -37,8 +48,8 @@ impl Emitter<'_> {
         self.out.stubs.push((pos, id));
         let c = &mut self.out.code;
         c.stop(id);
-        if let Some(none) = none {
-            c.patch_short(none);
+        for skipped in [none, not_asked].into_iter().flatten() {
+            c.patch_short(skipped);
         }
         c.reload(Gpr::RCX, SlotWord::T1);
     }
