@@ -304,7 +304,7 @@ pub(crate) struct CodeCache {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 25] = {
+const STOPPING_CALLS: [i64; 27] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -317,6 +317,8 @@ const STOPPING_CALLS: [i64; 25] = {
         l::SYS_rt_sigreturn,
         l::SYS_rt_sigaction,
         l::SYS_rt_sigprocmask,
+        l::SYS_tkill,
+        l::SYS_tgkill,
         l::SYS_execve,
         l::SYS_execveat,
         l::SYS_clone,

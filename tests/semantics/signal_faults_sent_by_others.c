@@ -91,8 +91,6 @@ int main(int argc, char **argv) {
                 for (int k = 0; k <= KINDS; k++) {
                     int before[KINDS];
                     unsigned which = k < KINDS ? 1u << k : (1u << KINDS) - 1;
-                    // The kernel keeps one SIGTRAP for a thread at a time, and a profiler's own may be that.
-                    if (way == 1) which &= ~(1u << (KINDS - 1));
                     for (int i = 0; i < KINDS; i++) before[i] = shared->got[i];
                     for (int i = 0; i < KINDS; i++)
                         if (which >> i & 1) send(child, way, kinds[i]);

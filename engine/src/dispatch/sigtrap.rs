@@ -20,7 +20,7 @@ use super::status::Status;
 use super::syscall::{answer, run};
 use crate::image::Remote;
 use crate::process::State;
-use crate::tracee::{How, Regs, Stop, Stopped};
+use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// SIGTRAP's bit in a set of signals.
 const TRAP: u64 = bit(libc::SIGTRAP);
@@ -139,6 +139,35 @@ impl Dispatcher<'_> {
             }
             _ => Some(t),
         }
+    }
+
+    /// `tid` is about to make this system call. If that sends a SIGTRAP to another thread that is followed, the thread gets it when
+    /// it stands still, and the call is not to be made: the kernel keeps one SIGTRAP for a thread, and that of a breakpoint may just
+    /// wait. (What somebody outside sends in that moment, between the breakpoint and its stop, the kernel forgets.)
+    pub(super) fn hand_trap_on(&mut self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
+        let [first, second, third, ..] = args.map(|a| a as i32);
+        let (group, to, signal) = match nr {
+            libc::SYS_tgkill => (Some(first), second, third),
+            libc::SYS_tkill => (None, first, second),
+            _ => return false,
+        };
+        if signal != libc::SIGTRAP || to == tid {
+            return false;
+        }
+        let (Some(from), Some(other)) = (self.threads.get(&tid), self.threads.get(&to)) else { return false };
+        if group.is_some_and(|group| group != other.pid) {
+            return false;
+        }
+        let (sender, receiver) = (Status::of(tid), Status::of(to));
+        // Numbers mean the same to both and to the engine, and the kernel would let it through.
+        let known = sender.id("NSpid") == Some(tid) && receiver.id("NSpid") == Some(to);
+        let Some(uid) = sender.user().filter(|_| known && (from.pid == other.pid || sender.same_user(&receiver)))
+        else {
+            return false;
+        };
+        tracee::keep(to, tracee::sent_by(signal, from.pid, uid));
+        tracee::interrupt(to);
+        true
     }
 
     fn set_trap_blocked(&mut self, tid: i32, on: bool) {

@@ -23,6 +23,16 @@ impl Status {
         self.value(name).split_whitespace().last()?.parse().ok()
     }
 
+    /// The real user.
+    pub(super) fn user(&self) -> Option<u32> {
+        self.value("Uid").split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether all of its users are those of another thread.
+    pub(super) fn same_user(&self, other: &Self) -> bool {
+        self.value("Uid") == other.value("Uid")
+    }
+
     /// Whether it has forbidden system calls to itself.
     pub(super) fn is_confined(&self) -> bool {
         !matches!(self.value("Seccomp"), "" | "0")

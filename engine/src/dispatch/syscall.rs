@@ -33,6 +33,9 @@ impl Dispatcher<'_> {
         {
             return self.die_of(t, signal);
         }
+        if self.hand_trap_on(tid, nr, args) {
+            return answer(t, regs, go, next, 0);
+        }
         match nr {
             libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),

@@ -45,14 +45,39 @@ pub(crate) fn keep(tid: i32, info: libc::siginfo_t) {
     });
 }
 
-/// `tid` goes on by itself: whatever was kept of its signals is sent to it.
+/// What a signal says that `pid` of user `uid` has sent to a thread by `tgkill`.
+pub(crate) fn sent_by(signo: i32, pid: i32, uid: u32) -> libc::siginfo_t {
+    let mut words = [0; 32];
+    [words[0], words[2], words[4], words[5]] = [signo as u32, libc::SI_TKILL as u32, pid as u32, uid];
+    from_words(words)
+}
+
+/// What is said in these words.
+#[allow(unsafe_code)]
+fn from_words(words: [u32; 32]) -> libc::siginfo_t {
+    // SAFETY: both have 128 bytes, and any bytes are a siginfo.
+    unsafe { std::mem::transmute(words) }
+}
+
+/// `tid` goes on by itself: whatever was kept of its signals is sent to it. Not while one of the same kind waits, as that of a
+/// breakpoint does where the thread has been told to stop right behind it: the kernel would keep just that one. It stops for that
+/// at once, and goes on once more.
 pub(super) fn send(tid: i32) {
     LATE.with_borrow_mut(|late| {
-        for l in late.iter_mut().filter(|l| l.tid == tid && !l.sent) {
+        let mut kept = late.iter_mut().filter(|l| l.tid == tid && !l.sent).peekable();
+        let waiting = if kept.peek().is_some() { waiting(tid) } else { 0 };
+        for l in kept.filter(|l| l.info.si_signo >= FIRST_QUEUED || waiting >> (l.info.si_signo - 1) & 1 == 0) {
             l.sent = true;
             signal(tid, l.info.si_signo);
         }
     });
+}
+
+/// The signals that wait for this thread alone.
+fn waiting(tid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// `t` has stopped for a signal: if it is one of ours, it is what it was before.
