@@ -6,7 +6,6 @@
 use nix::libc;
 
 use super::in_place::Step;
-use super::sigtrap::DEFAULT_ACTION;
 use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
@@ -24,6 +23,12 @@ pub(super) const FAULTS: u64 =
 
 /// All others: held back while the engine steps a thread.
 pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
+
+/// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
+pub(super) const ACTION_SIZE: usize = 32;
+
+/// The action that every signal begins with.
+const DEFAULT_ACTION: [u8; ACTION_SIZE] = [0; ACTION_SIZE];
 
 impl Dispatcher<'_> {
     /// A signal is about to be delivered to `t`.

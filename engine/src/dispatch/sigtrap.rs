@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::bit;
+use super::signal::{ACTION_SIZE, bit};
 use super::status::Status;
 use super::syscall::{answer, run};
 use crate::image::Remote;
@@ -27,12 +27,6 @@ const TRAP: u64 = bit(libc::SIGTRAP);
 
 /// Where in a thread's slot a `struct sigaction` may be put: behind the slot words.
 const ACTION_OFFSET: u64 = 3072;
-
-/// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
-const ACTION_SIZE: usize = 32;
-
-/// The action that every signal begins with.
-pub(super) const DEFAULT_ACTION: [u8; ACTION_SIZE] = [0; ACTION_SIZE];
 
 /// Offset of the signal mask in a `struct ucontext`: flags, link, stack, then 256 bytes of registers.
 const UC_SIGMASK: u64 = 8 + 8 + 24 + 256;
