@@ -236,7 +236,10 @@ impl Known for Outside<'_> {
 /// What its translations record, and how the sink knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SpaceTrace {
+    /// What the present translations record.
     pub(crate) settings: TraceSettings,
+    /// What translations record where something is to be recorded at all.
+    pub(crate) recorded: TraceSettings,
     pub(crate) id: SpaceId,
     /// Sites that have been announced.
     pub(crate) announced: usize,
@@ -250,6 +253,14 @@ pub(crate) struct SpaceTrace {
     pub(crate) miss_paths: [u64; 4],
     /// Offset of their end in the first chunk.
     pub(crate) miss_paths_end: u64,
+}
+
+impl SpaceTrace {
+    /// Whether translations are plain for the time being: they record nothing, though there is something to be recorded at
+    /// other times.
+    pub(crate) fn plain(&self) -> bool {
+        self.recorded.any() && !self.settings.any()
+    }
 }
 
 /// See the module's description.
@@ -419,7 +430,7 @@ impl CodeCache {
     fn place_requests(&mut self, chunk: usize) {
         let c = &mut self.chunks[chunk];
         c.requests = None;
-        if !self.trace.settings.may_ask() {
+        if !self.trace.recorded.may_ask() {
             return;
         }
         let (code, requests) =
@@ -468,7 +479,7 @@ impl CodeCache {
     /// Its translations shall record what these settings say. Before the first one.
     pub(crate) fn trace_with(&mut self, settings: TraceSettings, id: SpaceId) {
         self.home.take(settings.stolen_registers());
-        self.trace = SpaceTrace { settings, id, ..SpaceTrace::default() };
+        self.trace = SpaceTrace { settings, recorded: settings, id, ..SpaceTrace::default() };
         self.ask_as_settings_say();
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
@@ -486,7 +497,7 @@ impl CodeCache {
     /// The parts of a slot that hold the state of its thread's caches and predictors: offsets and lengths.
     pub(crate) fn simulated_state(&self) -> Vec<(u64, u64)> {
         let mut parts = self.simulated_caches();
-        if self.trace.settings.branches {
+        if self.trace.recorded.branches {
             parts.push((u64::from(SlotWord::History.at()), 8));
             parts.push((layout::PREDICTOR_COUNTERS, layout::OUTCOMES - layout::PREDICTOR_COUNTERS));
         }
@@ -495,7 +506,7 @@ impl CodeCache {
 
     /// The same of the caches alone.
     pub(crate) fn simulated_caches(&self) -> Vec<(u64, u64)> {
-        let settings = self.trace.settings;
+        let settings = self.trace.recorded;
         let mut parts = vec![(u64::from(SlotWord::Clock.at()), 8)];
         if let Some(c) = settings.fetches {
             let lines = u64::from(layout::LINE) * u64::from(self.trans.lines() + 1);

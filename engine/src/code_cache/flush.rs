@@ -12,6 +12,7 @@ use crate::emit::miss_path;
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 use crate::layout;
+use crate::trace::TraceSettings;
 use crate::tracee::Memory;
 
 /// Bytes at the beginning of the first chunk that are no translations; the miss paths of caches follow, if there are any.
@@ -94,10 +95,32 @@ impl CodeCache {
         }
     }
 
-    /// From now on calls are told. There are no translations, and all threads are elsewhere.
+    /// What is translated from now on records what there is to be recorded, or is plain. There are no translations, and all
+    /// threads are elsewhere.
+    pub(crate) fn record(&mut self, on: bool) {
+        let trace = &mut self.trace;
+        if on != trace.plain() {
+            return;
+        }
+        trace.settings = if on { trace.recorded } else { TraceSettings::default() };
+        if on {
+            // Where calls are recorded, translations neither have pairs nor know any.
+            self.pairs &= trace.settings.calls.is_none();
+            self.pairs_due = false;
+        }
+        self.home.take(self.trace.settings.stolen_registers());
+        self.ask_as_settings_say();
+    }
+
+    /// From now on calls are told, where anything is recorded. There are no translations, and all threads are elsewhere.
     pub(crate) fn tell_calls(&mut self) {
-        if let Some(calls) = &mut self.trace.settings.calls {
-            calls.followed = false;
+        if self.trace.plain() {
+            return;
+        }
+        for settings in [&mut self.trace.settings, &mut self.trace.recorded] {
+            if let Some(calls) = &mut settings.calls {
+                calls.followed = false;
+            }
         }
         self.home.take(self.trace.settings.stolen_registers());
         self.ask_as_settings_say();

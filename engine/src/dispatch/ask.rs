@@ -103,6 +103,7 @@ impl Dispatcher<'_> {
                 tracee::interrupt(tid);
             }
         }
+        self.instrumentation_changed(pid);
     }
 
     /// If another thread's question is being dealt with, `t` waits: it will be dispatched again.
@@ -259,7 +260,7 @@ impl Dispatcher<'_> {
         if let Some(trace_channel) = &self.trace_channel {
             trace_channel.asked(p.pid, tid, &Query::ToggleCollect);
         }
-        if self.follows(tid) {
+        if self.follows(tid) || p.code_cache.borrow().trace.recorded.followed() {
             return self.push_stack(tid, None);
         }
         let mut now = Vec::new();

@@ -147,6 +147,9 @@ impl Dispatcher<'_> {
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(child), guest);
         }
         self.settle_pin();
+        if child_pid == child {
+            self.instrumentation_changed(child);
+        }
         if let Some((first, signal)) = self.early.remove(&child) {
             self.begin(first, signal);
         }
@@ -218,7 +221,7 @@ impl Dispatcher<'_> {
             if self.is_flushing(tid) {
                 return self.park(t, state);
             }
-            if self.threads.get(&tid).is_some_and(|th| th.switch) {
+            if self.switches(tid) {
                 return self.switch_on_the_way(t, state);
             }
             if state == State::Guest {

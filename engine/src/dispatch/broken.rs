@@ -29,10 +29,10 @@ impl Dispatcher<'_> {
             trace_channel.health().close();
         }
         for pid in pids {
-            if self.processes.get(&pid).is_some_and(|p| p.threads.iter().any(|tid| self.follows(*tid))) {
-                if let Some(p) = self.processes.get(&pid) {
-                    p.code_cache.borrow_mut().trans.follow.given_up = true;
-                }
+            let Some(p) = self.processes.get(&pid) else { continue };
+            // Where nothing is recorded for the time being, it will be so when something is.
+            if p.code_cache.borrow().trace.recorded.followed() {
+                p.code_cache.borrow_mut().trans.follow.given_up = true;
                 self.begin_flush(pid, false);
             }
         }

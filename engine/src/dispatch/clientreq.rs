@@ -116,8 +116,11 @@ impl Dispatcher<'_> {
 
     fn instrument_and_go_on(&mut self, t: Stopped, mut regs: Regs, rip: u64, on: bool) {
         let tid = t.tid();
-        let Some(t) = self.instrument(t, on) else { return };
         regs.rdx = 0;
+        if on && self.is_plain(tid) {
+            return self.record_from_here(t, Regs { rip, ..regs });
+        }
+        let Some(t) = self.instrument(t, on) else { return };
         regs.gs_base = self.gs(tid);
         if self.follows(tid) {
             regs.rip = rip;

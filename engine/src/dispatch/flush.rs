@@ -75,8 +75,9 @@ impl Dispatcher<'_> {
             return false;
         }
         let threads = self.threads_of(&mm);
-        // What was not collected is known by counters that would be gone.
-        if threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
+        // What was not collected is known by counters that would be gone. (Those of plain code are nobody's.)
+        let plain = p.code_cache.borrow().trace.plain();
+        if !plain && threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
             return false;
         }
         for tid in threads {
@@ -97,7 +98,7 @@ impl Dispatcher<'_> {
     }
 
     /// Whether a process waits for one that shares its memory.
-    fn has_vforked(&self, mm: &Rc<()>) -> bool {
+    pub(super) fn has_vforked(&self, mm: &Rc<()>) -> bool {
         let inside = |pid: i32| self.processes.get(&pid).is_some_and(|p| Rc::ptr_eq(&p.mm, mm));
         self.processes.values().any(|p| p.vforked && inside(p.parent))
     }
@@ -119,7 +120,9 @@ impl Dispatcher<'_> {
         let Some(mm) = self.processes.get(&pid).map(|p| p.mm.clone()) else { return };
         if let Some(i) = self.flushes.iter().position(|r| Rc::ptr_eq(&r.mm, &mm)) {
             let r = self.flushes.swap_remove(i);
-            self.release(r);
+            let (early, others) = r.waiting.into_iter().partition(|(tid, _)| self.waits_for_recording(*tid));
+            self.too_early.extend::<HashMap<i32, Stopped>>(early);
+            self.release(others);
         }
     }
 
@@ -266,7 +269,7 @@ impl Dispatcher<'_> {
             if !r.waiting.is_empty() {
                 self.flush(&mut r);
             }
-            self.release(r);
+            self.release(r.waiting);
         }
     }
 
@@ -305,7 +308,14 @@ impl Dispatcher<'_> {
                 p.pool.borrow().clear_counters(slot, counters);
             }
         }
+        let on =
+            !self.settings.may_be_plain() || pids.iter().any(|pid| self.processes.get(pid).is_some_and(|p| p.counting));
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| !on) {
+            // What is mapped may be something else by the time when anything is told again.
+            super::trace::announce(trace_channel, &mut code_cache.borrow_mut());
+        }
         code_cache.borrow_mut().flush();
+        code_cache.borrow_mut().record(on);
         if r.for_speed
             && let Some(p) = self.process_of(tid)
         {
@@ -320,8 +330,8 @@ impl Dispatcher<'_> {
     }
 
     /// Lets the threads go on.
-    fn release(&mut self, r: Flush) {
-        for (tid, thread) in r.waiting {
+    pub(super) fn release(&mut self, waiting: HashMap<i32, Stopped>) {
+        for (tid, thread) in waiting {
             let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
             // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.
             let Some(thread) = self.change_over(thread) else { continue };

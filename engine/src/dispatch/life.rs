@@ -28,7 +28,8 @@ impl Dispatcher<'_> {
     /// `PTRACE_EVENT_STOP`: a first stop, a group-stop, or the answer to an interrupt of ours.
     pub(super) fn event_stop(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
-        match self.threads.get(&tid).map(|th| (th.state, th.switch || th.contexts.follow.is_some())) {
+        let switches = self.switches(tid);
+        match self.threads.get(&tid).map(|th| (th.state, switches || th.contexts.follow.is_some())) {
             None if tid == self.main && self.processes.is_empty() => {
                 let _ = t.resume(How::Continue, 0);
             }
@@ -161,6 +162,7 @@ impl Dispatcher<'_> {
                 code_cache.stop_before_all_calls();
             }
             code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
+            code_cache.record(counting || !self.settings.may_be_plain());
             trace_channel.image(tid, code_cache.trace.id);
             if !counting {
                 trace_channel.recording(tid, tid, false);

@@ -36,9 +36,11 @@ mod switch;
 mod syscall;
 mod trace;
 mod trapflag;
+mod window;
 mod x87;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use nix::libc;
@@ -86,6 +88,10 @@ pub(crate) struct Dispatcher<'s> {
     flushes: Vec<flush::Flush>,
     /// The process in which it has just turned out that this should be done.
     full: Option<i32>,
+    /// Processes whose translations do not fit what they are to record.
+    windows: window::Windows,
+    /// Threads that wait until theirs can be thrown away.
+    too_early: HashMap<i32, Stopped>,
     hotness_sampler: hotness::HotnessSampler,
     /// Transfers of control that have been decided on, but whose threads have to stop before they go on.
     decided: Map<i32, follow::Followed>,
@@ -147,6 +153,8 @@ pub(crate) fn run(
         traps: Map::default(),
         flushes: Vec::new(),
         full: None,
+        windows: window::Windows::default(),
+        too_early: HashMap::new(),
         hotness_sampler: hotness::HotnessSampler::begin(settings),
         decided: Map::default(),
         uncollected: Map::default(),
@@ -207,6 +215,7 @@ impl Dispatcher<'_> {
             if let Some(pid) = self.full.take() {
                 self.begin_flush(pid, false);
             }
+            self.look_at_windows();
             self.end_spells();
             self.look_for_hotness();
             if !self.flushes.is_empty() {

@@ -22,6 +22,7 @@ impl Dispatcher<'_> {
             return Some(t);
         }
         p.counting = on;
+        let pid = p.pid;
         for thread in p.threads.clone() {
             if let Some(th) = self.threads.get_mut(&thread).filter(|th| !th.folded) {
                 // One that has not followed the last change yet stays where it is.
@@ -31,15 +32,20 @@ impl Dispatcher<'_> {
                 }
             }
         }
-        if self.threads.get(&tid).is_some_and(|th| th.switch) { self.switch_slot(t) } else { Some(t) }
+        self.instrumentation_changed(pid);
+        self.change_over(t)
     }
 
     /// Does what is to be done with a thread's counters: it changes to those for the other state of instrumentation, or for
     /// another context.
     pub(super) fn change_over(&mut self, t: Stopped) -> Option<Stopped> {
-        let switch = self.threads.get(&t.tid()).is_some_and(|th| th.switch);
-        let t = if switch { self.switch_slot(t)? } else { t };
+        let t = if self.switches(t.tid()) { self.switch_slot(t)? } else { t };
         self.follow_leader(t)
+    }
+
+    /// Whether a thread is to change over to the counters for the other state of instrumentation, and may.
+    pub(super) fn switches(&self, tid: i32) -> bool {
+        self.threads.get(&tid).is_some_and(|th| th.switch) && !self.waits_for_recording(tid)
     }
 
     /// Changes over to other counters where the thread happens to be. What it has entered it leaves at an instruction's

@@ -26,6 +26,9 @@ impl Dispatcher<'_> {
             return Some(t);
         }
         let tid = t.tid();
+        if self.is_plain(tid) {
+            return Some(t);
+        }
         let t = if self.follows(tid) { self.ready_frames(t)? } else { t };
         if !self.records(tid) {
             return Some(t);
@@ -463,7 +466,7 @@ pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x8
 /// Tells the sink of everything in `code_cache` that records may name.
 pub(super) fn announce(trace_channel: &TraceChannel, code_cache: &mut CodeCache) {
     let known = code_cache.trace;
-    if known.map_changed && known.settings.calls.is_some() {
+    if known.map_changed && known.recorded.calls.is_some() {
         trace_channel.mapped(known.id, code_cache.mapped_modules());
         code_cache.trace.map_changed = false;
     }
