@@ -1,0 +1,123 @@
+//! Windows of instrumentation, one after the other: what is counted in them does not hang on what kind of code runs outside. Where
+//! nothing is recorded, translations are plain from the start, and again once a window has been closed for a while; the same
+//! program, with pauses or without, instrumented from the start or not, with its calls told or followed, gives the same counts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use grind_tests::build::{self, Source};
+use grind_tests::calls::parse;
+use grind_tests::run::Job;
+use grind_tests::tools;
+
+fn built(dir: &Path) -> PathBuf {
+    let source = Source::open("matrix", "windows");
+    let program = dir.join("windows");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let mut words: Vec<String> = vec!["gcc".into(), "-O1".into(), "-g".into(), include];
+    words.extend(["-fno-optimize-sibling-calls", "-fcf-protection=none"].map(str::to_owned));
+    words.extend(source.words("cc"));
+    words.extend(["-o".to_owned(), program.display().to_string(), source.path.display().to_string()]);
+    build::compile(&words, dir);
+    program
+}
+
+/// What runs in windows only, and by whose choice: self costs and calls of these.
+const WITHIN: [&str; 3] = ["inside", "handler", "fib"];
+
+/// Counts of the functions that run in windows, by profile, in the order of their names.
+fn counts(options: &[&str], program: &Path, mode: &str, pause: &str, dir: &Path) -> Vec<BTreeMap<String, u64>> {
+    let words = [program.display().to_string(), mode.to_owned(), pause.to_owned()];
+    let own = ["-q", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no", "--trace-children=yes"];
+    let profiler: Vec<String> =
+        tools::under_test().iter().cloned().chain(own.iter().chain(options).map(|&word| word.to_owned())).collect();
+    let done = Job::new(words, dir).profiled(&profiler);
+    assert_eq!(done.outcome.status.code(), Some(0), "{mode} {options:?}: {}\n{}", done.outcome.show(), done.log);
+    assert!(done.outcome.stderr.is_empty(), "{mode} {options:?}: {}", done.outcome.show());
+    let mut all: Vec<_> = done
+        .raw
+        .iter()
+        .map(|(_, raw)| {
+            let of_ours = |key: &str| WITHIN.iter().any(|f| key.contains(&format!(" {f} ")));
+            parse(raw).counts.into_iter().filter(|(key, _)| of_ours(key)).map(|(key, n)| (key, n as u64)).collect()
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// What only some of the ways tell of.
+const SYSTEM_CALLS: [&str; 3] = [" sysCount", " sysTime", " sysCpuTime"];
+
+const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=1024,2,32", "--D1=512,2,32", "--LL=4096,2,64"];
+
+/// Who is first in the last level is up to chance where there are several threads.
+const LAST_LEVEL: [&str; 3] = [" ILmr", " DLmr", " DLmw"];
+
+/// Every way of running `modes` gives the same, but for these events.
+fn check(modes: &[&str], but: &[&str]) {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = built(dir.path());
+    for mode in modes {
+        for more in [&[][..], &CACHES] {
+            let run = |options: &[&str], pause| counts(&[more, options].concat(), &program, mode, pause, dir.path());
+            let expected = run(&["--instr-atstart=yes", "--tell-calls=yes"], "020");
+            assert!(expected.iter().flatten().any(|(_, n)| *n > 0), "{mode}: nothing was counted: {expected:?}");
+            for (options, pause) in [
+                (&["--instr-atstart=no", "--tell-calls=yes"][..], "120"),
+                (&["--instr-atstart=no"], "020"),
+                (&["--instr-atstart=no"], "120"),
+                (&["--instr-atstart=yes"], "120"),
+                (&["--instr-atstart=no", "--collect-systime=nsec"], "120"),
+            ] {
+                let found = run(options, pause);
+                let differ: Vec<_> = expected
+                    .iter()
+                    .zip(&found)
+                    .flat_map(|(a, b)| {
+                        let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+                        let wanted = |key: &str| !but.iter().chain(&SYSTEM_CALLS).any(|event| key.ends_with(event));
+                        let all = keys.into_iter().map(move |key| (key, a.get(key), b.get(key)));
+                        all.filter(move |(key, a, b)| a != b && wanted(key))
+                    })
+                    .collect();
+                let way = format!("{mode} {more:?} {options:?}, pauses of {pause} ms");
+                assert_eq!(found.len(), expected.len(), "{way}: profiles");
+                assert!(differ.is_empty(), "{way}: {differ:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_one_thread() {
+    check(&["w"], &[]);
+}
+
+#[test]
+fn with_signals() {
+    check(&["s", "h", "i"], &[]);
+}
+
+#[test]
+fn with_threads_from_before() {
+    check(&["t"], &LAST_LEVEL);
+}
+
+#[test]
+fn beside_threads_that_never_wait() {
+    check(&["o"], &LAST_LEVEL);
+}
+
+#[test]
+fn while_a_child_borrows_the_memory() {
+    check(&["v"], &LAST_LEVEL);
+}
+
+#[test]
+fn in_processes_that_fork() {
+    check(&["f"], &[]);
+}
