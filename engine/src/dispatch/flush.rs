@@ -308,8 +308,8 @@ impl Dispatcher<'_> {
                 p.pool.borrow().clear_counters(slot, counters);
             }
         }
-        let on =
-            !self.settings.may_be_plain() || pids.iter().any(|pid| self.processes.get(pid).is_some_and(|p| p.counting));
+        let on = !code_cache.borrow().may_be_plain()
+            || pids.iter().any(|pid| self.processes.get(pid).is_some_and(|p| p.counting));
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| !on) {
             // What is mapped may be something else by the time when anything is told again.
             super::trace::announce(trace_channel, &mut code_cache.borrow_mut());
@@ -334,12 +334,17 @@ impl Dispatcher<'_> {
         for (tid, thread) in waiting {
             let Some(state) = self.threads.get(&tid).map(|th| th.state) else { continue };
             // Its state of instrumentation, or its leader's context, may have changed before or meanwhile.
+            let begins = self.switches(tid) && self.process_of(tid).is_some_and(|p| p.counting);
             let Some(thread) = self.change_over(thread) else { continue };
             // Records may be written from now on.
             let Some(thread) = self.ready_trace(thread) else { continue };
             match state {
                 State::Guest => {
                     if let Ok(rip) = thread.rip() {
+                        let again = self.threads.get(&tid).is_some_and(|th| th.interrupted.is_some());
+                        if begins && again {
+                            self.call_has_counted(tid, rip);
+                        }
                         self.enter(thread, rip);
                     }
                 }

@@ -162,7 +162,8 @@ impl Dispatcher<'_> {
                 code_cache.stop_before_all_calls();
             }
             code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
-            code_cache.record(counting || !self.settings.may_be_plain());
+            let on = counting || !code_cache.may_be_plain();
+            code_cache.record(on);
             trace_channel.image(tid, code_cache.trace.id);
             if !counting {
                 trace_channel.recording(tid, tid, false);

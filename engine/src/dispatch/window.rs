@@ -14,7 +14,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Dispatcher;
-use crate::api::{Notice, Settings};
+use crate::api::Notice;
+use crate::code_cache::CodeCache;
 use crate::tick::Ticks;
 use crate::tracee::{Regs, Stopped};
 
@@ -31,11 +32,12 @@ pub(super) struct Windows {
     ticks: Option<Ticks>,
 }
 
-impl Settings {
-    /// Whether translations are plain where nothing is recorded. (Cachegrind's caches and predictors go on where they were, and
-    /// its statistics have contexts; so its translations are always the same.)
+impl CodeCache {
+    /// Whether translations are plain where nothing is recorded: only where calls are followed. (Where they are told, a system call
+    /// that is under way when a window opens, and is made once more by new code, would count, though it began before. Cachegrind's
+    /// caches and predictors go on where they were.)
     pub(crate) fn may_be_plain(&self) -> bool {
-        self.trace.calls.is_some()
+        self.trace.recorded.followed() && !self.trans.follow.given_up
     }
 }
 
@@ -52,11 +54,11 @@ impl Dispatcher<'_> {
 
     /// Process `pid` has come to be recorded, or not, or is new.
     pub(super) fn instrumentation_changed(&mut self, pid: i32) {
-        let Some(p) = self.processes.get(&pid).filter(|_| self.settings.may_be_plain()) else { return };
+        let Some(p) = self.processes.get(&pid) else { return };
         self.windows.closed.remove(&pid);
         match (p.counting, p.code_cache.borrow().trace.plain()) {
             (true, true) => self.windows.opened.push(pid),
-            (false, false) => {
+            (false, false) if p.code_cache.borrow().may_be_plain() => {
                 self.windows.closed.insert(pid, Instant::now());
                 self.windows.tick();
                 return;
@@ -86,6 +88,14 @@ impl Dispatcher<'_> {
         let Some(t) = self.instrument(t, true) else { return };
         self.too_early.insert(tid, t);
         self.open_windows();
+    }
+
+    /// Thread `tid`, which is at `pc` and begins to be recorded, makes a system call once more that had begun before: it counts where it
+    /// began.
+    pub(super) fn call_has_counted(&mut self, tid: i32, pc: u64) {
+        if self.follows(tid) {
+            self.has_counted(tid, pc);
+        }
     }
 
     /// Begins what has become possible or due.
