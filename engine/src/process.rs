@@ -112,3 +112,11 @@ pub(crate) struct Interrupted {
     pub(crate) result: u64,
     pub(crate) nr: u64,
 }
+
+impl Thread {
+    /// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
+    pub(crate) fn counted_slot(&self, counting: bool) -> Option<SlotId> {
+        // While a switch is pending, the thread is still on the slot of the former state.
+        if counting != self.switch { Some(self.slot) } else { self.other }
+    }
+}

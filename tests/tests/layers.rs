@@ -25,20 +25,6 @@ const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),
-    ("engine", "dispatch", &["dispatch/again", "dispatch/flush", "dispatch/in_place", "dispatch/signal"]),
-    (
-        "engine",
-        "dispatch",
-        &[
-            "dispatch/ask",
-            "dispatch/contexts",
-            "dispatch/life",
-            "dispatch/limits",
-            "dispatch/switch",
-            "dispatch/syscall",
-            "dispatch/trace",
-        ],
-    ),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
     ("grind", "", &["run", "session", "supervisor"]),
     (

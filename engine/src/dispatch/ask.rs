@@ -8,9 +8,9 @@
 
 use nix::libc;
 
-use super::flush::middle;
-use super::life::stops_processes;
-use super::{Dispatcher, signal};
+use super::Dispatcher;
+use super::kinds::{ASYNCHRONOUS, stops_processes};
+use super::resume::middle;
 use crate::api::{ControlRequest, Exit, Instrumentation, ProcessReport, Query, Wanted};
 use crate::code_cache::CodeCache;
 use crate::process::State;
@@ -212,7 +212,7 @@ impl Dispatcher<'_> {
             return as_it_is(t);
         }
         let Ok(mask) = t.sigmask() else { return as_it_is(t) };
-        if t.set_sigmask(mask | signal::ASYNCHRONOUS).is_err() {
+        if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
             return as_it_is(t);
         }
         if stops_processes(signal) {
@@ -265,7 +265,7 @@ impl Dispatcher<'_> {
         }
         let mut now = Vec::new();
         let counters = p.code_cache.borrow().trans.counters();
-        if let Some(slot) = super::switch::counted_slot(th, p.counting) {
+        if let Some(slot) = th.counted_slot(p.counting) {
             p.pool.borrow().add_counters(slot, counters, &mut now);
         }
         let u = self.uncollected.entry(tid).or_default();

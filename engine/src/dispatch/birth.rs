@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use super::kinds::stops_processes;
 use super::status::Status;
-use super::{Dispatcher, affinity, ask, life};
+use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
@@ -193,7 +194,7 @@ impl Dispatcher<'_> {
     pub(super) fn begin(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
         self.set_state(tid, State::Cache);
-        if life::stops_processes(signal) {
+        if stops_processes(signal) {
             // It was born into a stopped process: it stops again once it is ready.
             tracee::interrupt(tid);
         }

@@ -5,7 +5,6 @@
 use nix::libc;
 
 use super::Dispatcher;
-use super::switch::counted_slot;
 use crate::fragment_table::{NO_REG, STUB_BYTES, StateMapEntry, StubKind};
 use crate::layout::SlotWord;
 use crate::recover::{self, Boundary, CachePosition};
@@ -16,7 +15,7 @@ impl Dispatcher<'_> {
     pub(super) fn correct(&mut self, tid: i32, b: &Boundary, regs: &Regs) {
         let Some(th) = self.threads.get(&tid) else { return };
         let Some(p) = self.processes.get_mut(&th.pid) else { return };
-        if counted_slot(th, p.counting) != Some(th.slot) {
+        if th.counted_slot(p.counting) != Some(th.slot) {
             return;
         }
         let block = *p.code_cache.borrow().trans.block(b.block);

@@ -10,7 +10,6 @@
 use nix::libc;
 
 use super::ask::{self, Uncollected};
-use super::switch::counted_slot;
 use super::{Dispatcher, trace};
 use crate::api::Notice;
 use crate::contexts::{Books, NAMED, ThreadContexts};
@@ -62,7 +61,7 @@ pub(super) fn add_thread(
     books: &mut Books,
 ) {
     let pool = p.pool.borrow();
-    if let (Some(u), Some(slot)) = (uncollected, counted_slot(th, p.counting)) {
+    if let (Some(u), Some(slot)) = (uncollected, th.counted_slot(p.counting)) {
         // Callgrind has no contexts.
         let mut sum = Vec::new();
         ask::add_collected(&pool, slot, counters, u, &mut sum);
@@ -70,7 +69,7 @@ pub(super) fn add_thread(
         sum.iter().enumerate().for_each(|(counter, &n)| book.add(counter as u32, n));
         return;
     }
-    let counted = counted_slot(th, p.counting).map(|slot| (th.contexts.home, slot));
+    let counted = th.counted_slot(p.counting).map(|slot| (th.contexts.home, slot));
     for (context, slot) in counted.into_iter().chain(th.contexts.extra.iter().copied()) {
         let book = books.of(context);
         book.expect(counters);
@@ -246,7 +245,7 @@ impl Dispatcher<'_> {
         let Some(th) = self.threads.get(&tid) else { return Some(t) };
         let Some(p) = self.processes.get_mut(&th.pid) else { return Some(t) };
         p.books.of(context);
-        let counted = counted_slot(th, p.counting) == Some(th.slot);
+        let counted = th.counted_slot(p.counting) == Some(th.slot);
         let (header, home) = (th.slot, th.contexts.home);
         let known = if !counted || home == context {
             Some(header)

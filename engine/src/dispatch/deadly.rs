@@ -10,7 +10,7 @@
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::bit;
+use super::kinds::bit;
 use super::status::Status;
 use crate::tracee::{self, How, Stopped};
 

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::{ASYNCHRONOUS, FAULTS};
-use super::status::Status;
+use super::announce::announce;
+use super::kinds::ASYNCHRONOUS;
+use super::resume::middle;
 use super::trapflag;
 use crate::process::State;
 use crate::recover::{self, Boundary, CachePosition};
@@ -312,7 +313,7 @@ impl Dispatcher<'_> {
             || pids.iter().any(|pid| self.processes.get(pid).is_some_and(|p| p.counting));
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| !on) {
             // What is mapped may be something else by the time when anything is told again.
-            super::trace::announce(trace_channel, &mut code_cache.borrow_mut());
+            announce(trace_channel, &mut code_cache.borrow_mut());
         }
         code_cache.borrow_mut().flush();
         code_cache.borrow_mut().record(on);
@@ -354,20 +355,4 @@ impl Dispatcher<'_> {
             }
         }
     }
-}
-
-/// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its
-/// own.
-pub(super) fn middle(tid: i32, state: State) -> Option<How> {
-    match state {
-        State::InPlace { .. } | State::Handler | State::SigReturn { .. } => Some(How::Step),
-        // It has got to a stub, or faulted, and this stop has only come first.
-        _ => fault_pending(tid).then_some(How::Continue),
-    }
-}
-
-/// Whether a signal that an instruction has caused waits for the thread.
-pub(super) fn fault_pending(tid: i32) -> bool {
-    let status = Status::of(tid);
-    status.signals("SigPnd") & !status.signals("SigBlk") & FAULTS != 0
 }

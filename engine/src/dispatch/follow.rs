@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use nix::libc;
 
-use super::switch::counted_slot;
+use super::announce::announce;
+use super::kinds::address_of;
 use super::{Dispatcher, How, Stopped};
 use crate::follow::{CallContextId, Counts, FIRST, Outcome, StackEffect, TOTALS};
 use crate::image::Remote;
@@ -66,7 +67,7 @@ impl Dispatcher<'_> {
             return;
         }
         self.drain(tid, slot);
-        super::trace::announce(trace_channel, &mut p.code_cache.borrow_mut());
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
         let code_cache = p.code_cache.borrow();
         let Some(th) = self.threads.get(&tid) else { return };
         let calls = {
@@ -404,7 +405,7 @@ impl Dispatcher<'_> {
         let mut counters = Vec::new();
         p.pool.borrow().add_counters(slot, trans.counters(), &mut counters);
         p.pool.borrow().clear_counters(slot, trans.counters());
-        if counted_slot(th, p.counting) != Some(slot) {
+        if th.counted_slot(p.counting) != Some(slot) {
             return;
         }
         let get = |counter: u32| counters.get(counter as usize).copied().unwrap_or(0);
@@ -485,7 +486,7 @@ impl Dispatcher<'_> {
             return false;
         }
         let Some(base) = super::trace::base_of_access(&p.code_cache.borrow(), regs.rip) else { return false };
-        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + layout::FRAMES);
+        let at = address_of(info).wrapping_sub(regs.gs_base + layout::FRAMES);
         if !(layout::FRAMES_SIZE..layout::FRAMES_SIZE + 4096).contains(&at) {
             return false;
         }

@@ -7,8 +7,8 @@
 
 use nix::libc;
 
-use super::flush::fault_pending;
-use super::{Dispatcher, signal};
+use super::Dispatcher;
+use super::kinds::{ASYNCHRONOUS, fault_pending};
 use crate::fragment_table::FragmentId;
 use crate::layout::SlotWord;
 use crate::process::State;
@@ -33,7 +33,7 @@ impl Dispatcher<'_> {
         regs.rip = pc;
         regs.gs_base = self.slot_word(tid, SlotWord::GuestGs);
         let Ok(mask) = t.sigmask() else { return };
-        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | signal::ASYNCHRONOUS).is_ok() {
+        if t.set_regs(&regs).is_ok() && t.set_sigmask(mask | ASYNCHRONOUS).is_ok() {
             self.set_state(tid, State::InPlace { pc, block, executed, mask });
             let _ = t.resume(How::Step, 0);
         }

@@ -10,8 +10,9 @@ use std::rc::Rc;
 
 use nix::libc;
 
-use super::flush::middle;
+use super::kinds::stops_processes;
 use super::limits::Limits;
+use super::resume::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
@@ -365,11 +366,6 @@ impl Dispatcher<'_> {
         }
         self.settle_pin();
     }
-}
-
-/// Whether `signal`, that of a `PTRACE_EVENT_STOP`, says that the thread's process is stopped.
-pub(super) fn stops_processes(signal: i32) -> bool {
-    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }
 
 /// An address space less uses the translations, if this was its last process.

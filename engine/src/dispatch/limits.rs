@@ -7,7 +7,7 @@
 use nix::libc;
 
 use super::Dispatcher;
-use super::syscall::{answer, run};
+use super::resume::{answer, run};
 use crate::layout;
 use crate::maps;
 use crate::process::Process;

@@ -7,6 +7,7 @@
 mod affinity;
 mod again;
 mod alignment;
+mod announce;
 mod ask;
 mod birth;
 mod boundary;
@@ -23,11 +24,13 @@ mod follow;
 mod hotness;
 mod in_place;
 mod int80;
+mod kinds;
 mod life;
 mod limits;
 mod native;
 mod poller;
 mod progress;
+mod resume;
 mod self_modifying;
 mod signal;
 mod sigtrap;
@@ -45,6 +48,7 @@ use std::rc::Rc;
 
 use nix::libc;
 
+use self::announce::announce;
 use crate::api::{Exit, FirstProcess, Notice, Program, Session, Settings};
 use crate::code_cache::CodeCache;
 use crate::cpuid::{self, CpuModel};
@@ -548,7 +552,7 @@ impl Dispatcher<'_> {
         let regions: Vec<_> = regions.into_iter().filter(|r| !chunks.contains(&r.start)).collect();
         if let Some(trace_channel) = &self.trace_channel {
             // What has been translated is of what was there before.
-            trace::announce(trace_channel, &mut code_cache.borrow_mut());
+            announce(trace_channel, &mut code_cache.borrow_mut());
         }
         let known = code_cache.borrow().modules.len();
         let image = |start, end| {

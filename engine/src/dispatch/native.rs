@@ -5,6 +5,7 @@
 use grind_unwind::Stack;
 
 use super::Dispatcher;
+use super::announce::announce;
 use crate::code_cache::CodeCache;
 use crate::fragment_table::StubKind;
 use crate::recover::{self, CachePosition};
@@ -30,7 +31,7 @@ impl Dispatcher<'_> {
         let is_ours = |at| code_cache.borrow().is_cache(at);
         let (pid, frames) = (p.pid, p.stacks.calls((p.pid, &p.memory), is_ours, (pc, &regs)));
         if let (Some(trace_channel), true) = (&self.trace_channel, frames.len() > 1) {
-            super::trace::announce(trace_channel, &mut code_cache.borrow_mut());
+            announce(trace_channel, &mut code_cache.borrow_mut());
             trace_channel.stands(pid, tid, frames);
         }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::{ASYNCHRONOUS, bit};
+use super::kinds::{ASYNCHRONOUS, bit};
 use crate::tick::Ticks;
 use crate::tracee::{self, How, Stopped};
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::address_of;
+use super::kinds::address_of;
 use crate::code_cache::{CodeCache, Protected};
 use crate::fragment_table::FragmentId;
 use crate::image::Remote;

@@ -6,23 +6,13 @@
 use nix::libc;
 
 use super::in_place::Step;
+use super::kinds::{ASYNCHRONOUS, FAULTS, address_of, bit};
 use super::status::Status;
 use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
 use crate::process::State;
 use crate::recover::{self, Boundary, CachePosition};
 use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
-
-pub(super) const fn bit(signal: i32) -> u64 {
-    1 << (signal - 1)
-}
-
-/// The signals that an instruction causes.
-pub(super) const FAULTS: u64 =
-    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE) | bit(libc::SIGTRAP);
-
-/// All others: held back while the engine steps a thread.
-pub(super) const ASYNCHRONOUS: u64 = !FAULTS;
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
 pub(super) const ACTION_SIZE: usize = 32;
@@ -361,14 +351,6 @@ fn is_behind_call(regs: &Regs) -> bool {
 /// Whether the guest has a handler for `signal`.
 pub(super) fn caught(tid: i32, signal: i32) -> bool {
     Status::of(tid).signals("SigCgt") & bit(signal) != 0
-}
-
-/// The address in the siginfo of a fault.
-#[allow(unsafe_code)]
-pub(super) fn address_of(info: &libc::siginfo_t) -> u64 {
-    // SAFETY: only called for signals of the kernel's that carry an address, which SIGSYS has in the same place; the field
-    // exists in every siginfo.
-    unsafe { info.si_addr() as u64 }
 }
 
 /// What the handler is told of a signal: one because of a system call that a filter has caught names the address behind the

@@ -15,9 +15,10 @@ use std::collections::{HashMap, HashSet};
 use nix::libc;
 
 use super::Dispatcher;
-use super::signal::{ACTION_SIZE, bit};
+use super::kinds::bit;
+use super::resume::{answer, run};
+use super::signal::ACTION_SIZE;
 use super::status::Status;
-use super::syscall::{answer, run};
 use crate::image::Remote;
 use crate::process::State;
 use crate::tracee::{self, How, Regs, Stop, Stopped};

@@ -4,12 +4,11 @@
 //! slot and half on the other.
 
 use super::flush::makes_again;
-use super::signal::ASYNCHRONOUS;
+use super::kinds::ASYNCHRONOUS;
 use super::{Dispatcher, ask, clientreq, contexts};
 use crate::layout::SlotWord;
 use crate::level1;
-use crate::process::{State, Thread};
-use crate::slots::SlotId;
+use crate::process::State;
 use crate::tracee::{self, How, Regs, Stopped};
 
 impl Dispatcher<'_> {
@@ -161,10 +160,4 @@ impl Dispatcher<'_> {
         self.push_stack_whole(tid);
         Some(t)
     }
-}
-
-/// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
-pub(super) fn counted_slot(th: &Thread, counting: bool) -> Option<SlotId> {
-    // While a switch is pending, the thread is still on the slot of the former state.
-    if counting != th.switch { Some(th.slot) } else { th.other }
 }

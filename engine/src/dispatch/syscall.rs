@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use nix::libc;
 
+use super::resume::{answer, run};
 use super::{Dispatcher, life};
 use crate::api::Notice;
 use crate::image::Remote;
@@ -384,19 +385,4 @@ fn mapped_length(tid: i32, start: u64) -> u64 {
         }
     }
     end - start
-}
-
-/// Runs the system call at `go`.
-pub(super) fn run(t: Stopped, go: u64, how: How) {
-    if t.set_rip(go).is_ok() {
-        let _ = t.resume(how, 0);
-    }
-}
-
-/// Goes on as if the system call at `go` had returned `result`.
-pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
-    regs.rax = result as u64;
-    regs.rcx = next;
-    regs.r11 = regs.eflags;
-    super::go_on(t, regs, go + 2);
 }

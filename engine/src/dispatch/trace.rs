@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use nix::libc;
 
 use super::Dispatcher;
-use super::switch::counted_slot;
+use super::announce::announce;
+use super::kinds::address_of;
 use crate::addr::GuestAddr;
 use crate::code_cache::{CodeCache, SpaceTrace};
 use crate::emit::miss_path::Repeat;
@@ -78,7 +79,7 @@ impl Dispatcher<'_> {
         if p.pool.borrow().at(regs.gs_base).is_none() {
             return false;
         }
-        let at = super::signal::address_of(info).wrapping_sub(regs.gs_base + layout::TRACE_BUFFER);
+        let at = address_of(info).wrapping_sub(regs.gs_base + layout::TRACE_BUFFER);
         if at >= layout::TRACE_ALL || at % layout::TRACE_STRIDE < layout::TRACE_SIZE {
             return false;
         }
@@ -107,7 +108,7 @@ impl Dispatcher<'_> {
     fn hand_over(&self, tid: i32, slot: SlotId, full: bool) {
         let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.records(tid)) else { return };
         let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
-        if counted_slot(th, p.counting) != Some(slot) {
+        if th.counted_slot(p.counting) != Some(slot) {
             return p.pool.borrow_mut().drop_trace(slot);
         }
         let follows = self.follows(tid);
@@ -144,7 +145,7 @@ impl Dispatcher<'_> {
             return;
         };
         let slot = th.slot;
-        if counted_slot(th, p.counting) != Some(slot) || !trace_channel.has_caught_up() {
+        if th.counted_slot(p.counting) != Some(slot) || !trace_channel.has_caught_up() {
             return;
         }
         announce(trace_channel, &mut p.code_cache.borrow_mut());
@@ -291,7 +292,7 @@ impl Dispatcher<'_> {
         let Some(p) = self.processes.get(&th.pid) else { return };
         let settings = p.code_cache.borrow().trace.settings;
         let (Some(cache), Some(slot)) =
-            (settings.accesses.filter(|_| settings.keeps_uses()), counted_slot(th, p.counting))
+            (settings.accesses.filter(|_| settings.keeps_uses()), th.counted_slot(p.counting))
         else {
             return;
         };
@@ -321,7 +322,7 @@ impl Dispatcher<'_> {
         let (Some(_), Some(th), Some(p)) = (&self.trace_channel, self.threads.get(&tid), self.process_of(tid)) else {
             return;
         };
-        let Some(from) = counted_slot(th, p.counting) else { return };
+        let Some(from) = th.counted_slot(p.counting) else { return };
         let (pool, parts) = (p.pool.clone(), p.code_cache.borrow().simulated_state());
         let Some(th) = self.threads.get_mut(&child) else { return };
         let to = if counting {
@@ -371,7 +372,7 @@ impl Dispatcher<'_> {
     /// Of the block that `tid` is in, the first `counted` instructions have been told, the first `executed` executed.
     pub(super) fn tell_correction(&mut self, tid: i32, block: u32, counted: usize, executed: usize) {
         let Some(th) = self.threads.get(&tid) else { return };
-        let recording = self.processes.get(&th.pid).is_some_and(|p| counted_slot(th, p.counting) == Some(th.slot));
+        let recording = self.processes.get(&th.pid).is_some_and(|p| th.counted_slot(p.counting) == Some(th.slot));
         if recording && counted != executed {
             self.tell(tid, |trace_channel, pid| trace_channel.corrected(pid, tid, block, counted, executed));
         }
@@ -434,7 +435,7 @@ impl Dispatcher<'_> {
         if !self.records(tid) {
             return;
         }
-        let slot = self.threads.get(&tid).and_then(|th| counted_slot(th, self.processes.get(&th.pid)?.counting));
+        let slot = self.threads.get(&tid).and_then(|th| th.counted_slot(self.processes.get(&th.pid)?.counting));
         if let Some(slot) = slot {
             self.drain(tid, slot);
         }
@@ -461,22 +462,6 @@ pub(super) fn base_of_access(code_cache: &CodeCache, rip: u64) -> Option<iced_x8
     code_cache.read_cache(rip, &mut code);
     let base = iced_x86::Decoder::with_ip(64, &code, rip, iced_x86::DecoderOptions::NONE).decode().memory_base();
     base.is_gpr64().then_some(base)
-}
-
-/// Tells the sink of everything in `code_cache` that records may name.
-pub(super) fn announce(trace_channel: &TraceChannel, code_cache: &mut CodeCache) {
-    let known = code_cache.trace;
-    if known.map_changed && known.recorded.calls.is_some() {
-        trace_channel.mapped(known.id, code_cache.mapped_modules());
-        code_cache.trace.map_changed = false;
-    }
-    let trans = &code_cache.trans;
-    trace_channel.blocks(known.id, &trans.trace_blocks[known.announced_blocks..]);
-    trace_channel.sites(known.id, &trans.trace_sites[known.announced..], &trans.specials[known.announced_specials..]);
-    let (sites, specials, blocks) = (trans.trace_sites.len(), trans.specials.len(), trans.trace_blocks.len());
-    code_cache.trace.announced = sites;
-    code_cache.trace.announced_specials = specials;
-    code_cache.trace.announced_blocks = blocks;
 }
 
 impl Dispatcher<'_> {

@@ -1,0 +1,31 @@
+//! How a stopped thread goes on that stands before a system call, or in the middle of something. Invariant: each of these lets the
+//! thread go on exactly once, or says how that is to be done.
+
+use super::kinds::fault_pending;
+use crate::process::State;
+use crate::tracee::{How, Regs, Stopped};
+
+/// Runs the system call at `go`.
+pub(super) fn run(t: Stopped, go: u64, how: How) {
+    if t.set_rip(go).is_ok() {
+        let _ = t.resume(how, 0);
+    }
+}
+
+/// Goes on as if the system call at `go` had returned `result`.
+pub(super) fn answer(t: Stopped, mut regs: Regs, go: u64, next: u64, result: i64) {
+    regs.rax = result as u64;
+    regs.rcx = next;
+    regs.r11 = regs.eflags;
+    super::go_on(t, regs, go + 2);
+}
+
+/// How a thread that has been told to stop has to go on first, if it is in the middle of something that ends with a stop of its
+/// own.
+pub(super) fn middle(tid: i32, state: State) -> Option<How> {
+    match state {
+        State::InPlace { .. } | State::Handler | State::SigReturn { .. } => Some(How::Step),
+        // It has got to a stub, or faulted, and this stop has only come first.
+        _ => fault_pending(tid).then_some(How::Continue),
+    }
+}
