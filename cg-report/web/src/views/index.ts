@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { isDiff, model } from "../state/store.ts";
+import { Cache, hasCaches } from "./cache.tsx";
 import { Calls } from "./calls.tsx";
 import { Code } from "./code.tsx";
 import { Flame } from "./flame.tsx";
@@ -31,6 +32,7 @@ export const VIEWS: View[] = [
     { id: "code", title: "Code", hint: "Source with costs", component: Code },
     { id: "loops", title: "Loops", hint: "Loops of the active function", component: Loops, wanted: () => model().pack.head.sides[0].jumps },
     { id: "inlined", title: "Inlined", hint: "What was inlined into the active function", component: InlinedView, wanted: () => model().pack.head.sides[0].addresses },
+    { id: "cache", title: "Cache", hint: "Cache misses and their rates", component: Cache, wanted: hasCaches },
     { id: "why", title: "Why", hint: "What the change consists of", component: Why, wanted: () => isDiff.value },
     { id: "functions", title: "Functions", hint: "All functions with all events", component: AllFunctions },
 ];

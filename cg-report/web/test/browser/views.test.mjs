@@ -209,3 +209,40 @@ test("the search finds by word, expression, place and cost", async () => {
     assert.deepEqual(page.faults, []);
     await page.close();
 });
+
+test("rates of cache misses are those of callgrind_annotate's counts", async () => {
+    const told = JSON.parse(execFileSync(process.env.CALLGRIND_ANNOTATE,
+        ["--json", "--auto=no", "--inclusive=yes", "--threshold=100", resolve(data, "cpp.cg.xz")], { maxBuffer: 1 << 28 }));
+    const at = (name) => told.events.findIndex((event) => (event.name ?? event) === name);
+    const page = await open(context, "cpp", "#v=1&p=cache,flame");
+    await page.locator("#pane-0").getByRole("button", { name: "Inclusive" }).click();
+    await page.getByTitle("Shorten templates and generics").click();
+    await settled(page);
+    const heads = (await page.locator("#pane-0 [role=columnheader]").allInnerTexts()).map((text) => text.replace(/[\u25be\u25b4]/u, "").trim());
+    let seen = 0;
+    for (const row of await rows(page, "Caches")) {
+        const name = row[0].replace(/^[\u21bb\u25d0]+/u, "");
+        const entries = told.functions.filter((entry) => entry.function === name);
+        if (entries.length !== 1) { continue; }
+        const costs = entries[0].inclusive;
+        const sum = (...names) => names.reduce((all, event) => all + costs[at(event)], 0);
+        const said = (title) => row[heads.indexOf(title)];
+        assert.equal(Number(said("L1m").replaceAll(",", "")), sum("I1mr", "D1mr", "D1mw"), name);
+        assert.equal(Number(said("LLm").replaceAll(",", "")), sum("ILmr", "DLmr", "DLmw"), name);
+        for (const [title, misses, of] of [["D1 rd %", "D1mr", "Dr"], ["D1 wr %", "D1mw", "Dw"], ["DL rd %", "DLmr", "Dr"]]) {
+            const share = (sum(misses) * 100) / sum(of);
+            const expected = sum(of) === 0 ? "\u2013" : share > 0 && share < 0.005 ? "<0.01" : share.toFixed(2);
+            assert.equal(said(title), expected, `${name} ${title}`);
+        }
+        seen += 1;
+    }
+    assert.ok(seen >= 5, `only ${seen} functions were compared`);
+    assert.deepEqual(page.faults, []);
+    await page.close();
+});
+
+test("there is no cache view where no caches were simulated", async () => {
+    const page = await open(context, "exact");
+    assert.equal(await page.locator("#tab-0-cache").count(), 0);
+    await page.close();
+});
