@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 /// Where something comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum From {
+pub(crate) enum From {
     /// A copy of a file.
     File(PathBuf),
     /// A symbolic link that leads there.
@@ -21,11 +21,12 @@ enum From {
 
 /// One thing that is installed.
 #[derive(Clone, Debug)]
-struct Item {
-    from: From,
+pub(crate) struct Item {
+    pub(crate) from: From,
     /// Below the prefix.
-    to: String,
-    mode: u32,
+    pub(crate) to: String,
+    /// Permissions; 0 for a link.
+    pub(crate) mode: u32,
 }
 
 /// The names of the programs: those that have a manual page.
@@ -43,7 +44,11 @@ pub(crate) fn programs(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn items(root: &Path, built: &Path) -> Result<Vec<Item>> {
+/// All that is installed, of programs in the folder `built`.
+///
+/// # Errors
+/// If the repository's files cannot be listed.
+pub(crate) fn items(root: &Path, built: &Path) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut put = |from: PathBuf, to: String, mode| items.push(Item { from: From::File(from), to, mode });
     for name in programs(root)? {

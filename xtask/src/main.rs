@@ -4,12 +4,13 @@
 
 mod areas;
 mod install;
+mod package;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// What developers of grind do daily.
 #[derive(Debug, Parser)]
@@ -61,6 +62,14 @@ enum Task {
         /// A folder that stands for the root, for packagers
         #[arg(long, value_name = "FOLDER")]
         destdir: Option<PathBuf>,
+    },
+    /// Build, and make packages for others to install
+    Package {
+        /// Which kinds; all if none is named
+        kinds: Vec<package::Kind>,
+        /// Also try each: install it where nothing else is, use it, take it away (a Debian package wants root, lintian, debootstrap)
+        #[arg(long = "try")]
+        tries: bool,
     },
     /// Take away what `install` has installed
     Uninstall {
@@ -158,6 +167,20 @@ fn run(task: Task) -> Result<()> {
             let target = install::target(&prefix, destdir.as_deref());
             let n = install::install(root()?, &built()?, &target)?;
             println!("{n} files below {}", target.display());
+            Ok(())
+        }
+        Task::Package { kinds, tries } => {
+            let kinds = if kinds.is_empty() { package::Kind::value_variants() } else { &kinds };
+            build()?;
+            let built = built()?;
+            let out = built.with_file_name("package");
+            for (kind, path) in package::make(root()?, &built, &out, kinds)? {
+                println!("{}", path.display());
+                if tries {
+                    package::trial(kind, &path)?;
+                    println!("  was installed, used and removed");
+                }
+            }
             Ok(())
         }
         Task::Uninstall { prefix, destdir } => {
