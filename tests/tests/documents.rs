@@ -199,6 +199,52 @@ fn the_table_of_crates_is_what_the_manifests_say() {
 }
 
 #[test]
+fn crates_are_ready_to_be_published() {
+    let root = workspace_root();
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).expect("Cargo.toml");
+    let (_, shared) = workspace.split_once("[workspace.dependencies]").expect("dependencies");
+    let (mut published, mut wrong) = (0, Vec::new());
+    for file in files().iter().filter(|f| f.ends_with("/Cargo.toml") && f.matches('/').count() == 1) {
+        let folder = file.trim_end_matches("/Cargo.toml");
+        let manifest = fs::read_to_string(root.join(file)).expect("a manifest");
+        let Some((package, _)) = manifest.split_once("\n[lints]") else { continue };
+        if package.contains("publish = false") {
+            continue;
+        }
+        published += 1;
+        let mut want = |there: bool, what: &str| {
+            if !there {
+                wrong.push(format!("{folder}: {what}"));
+            }
+        };
+        let list = |key: &str| {
+            let line = package.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(" = ["));
+            line.map_or(0, |l| l.split(',').count())
+        };
+        want((1..=5).contains(&list("keywords")), "one to five keywords");
+        want((1..=5).contains(&list("categories")), "one to five categories");
+        want(package.contains("license.workspace = true"), "a licence");
+        want(package.contains("readme = \"README.md\""), "a README in its manifest");
+        let readme = fs::read_to_string(root.join(folder).join("README.md")).unwrap_or_default();
+        want(readme.starts_with("# ") && readme.lines().count() <= 60, "a short README.md");
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let same = fs::read(root.join(folder).join(licence)).ok() == fs::read(root.join(licence)).ok();
+            want(same, &format!("the text of {licence}"));
+        }
+        // A registry knows no paths.
+        let workspace_keys = |l: &str| l.split_once(".workspace").map(|(n, _)| n.to_owned());
+        let keys = ["version", "edition", "rust-version", "license"];
+        for name in package.lines().filter_map(workspace_keys).filter(|n| !keys.contains(&n.as_str())) {
+            let line = shared.lines().find(|l| l.starts_with(&format!("{name} = "))).expect("a dependency of all");
+            let known = !line.contains("path = ") || line.contains("version = ") || name == "grind-tests";
+            want(known, &format!("a version of {name}, which the root's manifest has by its path only"));
+        }
+    }
+    assert!(published > 15, "{published} crates");
+    assert!(wrong.is_empty(), "these crates lack what publishing wants:\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn tests_that_hold_invariants_exist() {
     let text = fs::read_to_string(workspace_root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let (_, section) = text.split_once("\n## 9. Invariants").expect("the invariants");
