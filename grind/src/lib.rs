@@ -3,12 +3,15 @@
 //! The engine knows nothing of options, logs, debug information or file formats; all of that is here. Nothing here may
 //! change what is counted or what the program does.
 
+pub mod advice;
 pub mod backtrace;
 pub mod broken;
+pub mod built;
 pub mod callgrind;
 pub mod contexts;
 pub mod counts;
 pub mod debuginfo;
+pub mod doctor;
 pub mod dump;
 pub mod elsewhere;
 pub mod expand;

@@ -59,6 +59,10 @@ pub fn help(invocation: Invocation, debug: bool) -> String {
     let readers =
         "A profile is read with cg_annotate, one of callgrind with callgrind_annotate. The manual is grind(1).";
     wrap(&mut text, 2, 2, readers);
+    if invocation == Invocation::Grind {
+        text.push('\n');
+        wrap(&mut text, 2, 2, "Whether programs can be profiled here, and how well: grind doctor [program].");
+    }
     text
 }
 
@@ -166,7 +170,9 @@ fn options(page: &mut String, options: &[Opt], wanted: impl Fn(&Opt) -> bool) {
 
 fn entry(page: &mut String, option: &Opt, text: &str) {
     let value = if option.kind == Kind::Flag { String::new() } else { format!("={}", option.kind.placeholder()) };
-    let names: Vec<String> = option.names.iter().map(|n| format!("\\fB{}\\fR{}", roff(n), roff(&value))).collect();
+    // A line may end between two of the values.
+    let value = roff(&value).replace('|', "|\\:");
+    let names: Vec<String> = option.names.iter().map(|n| format!("\\fB{}\\fR{value}", roff(n))).collect();
     let _ = writeln!(page, ".TP\n{}\n{}", names.join(", "), roff(text));
 }
 

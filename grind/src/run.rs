@@ -26,7 +26,7 @@ use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
 use crate::supervisor::{self, Side};
-use crate::{broken, elsewhere, manual, os};
+use crate::{broken, doctor, elsewhere, manual, os};
 
 /// How grind ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,28 @@ fn elsewhere_or(invocation: Invocation, args: &[OsString], error: UsageError) ->
     error.into()
 }
 
+/// Why a program is not run; with its place, if it lies in this folder, which shells do not search.
+fn or_here(invocation: Invocation, refusal: Refusal) -> anyhow::Error {
+    let here = invocation == Invocation::Grind
+        && matches!(refusal.cause, resolve::Cause::NotInPath)
+        && !refusal.program.as_os_str().is_empty()
+        && refusal.program.is_file();
+    let text = format!("{refusal} (there is one in this folder: ./{})", refusal.program.display());
+    let error = anyhow::Error::new(refusal);
+    if here { error.context(text) } else { error }
+}
+
 fn act(invocation: Invocation, args: &[OsString]) -> Result<Ending, anyhow::Error> {
+    // A program of this name has a path in front of it, or `--`.
+    if invocation == Invocation::Grind
+        && let [first, rest @ ..] = args
+        && first == "doctor"
+        && rest.len() < 2
+    {
+        let (sound, text) = doctor::examine(rest.first().map(Path::new));
+        print(&text)?;
+        return Ok(Ending::Code(u8::from(!sound)));
+    }
     let names = invocation.option_names();
     let read_sources = || {
         let home = sources::environment("HOME".as_ref());
@@ -153,7 +174,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
     let target = open_log(invocation, &options.log)?;
-    let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref())?;
+    let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref());
+    let resolved = resolved.map_err(|refusal| or_here(invocation, refusal))?;
     if callgrind {
         outfile::prove(&options.callgrind_out_file(), "profile", "--callgrind-out-file")?;
     } else {

@@ -15,6 +15,7 @@ use grind_engine::{
 };
 use nix::sys::signal::Signal;
 
+use crate::advice;
 use crate::backtrace;
 use crate::broken;
 use crate::callgrind;
@@ -143,7 +144,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The process has ended: the last files, and a summary.
-    fn end_calls(&mut self, pid: i32) {
+    fn end_calls(&mut self, pid: i32, exe: &Path) {
         let Some(calls) = &mut self.calls else { return };
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
@@ -159,6 +160,10 @@ impl<'a> Runner<'a> {
             let settings = &self.options.callgrind;
             let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
             self.user(pid, &callgrind::summary::summary(events, &total));
+            let start =
+                "instrumentation was never started, or nothing was collected (--toggle-collect, --collect-atstart)";
+            let instructions = total.first().copied().unwrap_or(0);
+            self.advise(pid, || [advice::of_nothing(instructions, false, start), advice::of_building(exe)]);
         }
         if self.processes.len() == 1 {
             self.tell_unmatched(pid);
@@ -220,6 +225,13 @@ impl<'a> Runner<'a> {
                 pattern.to_string_lossy()
             );
             self.notice(pid, Notice::Warning(text));
+        }
+    }
+
+    /// Warns who is about to read the first process's profile. Not in Valgrind's place: scripts compare its logs.
+    fn advise<const N: usize>(&mut self, pid: i32, advice: impl FnOnce() -> [Option<String>; N]) {
+        if self.invocation == Invocation::Grind && self.first == Some(pid) && self.options.verbosity > 0 {
+            advice().into_iter().flatten().for_each(|text| self.notice(pid, Notice::Warning(text)));
         }
     }
 
@@ -445,7 +457,7 @@ impl Session for Runner<'_> {
             }
         }
         if self.calls.is_some() {
-            self.end_calls(pid);
+            self.end_calls(pid, &report.exe);
             self.log.end(pid);
             self.forget(pid);
             return;
@@ -506,6 +518,14 @@ impl Session for Runner<'_> {
                     let summary = simulation::summary(self.simulation.events(), profiles[0].total());
                     self.user(pid, &summary);
                     self.tell_contexts(pid, &named, &profiles, &found);
+                    let (start, begins_on) =
+                        ("CACHEGRIND_START_INSTRUMENTATION was not used", self.options.instr_at_start);
+                    let profile = &profiles[0];
+                    let total = profile.total().first().copied().unwrap_or(0);
+                    self.advise(pid, || {
+                        let empty = advice::of_nothing(total, begins_on, start);
+                        [empty, advice::of_names(profile), advice::of_building(&report.exe)]
+                    });
                 }
                 self.tell_what_next(pid, file.as_slice());
                 self.take_name(pid, path);

@@ -114,6 +114,8 @@ fn a_run_is_logged_as_in_the_reference() {
          --7--          but instrumentation is already enabled\n\
          ==7== \n\
          ==7== I refs:        1,234,567\n\
+         ==7== Warning: 100% of the instructions are in code without names: the program or a library is stripped, or the \
+         code was made at run time (grind doctor PROGRAM looks for names)\n\
          ==7== \n\
          ==7== Profile: {out}.7\n\
          ==7== To read it: cg_annotate {out}.7\n",
