@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|word| word == "grind") {
         args.remove(1);
     }
-    match cli::parse(Options::command(), args.into_iter()) {
+    match cli::parse(Options::command(), args) {
         Ok(options) => exit::finish("cargo grind", run(&options)),
         Err(code) => code,
     }
