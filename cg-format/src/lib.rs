@@ -38,5 +38,6 @@ pub mod events;
 pub mod hash;
 pub mod show;
 mod text;
+pub mod tree;
 
 pub use text::{InputError, ReadError};

@@ -22,4 +22,4 @@ mod write;
 pub use profile::{FileEntry, FunctionEntry, Header, MergeError, Profile, UNSPECIFIED};
 pub use read::{Detail, ReadError, ReadErrorKind, ReadOptions, ReadOutcome, Summary, SummaryRule, read, read_more};
 pub use rows::Rows;
-pub use write::{WriteError, write, write_functions, write_stored};
+pub use write::{WriteError, write, write_functions, write_header, write_rows, write_stored};

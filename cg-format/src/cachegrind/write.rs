@@ -35,13 +35,29 @@ pub type WriteError = io::Error;
 pub fn write(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
     let mut writer = Writer::new(out);
     writer.header(profile, profile.header.events.last().is_some_and(|last| last == crate::events::DLMW.name))?;
-    let mut files: Vec<FileEntry<'_>> = profile.files().collect();
-    files.sort_by_key(|file| file.name());
-    for file in files {
-        let functions = sorted_functions(file);
-        writer.file(file, functions, false, |rows, order| order.sort_by_key(|row| rows.line(*row)))?;
-    }
-    writer.summary(profile)
+    writer.sorted(profile)?;
+    writer.summary(profile.total())
+}
+
+/// Writes what stands before the rows of a profile, as [`write`] does.
+///
+/// # Errors
+/// Whatever `out` answers.
+pub fn write_header(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteError> {
+    let mut writer = Writer::new(out);
+    writer.header(profile, profile.header.events.last().is_some_and(|last| last == crate::events::DLMW.name))?;
+    writer.lines.finish()
+}
+
+/// Writes the rows of a profile, as [`write`] does, and a summary that says `total` instead of their sum: the rows stand behind
+/// others.
+///
+/// # Errors
+/// Whatever `out` answers.
+pub fn write_rows(out: &mut dyn Write, profile: &Profile, total: &[i128]) -> Result<(), WriteError> {
+    let mut writer = Writer::new(out);
+    writer.sorted(profile)?;
+    writer.summary(total)
 }
 
 /// Writes a profile in the order in which its files, functions and lines first came.
@@ -54,7 +70,7 @@ pub fn write_stored(out: &mut dyn Write, profile: &Profile) -> Result<(), WriteE
     for file in profile.files() {
         writer.file(file, file.functions(), false, |_, _| ())?;
     }
-    writer.summary(profile)
+    writer.summary(profile.total())
 }
 
 /// Writes a profile whose rows are whole functions, in ascending order, the file's name before each of them.
@@ -69,7 +85,7 @@ pub fn write_functions(out: &mut dyn Write, profile: &Profile) -> Result<(), Wri
     for file in files {
         writer.file(file, sorted_functions(file), true, |_, _| ())?;
     }
-    writer.summary(profile)
+    writer.summary(profile.total())
 }
 
 fn sorted_functions(file: FileEntry<'_>) -> Vec<FunctionEntry<'_>> {
@@ -138,9 +154,20 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    fn summary(mut self, profile: &Profile) -> io::Result<()> {
+    /// All rows, in ascending order.
+    fn sorted(&mut self, profile: &Profile) -> io::Result<()> {
+        let mut files: Vec<FileEntry<'_>> = profile.files().collect();
+        files.sort_by_key(|file| file.name());
+        for file in files {
+            let functions = sorted_functions(file);
+            self.file(file, functions, false, |rows, order| order.sort_by_key(|row| rows.line(*row)))?;
+        }
+        Ok(())
+    }
+
+    fn summary(mut self, total: &[i128]) -> io::Result<()> {
         self.lines.bytes(b"summary:");
-        for count in profile.total() {
+        for count in total {
             self.lines.byte(b' ').wide(*count);
         }
         self.lines.end()?;
