@@ -162,8 +162,12 @@ pub trait Session {
     fn image_started(&mut self, pid: i32, parent: i32, exe: &Path, args: &[OsString]);
     /// How the first process fares. Of use to drivers that somebody waits for.
     fn first_process(&mut self, _how: FirstProcess) {}
-    /// `child` is a copy of `parent` (fork, vfork), its counts included.
+    /// `child` is a copy of `parent` (fork, vfork), its counts included unless they are to begin anew.
     fn forked(&mut self, parent: i32, child: i32);
+    /// Whether a copy has none of the counts that its parent had when it was created, so that no count is in two reports.
+    fn forks_count_anew(&self) -> bool {
+        false
+    }
     /// Code of a module that was not there before can be executed from now on.
     fn mapped(&mut self, _module: &Module) {}
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.

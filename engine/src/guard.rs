@@ -245,6 +245,9 @@ impl Session for CarefulSession<'_> {
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {
         self.tell((), |session| session.redundant_instrumentation(pid, request));
     }
+    fn forks_count_anew(&self) -> bool {
+        self.0.forks_count_anew()
+    }
     fn tool_name(&self) -> &str {
         self.0.tool_name()
     }

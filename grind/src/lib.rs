@@ -30,3 +30,4 @@ pub mod simulator;
 pub mod source;
 pub mod supervisor;
 pub mod symbolizer;
+pub mod tree;

@@ -176,7 +176,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let target = open_log(invocation, &options.log)?;
     let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref());
     let resolved = resolved.map_err(|refusal| or_here(invocation, refusal))?;
-    if callgrind {
+    if let Some(tree) = &options.tree {
+        outfile::prove(tree, "profile", "--tree")?;
+    } else if callgrind {
         outfile::prove(&options.callgrind_out_file(), "profile", "--callgrind-out-file")?;
     } else {
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
@@ -200,6 +202,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.calls = Some(calls);
         // Where every access is told, blocks and calls are, too, in program order.
         options.callgrind.tell_calls |= simulation.trace().every.is_some();
+        options.callgrind.tree = options.tree.is_some();
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
@@ -214,7 +217,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     fault::point("tracer");
     // From here on, there may be threads.
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));
-    let (simulator, findings) = simulator.unzip();
+    let (mut simulator, findings) = simulator.unzip();
+    if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
+        simulator.forks_count_anew();
+    }
     let (caches, descriptions) = (simulation.caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());
     let exit = match simulator {

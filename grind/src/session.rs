@@ -35,6 +35,7 @@ use crate::simulation::{self, Simulation};
 use crate::simulator::{Findings, Found};
 use crate::supervisor::Reporter;
 use crate::symbolizer::{self, Symbolizer};
+use crate::tree::{Ended, Tree};
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -69,6 +70,8 @@ pub struct Runner<'a> {
     given: (Vec<OsString>, HashMap<i32, Vec<OsString>>),
     /// What has failed that must not, if something has: profiles are incomplete.
     broken: Option<String>,
+    /// The file of all processes, once the first one has begun, if that is asked for.
+    tree: Option<Tree>,
 }
 
 impl<'a> Runner<'a> {
@@ -96,6 +99,7 @@ impl<'a> Runner<'a> {
             first: None,
             given: Default::default(),
             broken: None,
+            tree: None,
         }
     }
 
@@ -130,7 +134,10 @@ impl<'a> Runner<'a> {
     /// A process begins to be recorded: what `announce` does, with the name of its profile.
     fn announce_calls(&mut self, pid: i32, announce: impl FnOnce(&mut CallSession, PathBuf) -> std::io::Result<()>) {
         let Some(calls) = &mut self.calls else { return };
-        let file = self.options.callgrind_out_file().expand(pid, &mut self.sequence);
+        let file = match &self.tree {
+            Some(tree) => tree.path().to_owned(),
+            None => self.options.callgrind_out_file().expand(pid, &mut self.sequence),
+        };
         match announce(calls, file) {
             Ok(()) if self.options.verbosity > 0 => {
                 self.user(pid, "For interactive control, run 'callgrind_control -h'.");
@@ -144,13 +151,16 @@ impl<'a> Runner<'a> {
     }
 
     /// The process has ended: the last files, and a summary.
-    fn end_calls(&mut self, pid: i32, exe: &Path) {
+    fn end_calls(&mut self, report: &ProcessReport<'_>) {
+        let pid = report.pid;
         let Some(calls) = &mut self.calls else { return };
         let tree = calls.tree(pid);
         let (written, total) = calls.ended(pid);
         let last = written.last().map(|file| file.path.clone());
         let files = self.tell_written(pid, written);
-        if let Some(path) = last {
+        if self.tree.is_some() {
+            self.end_in_tree(report, None);
+        } else if let Some(path) = last {
             self.take_name(pid, path);
         }
         if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
@@ -163,7 +173,7 @@ impl<'a> Runner<'a> {
             let start =
                 "instrumentation was never started, or nothing was collected (--toggle-collect, --collect-atstart)";
             let instructions = total.first().copied().unwrap_or(0);
-            self.advise(pid, || [advice::of_nothing(instructions, false, start), advice::of_building(exe)]);
+            self.advise(pid, || [advice::of_nothing(instructions, false, start), advice::of_building(&report.exe)]);
         }
         if self.processes.len() == 1 {
             self.tell_unmatched(pid);
@@ -173,7 +183,41 @@ impl<'a> Runner<'a> {
 
     /// Returns where the files are.
     fn tell_written(&mut self, pid: i32, written: Vec<Written>) -> Vec<PathBuf> {
+        if let Some(tree) = &mut self.tree {
+            written.iter().for_each(|part| tree.part(pid, &part.text, &part.total));
+        }
         written.into_iter().filter_map(|file| self.tell_saved(pid, &file.path, file.saved)).collect()
+    }
+
+    /// Puts a process that has ended into the file of all: with `profile`, or with the parts that were told before.
+    fn end_in_tree(&mut self, report: &ProcessReport<'_>, profile: Option<&Profile>) {
+        let Some(mut tree) = self.tree.take() else { return };
+        let args = self.processes.get(&report.pid).map_or(&report.args, |p| &p.args);
+        let ended = Ended { pid: report.pid, exit: report.exit, executable: &report.exe, args };
+        let saved = match profile {
+            Some(profile) => tree.ended(ended, profile, self.broken.as_deref(), &self.spare),
+            None => tree.ended_calls(ended, &self.spare),
+        };
+        let _ = self.tell_saved(report.pid, tree.path(), saved);
+        self.tree = Some(tree);
+    }
+
+    /// The first process, `pid`, begins to run `args`: so does the file of all, if that is asked for.
+    fn begin_tree(&mut self, pid: i32, args: &[OsString]) {
+        let Some(template) = &self.options.tree else { return };
+        let path = template.expand(pid, &mut self.sequence);
+        self.tree = Some(match &self.calls {
+            Some(calls) => {
+                let (header, events) = calls.header(pid, args);
+                Tree::of_calls(path, &header, events)
+            }
+            None => {
+                let mut profile = Profile::new(self.simulation.events().names());
+                profile.header.desc = self.simulation.descriptions();
+                profile.header.cmd = dump::command(args);
+                Tree::of_lines(path, &profile)
+            }
+        });
     }
 
     /// Returns where the file is, if anywhere.
@@ -201,6 +245,10 @@ impl<'a> Runner<'a> {
 
     /// Ends the log of a process with its profile and what to do with it. Not in Valgrind's place: scripts compare its logs.
     fn tell_what_next(&mut self, pid: i32, files: &[PathBuf]) {
+        // All processes have one file.
+        if self.tree.is_some() && self.processes.len() > 1 {
+            return;
+        }
         let Some((first, others)) = files.split_first() else { return };
         if self.options.verbosity < 1
             || self.invocation != Invocation::Grind
@@ -348,6 +396,14 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// `pid` is about to become a program that is not followed.
+    fn leave_for(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
+        if let Some(tree) = &mut self.tree {
+            tree.leaves_for(pid, path, args);
+        }
+        false
+    }
+
     /// Why the program that `pid` is about to start cannot be followed, if so.
     fn unfollowable(&self, pid: i32, path: &Path) -> Option<Cause> {
         // Relative to the process, not to grind.
@@ -372,12 +428,12 @@ impl<'a> Runner<'a> {
 impl Session for Runner<'_> {
     fn follow_exec(&mut self, pid: i32, path: &Path, args: &[OsString]) -> bool {
         if !self.options.trace_children {
-            return false;
+            return self.leave_for(pid, path, args);
         }
         let skipped = self.options.skip.iter().any(|p| p.matches(path.as_os_str()))
             || self.options.skip_by_arg.iter().any(|p| args.iter().any(|a| p.matches(a)));
         if skipped {
-            return false;
+            return self.leave_for(pid, path, args);
         }
         match self.unfollowable(pid, path) {
             None => {
@@ -389,7 +445,7 @@ impl Session for Runner<'_> {
                     let text = format!("Warning: not profiled: {}: {cause}", path.display());
                     self.user(pid, &text);
                 }
-                false
+                self.leave_for(pid, path, args)
             }
         }
     }
@@ -399,6 +455,16 @@ impl Session for Runner<'_> {
         let first = self.first.is_none();
         self.first.get_or_insert(pid);
         let args = self.command(pid, first, args);
+        if first {
+            self.begin_tree(pid, &args);
+        }
+        if let (Some(calls), Some(tree)) = (&self.calls, &mut self.tree) {
+            // Parts of what it ran before.
+            calls.written(pid).iter().for_each(|part| tree.part(pid, &part.text, &part.total));
+        }
+        if let Some(tree) = self.tree.as_mut().filter(|tree| !tree.knows(pid)) {
+            tree.created(pid, None);
+        }
         self.processes.insert(pid, Process { args: args.clone(), parent });
         if let Some(supervisor) = self.supervisor.as_mut().filter(|_| first) {
             supervisor.started(pid);
@@ -435,6 +501,9 @@ impl Session for Runner<'_> {
 
     fn forked(&mut self, parent: i32, child: i32) {
         let args = self.processes.get(&parent).map(|p| p.args.clone()).unwrap_or_default();
+        if let Some(tree) = &mut self.tree {
+            tree.created(child, Some(parent));
+        }
         self.processes.insert(child, Process { args, parent });
         let silent = self.options.child_silent_after_fork;
         let (own, failure) = self.log.fork(parent, child, silent, &mut self.sequence);
@@ -457,14 +526,15 @@ impl Session for Runner<'_> {
             }
         }
         if self.calls.is_some() {
-            self.end_calls(pid, &report.exe);
+            self.end_calls(report);
             self.log.end(pid);
             self.forget(pid);
             return;
         }
         let found = self.findings.take(pid);
         let mut events = self.simulation.events();
-        events.contexts = events.cache && !report.contexts.is_empty();
+        // All processes of a file have the same events.
+        events.contexts = events.cache && !report.contexts.is_empty() && self.tree.is_none();
         let table = |instructions, context: Option<u64>| {
             let mut counts = CountTable::new(events, instructions);
             for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
@@ -503,10 +573,18 @@ impl Session for Runner<'_> {
                 if let Some(what) = &self.broken {
                     profiles.iter_mut().for_each(|profile| profile.header.desc.push(broken::description(what)));
                 }
-                let path = self.options.out_file.expand(pid, &mut self.sequence);
-                let file = self.save(pid, &profiles[0], &path);
+                let path = match &self.tree {
+                    Some(tree) => tree.path().to_owned(),
+                    None => self.options.out_file.expand(pid, &mut self.sequence),
+                };
+                let file = if self.tree.is_some() {
+                    self.end_in_tree(report, Some(&profiles[0]));
+                    Some(path.clone())
+                } else {
+                    self.save(pid, &profiles[0], &path)
+                };
                 // Something that is no file, as /dev/null or a pipe, has no place beside it.
-                if self.options.separate_contexts && path.metadata().is_ok_and(|m| m.is_file()) {
+                if self.options.separate_contexts && self.tree.is_none() && path.metadata().is_ok_and(|m| m.is_file()) {
                     for ((profile, name), path) in
                         profiles[1..].iter_mut().zip(&named).zip(contexts::paths(&path, &named))
                     {
@@ -528,7 +606,9 @@ impl Session for Runner<'_> {
                     });
                 }
                 self.tell_what_next(pid, file.as_slice());
-                self.take_name(pid, path);
+                if self.tree.is_none() {
+                    self.take_name(pid, path);
+                }
             }
             Err(error) => {
                 let text = format!("error: no profile: {error}\n       ... so detailed results will be missing.");
@@ -545,7 +625,16 @@ impl Session for Runner<'_> {
 
     fn process_left(&mut self, pid: i32) {
         if let Some(calls) = &mut self.calls {
-            let _ = calls.ended(pid);
+            let (written, _) = calls.ended(pid);
+            if let Some(tree) = &mut self.tree {
+                written.iter().for_each(|part| tree.part(pid, &part.text, &part.total));
+            }
+        }
+        if let Some(tree) = &mut self.tree
+            && let Err(reason) = tree.left(pid)
+        {
+            let path = tree.path().to_owned();
+            let _ = self.tell_saved(pid, &path, Saved::Nowhere(reason));
         }
         // Scripts that start programs do so all the time; but who profiles one that becomes another waits for a profile.
         if self.first == Some(pid) && self.invocation == Invocation::Grind {
@@ -580,6 +669,10 @@ impl Session for Runner<'_> {
             let lines = backtrace::lines(&mut *self.symbolizer, modules, frames, self.options.show_below_main);
             self.user(pid, &lines);
         }
+    }
+
+    fn forks_count_anew(&self) -> bool {
+        self.options.tree.is_some()
     }
 
     fn redundant_instrumentation(&mut self, pid: i32, request: Instrumentation) {

@@ -113,6 +113,7 @@ pub struct Simulator {
     spaces: HashMap<SpaceId, Sites>,
     processes: HashMap<i32, Process>,
     findings: Findings,
+    anew: bool,
 }
 
 impl Simulator {
@@ -120,7 +121,13 @@ impl Simulator {
     #[must_use]
     pub fn new(geometries: Option<Geometries>) -> (Self, Findings) {
         let findings = Findings::default();
-        (Self { geometries, spaces: HashMap::new(), processes: HashMap::new(), findings: findings.clone() }, findings)
+        let (spaces, processes) = (HashMap::new(), HashMap::new());
+        (Self { geometries, spaces, processes, findings: findings.clone(), anew: false }, findings)
+    }
+
+    /// Forked processes have nothing of what was found before they were created.
+    pub fn forks_count_anew(&mut self) {
+        self.anew = true;
     }
 }
 
@@ -177,6 +184,11 @@ impl Sink for Simulator {
         copy.seen = copy.seen.take(&tid).map(|_| child).into_iter().collect();
         if let Some(contexts) = &mut copy.contexts {
             contexts.forked(tid, child);
+        }
+        if self.anew {
+            copy.tallies.fill(Tally::default());
+            copy.rare.clear();
+            copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
         }
         self.processes.insert(child, copy);
     }

@@ -11,6 +11,7 @@ use super::kinds::stops_processes;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
+use crate::contexts::Books;
 use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
@@ -166,7 +167,7 @@ impl Dispatcher<'_> {
             p.code_cache.borrow_mut().users += 1;
             Rc::new(())
         };
-        let books = self.sum(p);
+        let books = if self.session.forks_count_anew() { Books::default() } else { self.sum(p) };
         let process = Process {
             pid: child,
             parent,

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callgrind_control_protocol::Thread;
 use cg_calls::Profile;
+use cg_format::callgrind::Header;
 
 use super::code::Catalogue;
-use super::dumps::{About, Dumps, Written};
+use super::dumps::{About, Dumps, Shared, Written};
 use super::parts::Trigger;
 use crate::broken;
 
@@ -67,6 +68,8 @@ struct Inner {
     /// What has failed that must not, if something has.
     broken: Option<String>,
     processes: HashMap<i32, Process>,
+    /// There while no part is being written.
+    shared: Option<Shared>,
 }
 
 /// See the module's description.
@@ -77,7 +80,8 @@ impl DumpService {
     /// A dump service for a run.
     #[must_use]
     pub fn new(about: About) -> DumpService {
-        DumpService(Arc::new(Mutex::new(Inner { about, broken: None, processes: HashMap::new() })))
+        let shared = about.settings.tree.then(|| Shared::new(&about.settings));
+        DumpService(Arc::new(Mutex::new(Inner { about, broken: None, processes: HashMap::new(), shared })))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -92,6 +96,12 @@ impl DumpService {
         let mut inner = self.inner();
         let dumps = Dumps::new(inner.about.clone(), pid, args, file);
         inner.processes.insert(pid, Process { dumps: Some(dumps), ..Process::default() });
+    }
+
+    /// The header of a file that begins with process `pid`, which runs `args`.
+    #[must_use]
+    pub fn header(&self, pid: i32, args: &[OsString]) -> Header {
+        self.inner().about.header(pid, args)
     }
 
     /// The number of the part that is being collected.
@@ -135,14 +145,23 @@ impl DumpService {
     pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
         let Found { trigger, blocks, threads } = found;
         // The session must not wait while debug information is read: it may be asked for something.
-        let (dumps, broken) = {
+        let (dumps, broken, shared) = {
             let mut inner = self.inner();
             let dumps = inner.processes.get_mut(&pid).and_then(|p| p.dumps.take());
-            (dumps, inner.broken.clone())
+            let shared = if dumps.is_some() { inner.shared.take() } else { None };
+            (dumps, inner.broken.clone(), shared)
         };
         let Some(mut dumps) = dumps else { return };
+        let mut shared = shared;
+        if let Some(shared) = &mut shared {
+            dumps.exchange(shared);
+        }
         let written = broken::caught(|| dumps.write(&trigger, blocks, threads, catalogue, broken.as_deref()));
         let failed = dumps.has_failed();
+        if let Some(mut shared) = shared {
+            dumps.exchange(&mut shared);
+            self.inner().shared = Some(shared);
+        }
         if let Some(p) = self.inner().processes.get_mut(&pid) {
             p.dumps = Some(dumps);
             match written {

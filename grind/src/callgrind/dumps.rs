@@ -36,6 +36,25 @@ pub struct About {
     pub spare: PathBuf,
 }
 
+impl About {
+    /// The header of the file of process `pid`, which runs `args`.
+    #[must_use]
+    pub fn header(&self, pid: i32, args: &[OsString]) -> Header {
+        let program = args.first().map_or(&b""[..], |a| a.as_bytes());
+        Header {
+            creator: self.creator.clone().into_bytes(),
+            pid: u64::try_from(pid).ok(),
+            cmd: command_line(program, args.iter().skip(1).map(|a| a.as_bytes())),
+            // The reference has these lines in any case.
+            desc: if self.caches.is_empty() {
+                ["I1 cache: ", "D1 cache: ", "LL cache: "].map(Vec::from).to_vec()
+            } else {
+                self.caches.clone()
+            },
+        }
+    }
+}
+
 /// A file that was, or was to be, written.
 #[derive(Debug)]
 pub struct Written {
@@ -43,6 +62,25 @@ pub struct Written {
     pub path: PathBuf,
     /// What became of it.
     pub saved: Saved,
+    /// The part, if it is to be put into the file of the tree: then nothing has been written.
+    pub text: Vec<u8>,
+    /// What the part adds up to.
+    pub total: Vec<i128>,
+}
+
+/// What the parts of all processes of a tree have in common: each name has one number in the whole file.
+#[derive(Debug)]
+pub struct Shared {
+    names: Names,
+    writer: Writer,
+}
+
+impl Shared {
+    /// Nothing has a number yet.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Shared {
+        Shared { names: Names::default(), writer: Writer::new(settings.write_options()) }
+    }
 }
 
 /// The parts of one process.
@@ -65,22 +103,17 @@ impl Dumps {
     /// Those of process `pid`, which runs `args`; the last part is `file`.
     #[must_use]
     pub fn new(about: About, pid: i32, args: &[OsString], file: PathBuf) -> Dumps {
-        let program = args.first().map_or(&b""[..], |a| a.as_bytes());
-        let header = Header {
-            creator: about.creator.clone().into_bytes(),
-            pid: u64::try_from(pid).ok(),
-            cmd: command_line(program, args.iter().skip(1).map(|a| a.as_bytes())),
-            // The reference has these lines in any case.
-            desc: if about.caches.is_empty() {
-                ["I1 cache: ", "D1 cache: ", "LL cache: "].map(Vec::from).to_vec()
-            } else {
-                about.caches.clone()
-            },
-        };
+        let header = about.header(pid, args);
         let writer = Writer::new(about.settings.write_options());
-        let parts = Parts::new(file, about.settings.combine_dumps);
+        let parts = Parts::new(file, about.settings.combine_dumps || about.settings.tree);
         let total = vec![0; about.events.names().len()];
         Dumps { about, header, parts, names: Names::default(), writer, begun: 0, total, failed: false }
+    }
+
+    /// Exchanges names and their numbers for those that all processes share, and back.
+    pub fn exchange(&mut self, shared: &mut Shared) {
+        std::mem::swap(&mut self.names, &mut shared.names);
+        std::mem::swap(&mut self.writer, &mut shared.writer);
     }
 
     /// The number of the part at hand, from 1.
@@ -140,16 +173,25 @@ impl Dumps {
                 self.failed = true;
                 header.desc.push(broken::description(&broken::first("debug information cannot be read")));
             }
+            let (mut text, mut total) = (Vec::new(), Vec::new());
             let saved = match rows::part(header.clone(), &profile, &[], &resolved, &mut self.names) {
                 Err(error) => Saved::Nowhere(error.to_string()),
                 Ok(part) => {
-                    for (sum, more) in self.total.iter_mut().zip(part.total()) {
+                    total = part.total();
+                    for (sum, more) in self.total.iter_mut().zip(&total) {
                         *sum += more;
                     }
-                    self.save(&part, &destination)
+                    if self.about.settings.tree {
+                        // Behind what other processes have written, it has to say what is simulated once more.
+                        let desc = if number == 1 { &self.header.desc[..] } else { &[] };
+                        let composed = self.writer.part(&mut text, &self.names, &part, desc);
+                        composed.map_or_else(|error| Saved::Nowhere(error.to_string()), |()| Saved::AsAsked)
+                    } else {
+                        self.save(&part, &destination)
+                    }
                 }
             };
-            written.push(Written { path: destination.path, saved });
+            written.push(Written { path: destination.path, saved, text, total });
         }
         written
     }
@@ -233,7 +275,7 @@ mod tests {
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let one = found(&mut c, 5);
         let written = d.write(&Trigger::Request(Some(b"here".into())), 10, vec![(1, one)], &mut c, None);
-        assert!(matches!(&written[..], [Written { path, saved: Saved::AsAsked }] if path.ends_with("out.1")));
+        assert!(matches!(&written[..], [Written { path, saved: Saved::AsAsked, .. }] if path.ends_with("out.1")));
         d.zeroed(30);
         let two = [found(&mut c, 6), found(&mut c, 7)];
         d.write(&Trigger::End, 40, two.into_iter().zip([1, 2]).map(|(p, n)| (n, p)).collect(), &mut c, None);

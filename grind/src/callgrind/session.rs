@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 
 use callgrind_control_protocol::{Answer, Asked, Request, Status};
+use cg_format::callgrind::Header;
 use grind_engine::{ControlRequest, Instrumentation, Module, Query, Wanted};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -92,6 +93,18 @@ impl CallSession {
     /// Something has failed: what is written from here on is incomplete.
     pub fn incomplete(&self, what: &str) {
         self.dump_service.incomplete(what);
+    }
+
+    /// The header of a file that begins with process `pid`, which runs `args`, and the names of the events.
+    #[must_use]
+    pub fn header(&self, pid: i32, args: &[OsString]) -> (Header, &[String]) {
+        (self.dump_service.header(pid, args), &self.events)
+    }
+
+    /// The parts that were written since this was last asked.
+    #[must_use]
+    pub fn written(&self, pid: i32) -> Vec<Written> {
+        self.dump_service.written(pid)
     }
 
     /// For a verbose log: what the back-dating tree of a process was like that has ended.

@@ -124,6 +124,8 @@ pub struct Settings {
     pub cache_use: CacheUse,
     /// Accesses are told only where they miss, with how lines were used or which one goes.
     pub uses_kept: bool,
+    /// Whether the processes of a run share a file, so that no cost may be in the profiles of two.
+    pub tree: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
     rules: Vec<Rule>,
@@ -153,6 +155,7 @@ impl Default for Settings {
             simulate_hwpref: false,
             cache_use: CacheUse::No,
             uses_kept: false,
+            tree: false,
             tell_calls: false,
             rules: Vec::new(),
         }

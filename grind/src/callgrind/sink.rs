@@ -190,6 +190,9 @@ impl Sink for Recorder {
             thread.idle = None;
             forked.threads.insert(child, thread);
         }
+        if self.settings.tree {
+            forked.zero(child, &self.dump_service);
+        }
         self.processes.insert(child, forked);
     }
 

@@ -127,6 +127,8 @@ pub struct Options {
     pub debug_folders: Vec<PathBuf>,
     /// The profile.
     pub out_file: Template,
+    /// The one profile of all processes, instead of one for each.
+    pub tree: Option<Template>,
     /// Whether to count from the start.
     pub instr_at_start: bool,
     /// Whether caches are simulated.
@@ -194,6 +196,7 @@ impl Options {
             separate_inlined: false,
             debug_folders: Vec::new(),
             out_file: out_file.expect("the default name is a template"),
+            tree: None,
             instr_at_start: true,
             cache_sim: false,
             branch_sim: false,

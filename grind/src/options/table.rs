@@ -161,6 +161,17 @@ pub static OPTIONS: &[Opt] = &[
         "the same, by any of their arguments",
     ),
     opt(
+        &["--tree"],
+        Kind::Text("file"),
+        Role::Core(|o, v| {
+            o.tree = Some(template(o, v)?);
+            Ok(())
+        }),
+        "",
+        "one profile of all processes that are profiled, with who started which and how it ended, instead of one for each; \
+         %p is the first one's",
+    ),
+    opt(
         &["--child-silent-after-fork"],
         Kind::Bool,
         Role::Core(|o, v| {

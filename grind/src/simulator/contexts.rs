@@ -67,6 +67,12 @@ impl Contexts {
         self.threads.extend(thread.map(|t| (child, t)));
     }
 
+    /// Nothing has been found so far; caches and contexts are as they are.
+    pub(super) fn forget(&mut self) {
+        self.books.iter_mut().for_each(|book| book.sites.clear());
+        self.reuse.iter_mut().for_each(HashMap::clear);
+    }
+
     pub(super) fn thread_ended(&mut self, tid: i32) {
         self.threads.remove(&tid);
     }
