@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
+use cg_cli::by_process::{Question, Report};
 use cg_cli::color::Palette;
 use cg_cli::progress::Progress;
 use cg_cli::{exit, input, options as cli};
@@ -51,6 +52,11 @@ fn run(options: &Options) -> anyhow::Result<u8> {
             file
         }
     };
+    if options.by_process {
+        let text = by_process(options, &file)?;
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
+        return Ok(exit::SUCCESS);
+    }
     let here = model::here();
     let rules = Rules { grouping: Grouping::FileAndName, cycles: options.cycles(), here: here.as_deref() };
     let profile = load(&file, options.annotates() || !options.sources.is_empty(), rules)?;
@@ -80,6 +86,18 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     // The process ends: giving millions of small pieces back one by one would take longer than the report.
     std::mem::forget(model);
     Ok(exit::SUCCESS)
+}
+
+fn by_process(options: &Options, file: &OsString) -> anyhow::Result<String> {
+    let progress = Progress::start("callgrind_annotate");
+    let question = Question {
+        fold: (options.fold || !options.fold_by.is_empty()).then_some(&options.fold_by),
+        show: options.show.as_deref(),
+        sort: options.sort.as_deref(),
+        threshold: 100.0 - options.threshold,
+    };
+    let report = Report::read(std::slice::from_ref(file), question, &progress.counter)?;
+    Ok(if options.json { report.json() } else { report.text() })
 }
 
 fn load(file: &OsStr, by_line: bool, rules: Rules<'_>) -> anyhow::Result<cg_model::Model> {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use cg_cli::color::When;
 use cg_cli::options::YesNo;
 use cg_cli::source_map::Mapping;
+use cg_cli::substitute::Substitution;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{ArgAction, Parser, ValueEnum};
 
@@ -16,6 +17,19 @@ use clap::{ArgAction, Parser, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "callgrind_annotate", version, infer_long_args = true, max_term_width = 100)]
 pub(crate) struct Options {
+    /// Print what each process of a tree costs (`grind --tree=FILE`), itself and with all that it started, and functions by
+    /// program; what is below 100 less --threshold percent is left out
+    #[arg(long)]
+    pub(crate) by_process: bool,
+
+    /// With --by-process: make processes one that run the same command
+    #[arg(long, requires = "by_process")]
+    pub(crate) fold: bool,
+
+    /// The same, commands being the same after s/OLD/NEW/; may be repeated
+    #[arg(long, value_name = "REGEX", requires = "by_process", value_parser = substitution)]
+    pub(crate) fold_by: Vec<Substitution>,
+
     /// Show only these events, in this order
     #[arg(long, value_name = "A,B,C")]
     pub(crate) show: Option<String>,
@@ -168,6 +182,10 @@ impl Options {
     pub(crate) fn cycles(&self) -> bool {
         self.cycles != Some(YesNo::No)
     }
+}
+
+fn substitution(text: &str) -> Result<Substitution, String> {
+    Substitution::parse(text).map_err(|error| error.to_string())
 }
 
 fn threshold(text: &str) -> Result<f64, String> {

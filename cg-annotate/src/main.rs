@@ -23,7 +23,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use cg_cli::by_process::{Question, Report};
 use cg_cli::color::Palette;
+use cg_cli::progress::Progress;
 use cg_cli::{exit, newest, options as cli};
 use clap::CommandFactory;
 
@@ -60,6 +62,9 @@ fn main() -> ExitCode {
 
 fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
     let invocation = args.iter().map(|arg| arg.as_bytes()).collect::<Vec<_>>().join(&b' ');
+    if options.by_process {
+        return by_process(options);
+    }
     if options.by_context {
         return by_context::run(options, &invocation).map(|()| exit::SUCCESS);
     }
@@ -98,6 +103,23 @@ fn run(options: &Options, args: &[OsString]) -> anyhow::Result<u8> {
         Err(error) => Err(error),
         Ok(()) => Ok(if failed { exit::GATE } else { exit::SUCCESS }),
     }
+}
+
+fn by_process(options: &Options) -> anyhow::Result<u8> {
+    cg_cli::load::check_stdin(&options.files)?;
+    let progress = Progress::start("cg_annotate");
+    let question = Question {
+        fold: (options.fold || !options.fold_by.is_empty()).then_some(&options.fold_by),
+        show: options.show.as_deref(),
+        sort: options.sort.as_deref(),
+        threshold: options.threshold,
+    };
+    let report = Report::read(&options.files, question, &progress.counter)?;
+    drop(progress);
+    let text = if options.json { report.json() } else { report.text() };
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
+    Ok(exit::SUCCESS)
 }
 
 fn print(

@@ -24,6 +24,19 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["diff", "json", "github_summary"])]
     pub(crate) by_context: bool,
 
+    /// Print what each process of a tree costs (`grind --tree=FILE`), itself and with all that it started, and functions by
+    /// program
+    #[arg(long, conflicts_with_all = ["diff", "by_context", "github_summary"])]
+    pub(crate) by_process: bool,
+
+    /// With --by-process: make processes one that run the same command
+    #[arg(long, requires = "by_process")]
+    pub(crate) fold: bool,
+
+    /// The same, commands being the same after s/OLD/NEW/; may be repeated
+    #[arg(long, value_name = "REGEX", requires = "by_process", value_parser = substitution)]
+    pub(crate) fold_by: Vec<Substitution>,
+
     /// Rename source files by s/OLD/NEW/, with flags g (all matches) and i (ignore case)
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true, value_parser = substitution)]
     pub(crate) mod_filename: Option<Substitution>,

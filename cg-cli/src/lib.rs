@@ -1,9 +1,10 @@
 //! Manners that the programs share: spellings of options, `s/old/new/`, input, colour, exit codes, manuals.
 //!
-//! A program keeps what it computes and how it looks; everything that should feel the same in all of them is here, once.
-//! Nothing here knows what a profile means.
+//! A program keeps what it computes and how it looks; everything that should feel the same in all of them is here, once: that
+//! of processes is a report of two of them. Nothing else here knows what a profile means.
 #![forbid(unsafe_code)]
 
+pub mod by_process;
 pub mod color;
 pub mod exit;
 pub mod input;
@@ -13,6 +14,7 @@ pub mod manual;
 pub mod newest;
 pub mod options;
 pub mod paths;
+pub mod processes;
 pub mod progress;
 pub mod rank;
 pub mod rename;
