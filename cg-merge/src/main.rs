@@ -5,21 +5,27 @@
 #![forbid(unsafe_code)]
 
 mod by_rank;
+mod reduce;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
-use cg_cli::progress::Progress;
+use cg_cli::load::Loaded;
+use cg_cli::processes::{self, Reading};
+use cg_cli::progress::{Counter, Progress};
 use cg_cli::substitute::Substitution;
 use cg_cli::{exit, input, load, options as cli};
 use cg_format::atomic::write_file;
-use cg_format::cachegrind::{ReadOptions, Summary, SummaryRule, write_stored};
+use cg_format::cachegrind::{Detail, Profile, ReadOptions, Summary, SummaryRule, read_more, write_stored};
 use clap::{CommandFactory, Parser};
 
 use by_rank::{Question, Report};
+use reduce::{Place, Sums};
 
 /// Add profiles up into one, line by line.
 #[derive(Debug, Parser)]
@@ -29,9 +35,35 @@ struct Options {
     #[arg(short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Under a launcher (mpirun, srun): add up together with the other processes, of which each takes a share of the files, or
+    /// those that have its rank in their names for %r; FILE must be seen by all
+    #[arg(long, requires = "output", conflicts_with_all = ["by_rank", "by_process"])]
+    reduce: bool,
+
+    /// With --reduce: what tells this start from others, where the launcher does not say
+    #[arg(long, value_name = "NAME", requires = "reduce")]
+    job: Option<String>,
+
+    /// With --reduce: how long to wait for another process
+    #[arg(long, value_name = "SECONDS", requires = "reduce", default_value_t = 3600)]
+    patience: u64,
+
     /// Instead of the sum, print how evenly the ranks of a parallel program share each function
     #[arg(long)]
     by_rank: bool,
+
+    /// Merge trees of processes (`grind --tree=FILE`) into one: with --fold, processes that run the same command under the same
+    /// parent become one
+    #[arg(long, conflicts_with = "by_rank")]
+    by_process: bool,
+
+    /// With --by-process: make processes one that run the same command
+    #[arg(long, requires = "by_process")]
+    fold: bool,
+
+    /// The same, commands being the same after s/OLD/NEW/; may be repeated
+    #[arg(long, value_name = "REGEX", requires = "by_process", value_parser = Substitution::parse)]
+    fold_by: Vec<Substitution>,
 
     /// With --by-rank: make the rank of a profile from its name by s/OLD/NEW/
     #[arg(long, value_name = "REGEX", requires = "by_rank", value_parser = Substitution::parse)]
@@ -77,11 +109,33 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         let text = if options.json { report.json() } else { report.text() };
         return write(options, |out| out.write_all(text.as_bytes()));
     }
+    if options.by_process {
+        let fold = (options.fold || !options.fold_by.is_empty()).then_some(&options.fold_by[..]);
+        let forest =
+            processes::read(&options.files, Reading { fold, detail: Detail::Lines, apart: true }, &progress.counter)?;
+        drop(progress);
+        return write(options, |out| forest.write(out));
+    }
+    if let (true, Some(output)) = (options.reduce, &options.output) {
+        let place = Place::find(options.job.as_deref(), |name| std::env::var_os(name))?;
+        let patience = Duration::from_secs(options.patience);
+        reduce::run(&place, &options.files, output, patience, &mut Files { counter: &progress.counter })?;
+        return Ok(exit::SUCCESS);
+    }
+    let loaded = sum(&options.files, &progress.counter)?;
+    drop(progress);
+    let code = write(options, |out| write_stored(out, &loaded.profile))?;
+    // The process ends: giving millions of small pieces back one by one would take longer than reading them.
+    std::mem::forget(loaded);
+    Ok(code)
+}
+
+/// Reads and adds up, and warns of what looks cut short.
+fn sum(files: &[OsString], counter: &Arc<Counter>) -> anyhow::Result<Loaded> {
     // The reference does not look at the summary; a merged profile gets a right one in any case.
     let read = ReadOptions { summary: SummaryRule::Ignored, ..ReadOptions::default() };
-    let loaded = load::sum(&options.files, &read, &progress.counter)?;
-    drop(progress);
-    for (file, summary) in options.files.iter().zip(&loaded.summaries) {
+    let loaded = load::sum(files, &read, counter)?;
+    for (file, summary) in files.iter().zip(&loaded.summaries) {
         let cause = match summary {
             Summary::Right => continue,
             Summary::Missing => "missing `summary:` line: the profile may be cut short",
@@ -89,10 +143,36 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         };
         let _ = writeln!(io::stderr(), "cg_merge: warning: {}: {cause}", input::name(file));
     }
-    let code = write(options, |out| write_stored(out, &loaded.profile))?;
-    // The process ends: giving millions of small pieces back one by one would take longer than reading them.
-    std::mem::forget(loaded);
-    Ok(code)
+    Ok(loaded)
+}
+
+/// Sums of profiles that travel as files.
+struct Files<'a> {
+    counter: &'a Arc<Counter>,
+}
+
+impl Sums for Files<'_> {
+    type Sum = Profile;
+
+    fn read(&mut self, files: &[OsString]) -> anyhow::Result<Option<Profile>> {
+        if files.is_empty() { Ok(None) } else { Ok(Some(sum(files, self.counter)?.profile)) }
+    }
+
+    fn join(&mut self, mut sum: Option<Profile>, more: &Path) -> anyhow::Result<Option<Profile>> {
+        if more.metadata().is_ok_and(|meta| meta.len() == 0) {
+            // That one had nothing to add up.
+            return Ok(sum);
+        }
+        let name = more.display().to_string();
+        let input = input::open(more.as_os_str(), self.counter).with_context(|| name.clone())?;
+        read_more(&mut sum, input, &name, &ReadOptions::default())?;
+        Ok(sum)
+    }
+
+    fn write(&mut self, sum: Option<&Profile>, to: &Path) -> anyhow::Result<()> {
+        let fill = |out: &mut dyn Write| sum.map_or(Ok(()), |sum| write_stored(out, sum));
+        Ok(write_file(to, 0o666, fill)?)
+    }
 }
 
 /// Writes to the file that was named, all or nothing, or to standard output.
