@@ -23,12 +23,16 @@ _callgrind_annotate() {
 
     case "${cmd}" in
         callgrind_annotate)
-            opts="-I -h -V --show --sort --threshold --show-percs --no-show-percs --auto --annotate --no-annotate --context --inclusive --tree --cycles --include --map-source --json --color --help --version"
+            opts="-I -h -V --by-process --fold --fold-by --show --sort --threshold --show-percs --no-show-percs --auto --annotate --no-annotate --context --inclusive --tree --cycles --include --map-source --json --color --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --fold-by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --show)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

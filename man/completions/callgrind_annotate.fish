@@ -1,3 +1,4 @@
+complete -c callgrind_annotate -l fold-by -d 'The same, commands being the same after s/OLD/NEW/; may be repeated' -r
 complete -c callgrind_annotate -l show -d 'Show only these events, in this order' -r
 complete -c callgrind_annotate -l sort -d 'Sort by these events; a threshold may follow each, as in Ir:90,Dr' -r
 complete -c callgrind_annotate -l threshold -d 'Show functions until this percentage of the first sort event is covered, from 0 to 100' -r
@@ -19,6 +20,8 @@ complete -c callgrind_annotate -l map-source -d 'Read source files whose names b
 complete -c callgrind_annotate -l color -d 'When to colour the report' -r -f -a "auto\t'If standard output is a terminal and `NO_COLOR` is unset or empty'
 always\t'Always'
 never\t'Never'"
+complete -c callgrind_annotate -l by-process -d 'Print what each process of a tree costs (`grind --tree=FILE`), itself and with all that it started, and functions by program; what is below 100 less --threshold percent is left out'
+complete -c callgrind_annotate -l fold -d 'With --by-process: make processes one that run the same command'
 complete -c callgrind_annotate -l no-show-percs -d 'Show counts only'
 complete -c callgrind_annotate -l annotate -d 'Same as --auto=yes'
 complete -c callgrind_annotate -l no-annotate -d 'Same as --auto=no'

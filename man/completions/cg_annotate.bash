@@ -23,12 +23,16 @@ _cg_annotate() {
 
     case "${cmd}" in
         cg_annotate)
-            opts="-h -V --diff --by-context --mod-filename --mod-funcname --show --sort --threshold --show-percs --no-show-percs --annotate --no-annotate --auto --context --json --github-summary --fail-above --fail-above-function --growth --match-paths --map-source --color --help --version"
+            opts="-h -V --diff --by-context --by-process --fold --fold-by --mod-filename --mod-funcname --show --sort --threshold --show-percs --no-show-percs --annotate --no-annotate --auto --context --json --github-summary --fail-above --fail-above-function --growth --match-paths --map-source --color --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --fold-by)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --mod-filename)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -1,3 +1,4 @@
+complete -c cg_annotate -l fold-by -d 'The same, commands being the same after s/OLD/NEW/; may be repeated' -r
 complete -c cg_annotate -l mod-filename -d 'Rename source files by s/OLD/NEW/, with flags g (all matches) and i (ignore case)' -r
 complete -c cg_annotate -l mod-funcname -d 'Rename functions by s/OLD/NEW/, with flags g (all matches) and i (ignore case)' -r
 complete -c cg_annotate -l show -d 'Show only these events, in this order' -r
@@ -16,6 +17,8 @@ always\t'Always'
 never\t'Never'"
 complete -c cg_annotate -l diff -d 'Print the difference of two profiles: the second minus the first'
 complete -c cg_annotate -l by-context -d 'Print what each function costs in each context that the program has named by client requests'
+complete -c cg_annotate -l by-process -d 'Print what each process of a tree costs (`grind --tree=FILE`), itself and with all that it started, and functions by program'
+complete -c cg_annotate -l fold -d 'With --by-process: make processes one that run the same command'
 complete -c cg_annotate -l no-show-percs -d 'Show counts only'
 complete -c cg_annotate -l annotate -d 'Print source files with their counts [default]'
 complete -c cg_annotate -l no-annotate -d 'Do not print source files'

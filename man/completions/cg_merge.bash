@@ -23,13 +23,25 @@ _cg_merge() {
 
     case "${cmd}" in
         cg_merge)
-            opts="-o -h -V --by-rank --rank --event --threshold --json --help --version"
+            opts="-o -h -V --reduce --job --patience --by-rank --by-process --fold --fold-by --rank --event --threshold --json --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --job)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --patience)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fold-by)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -44,6 +44,7 @@ _grind_options='--tool=cachegrind
 --trace-children=no
 --trace-children-skip=
 --trace-children-skip-by-arg=
+--tree=
 --child-silent-after-fork=yes
 --child-silent-after-fork=no
 --cpu=baseline
