@@ -71,8 +71,8 @@ fn processes_programs_and_functions_are_shown() {
          {line}\n-- Programs\n{line}\n\
          \u{20}    Ir own         Ir incl  executable\n\
          800 (80.0%)     800 (80.0%)  /usr/bin/cc  [2 processes, 1 failed]\n\
-         150 (15.0%)     950 (95.0%)  /bin/sh  [1 processes, 1 failed]\n\
-         \u{20} 50 (5.0%)  1,000 (100.0%)  /usr/bin/make  [1 processes, 1 failed]\n\n\
+         150 (15.0%)     950 (95.0%)  /bin/sh  [failed]\n\
+         \u{20} 50 (5.0%)  1,000 (100.0%)  /usr/bin/make  [failed]\n\n\
          {line}\n-- Functions\n{line}\n\
          \u{20}        Ir  file:function, and by executable\n\
          750 (75.0%)  cc.c:parse\n\
@@ -94,7 +94,7 @@ fn folding_thresholds_events_and_json_can_be_asked_for() {
     assert!(folded.contains("800 (80.0%)     800 (80.0%)      cc  [2 processes, 1 failed]\n"), "{folded}");
     assert!(folded.contains("\n3 functions are below the threshold of 20%\n"), "{folded}");
     let reads = run(&["--show=Dr,Ir", "--sort=Dr"]);
-    assert!(reads.contains("30 (75.0%)      30 (75.0%)  300 (30.0%)     300 (30.0%)      cc a.c\n"), "{reads}");
+    assert!(reads.contains("30 (75.0%)   30 (75.0%)  300 (30.0%)     300 (30.0%)      cc a.c\n"), "{reads}");
     let json = run(&["--json"]);
     let process = "{\"id\":4,\"parent\":2,\"pid\":14,\"processes\":1,\"failed\":1,\"status\":\"killed 9\",\"executable\":\
                    \"/usr/bin/cc\",\"command\":\"cc b.c\",\"own\":[500,5],\"inclusive\":[500,5]}";

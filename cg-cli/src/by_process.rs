@@ -128,6 +128,7 @@ impl Report {
                 let mut name = String::from_utf8_lossy(&kind.name).into_owned();
                 let _ = match (kind.processes, kind.failed) {
                     (1, 0) => Ok(()),
+                    (1, _) => write!(name, "  [failed]"),
                     (n, 0) => write!(name, "  [{n} processes]"),
                     (n, failed) => write!(name, "  [{n} processes, {failed} failed]"),
                 };
