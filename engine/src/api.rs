@@ -170,6 +170,12 @@ pub trait Session {
     }
     /// Code of a module that was not there before can be executed from now on.
     fn mapped(&mut self, _module: &Module) {}
+    /// Code that the process has made while it ran ([`Module::is_made`]) is about to be translated, and has not been executed as it is
+    /// now. `modules` is everything that there has been in the process. Returns a number by which what is counted of that code is
+    /// told apart from what was there before, or will be: that of a moment. Numbers grow.
+    fn code_made(&mut self, _pid: i32, _modules: &[Module]) -> u32 {
+        0
+    }
     /// The process is about to disappear: last chance to write its profile. Its memory still exists, no thread runs.
     /// Called once a process, also when it was killed; not when another image replaces this one.
     fn process_ends(&mut self, report: &ProcessReport<'_>);

@@ -65,7 +65,7 @@ impl Book {
 
     /// The book as it goes on when the translations have been thrown away: what has been counted is kept by address.
     fn without_counters(&self, trans: &FragmentTable) -> Self {
-        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events);
+        let key = |c: &InstructionCount| (c.addr, c.module, c.len, c.events, c.made);
         let mut counts: Vec<InstructionCount> = self.counts(trans).instructions().collect();
         // Two long runs, nearly sorted already, which a stable sort makes use of.
         counts.sort_by_key(key);

@@ -84,6 +84,8 @@ pub struct Stretch {
     n: u16,
     /// Instructions that are told here.
     pub instructions: u16,
+    /// As [`InstructionCount::made`].
+    pub made: u32,
 }
 
 /// Executed instructions: stretches of them, in the order of their addresses, and single ones, in no order to rely on. The
@@ -112,7 +114,7 @@ impl Counts<'_> {
             let first = shapes.len() as u32;
             shapes.extend(lengths.iter().map(|&guest| InsnShape { guest, cache: 0 }));
             let (bytes, n) = (lengths.iter().map(|&n| u16::from(n)).sum(), lengths.len() as u16);
-            all.push(Stretch { start, count, module, first, bytes, n, instructions: n });
+            all.push(Stretch { start, count, module, first, bytes, n, instructions: n, made: 0 });
         }
         all.sort_by_key(|s| s.start);
         Self { stretches: all, shapes: shapes.into(), ..Self::default() }
@@ -132,14 +134,14 @@ impl Counts<'_> {
 
     /// The instructions of a stretch, each with its number in there.
     pub fn instructions_of(&self, stretch: &Stretch) -> impl Iterator<Item = (u16, InstructionCount)> {
-        let Stretch { module, count, first, n, .. } = *stretch;
+        let Stretch { module, count, first, n, made, .. } = *stretch;
         let mut at = stretch.start;
         let shapes = &self.shapes[first as usize..][..usize::from(n)];
         (0..).zip(shapes).filter_map(move |(k, shape)| {
             let (addr, len) = (at, shape.guest_len());
             at = at.plus(len);
             let events = self.events_of(stretch, k);
-            let one = InstructionCount { module: module as usize, addr, len: len as u8, count, events };
+            let one = InstructionCount { module: module as usize, addr, len: len as u8, count, events, made };
             shape.in_block_count().then_some((k, one))
         })
     }
@@ -225,7 +227,9 @@ pub(crate) fn counts<'a>(
         let shapes = &trans.shapes[b.shapes as usize..][..usize::from(b.n)];
         let instructions: u16 = shapes.iter().map(|s| u16::from(s.in_block_count())).sum();
         let (start, bytes) = (GuestAddr(b.pc), b.guest_len);
-        let stretch = Stretch { start, count: whole, module: b.module, first: b.shapes, bytes, n: b.n, instructions };
+        let made = trans.made_at(FragmentId(id));
+        let stretch =
+            Stretch { start, count: whole, module: b.module, first: b.shapes, bytes, n: b.n, instructions, made };
         match head {
             Some(head) => parts.push((stretch, head)),
             None => all.stretches.push(stretch),
@@ -249,7 +253,8 @@ pub(crate) fn counts<'a>(
             let addr = GuestAddr(trans.pc_of(s.block, s.index));
             // Its accesses come with the trace.
             let events = StaticEvents::default();
-            all.singles.push(InstructionCount { module: b.module as usize, addr, len, count, events });
+            let made = trans.made_at(s.block);
+            all.singles.push(InstructionCount { module: b.module as usize, addr, len, count, events, made });
         }
     }
     all.singles.extend_from_slice(earlier);

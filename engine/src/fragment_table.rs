@@ -311,6 +311,8 @@ pub(crate) struct FragmentTable {
     pub(crate) specials: Vec<trace::Special>,
     /// What calls are followed by.
     pub(crate) follow: follow::Book,
+    /// What was said of code that the program made (`Session::code_made`), each with the first block that was translated then.
+    made: Vec<(FragmentId, u32)>,
     /// What is deferred to blocks, as long as they have not been counted.
     pub(crate) deferred: Map<FragmentId, Deferred>,
     /// Blocks whose counters, where they end, take off what is deferred to the next one, and which that is.
@@ -398,6 +400,24 @@ impl FragmentTable {
         self.trace_blocks = old.trace_blocks;
         self.follow = old.follow;
         self.follow.flush();
+        self.made = old.made.last().map(|&(_, made)| (FragmentId(0), made)).into_iter().collect();
+    }
+
+    /// What is translated from now on is, where the program made it, code of this moment. Says whether that is another one.
+    pub(crate) fn now_made(&mut self, made: u32) -> bool {
+        let changes = self.made.last().is_none_or(|(_, last)| *last != made);
+        let next = self.next_block();
+        match self.made.last_mut() {
+            Some((first, last)) if *first == next || *last == made => *last = made,
+            _ => self.made.push((next, made)),
+        }
+        changes
+    }
+
+    /// Of which moment a block is, if the program made its code.
+    pub(crate) fn made_at(&self, block: FragmentId) -> u32 {
+        let behind = self.made.partition_point(|(first, _)| *first <= block);
+        behind.checked_sub(1).map_or(0, |at| self.made[at].1)
     }
 
     /// Asks for a little of the memory that the next entries will need.

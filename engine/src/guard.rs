@@ -118,6 +118,9 @@ impl Sink for CarefulSink {
     fn mapped(&mut self, code_cache: SpaceId, modules: &[Module]) {
         self.tell(State::Settling, (), |sink| sink.mapped(code_cache, modules));
     }
+    fn code_made(&mut self, pid: i32, moment: u32) {
+        self.tell(State::Settling, (), |sink| sink.code_made(pid, moment));
+    }
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.space_copied(from, to));
     }
@@ -223,6 +226,9 @@ impl Session for CarefulSession<'_> {
         if !written {
             self.tell((), |session| session.process_ends(report));
         }
+    }
+    fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {
+        self.tell(0, |session| session.code_made(pid, modules))
     }
     fn process_left(&mut self, pid: i32) {
         self.tell((), |session| session.process_left(pid));

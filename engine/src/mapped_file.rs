@@ -92,6 +92,12 @@ impl MappedFile {
         self.content.as_ref().is_ok_and(|(file, stamp)| Stamp::of(file).is_ok_and(|now| now == *stamp))
     }
 
+    /// Whether it is the same file, whatever has been written to it since it was mapped first.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether a mapping is of this file.
     pub(crate) fn is_behind(&self, r: &Region) -> bool {
         (self.device, self.inode) == (r.device, r.inode)

@@ -537,6 +537,9 @@ pub trait Sink: Send {
     fn blocks(&mut self, _space: SpaceId, _blocks: &[Block]) {}
     /// What code of a space is executed from, from now on. Modules that are not in the list any more are gone.
     fn mapped(&mut self, _space: SpaceId, _modules: &[Module]) {}
+    /// Code that the process has made while it ran is about to be translated, or to be gone to: the number that
+    /// [`crate::Session::code_made`] gave. All that is told of such code from now on is of that moment.
+    fn code_made(&mut self, _pid: i32, _moment: u32) {}
     /// `to` begins as a copy of `from`.
     fn space_copied(&mut self, from: SpaceId, to: SpaceId);
     /// A new image has been started in `pid`: whatever was known of the process is void.

@@ -28,6 +28,7 @@ enum Message {
     Sites(SpaceId, Vec<Site>, Vec<Special>),
     Blocks(SpaceId, Vec<Block>),
     Mapped(SpaceId, Vec<Module>),
+    Made(i32, u32),
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
@@ -206,6 +207,10 @@ impl TraceChannel {
         self.send(Message::Mapped(code_cache, modules));
     }
 
+    pub(crate) fn code_made(&self, pid: i32, moment: u32) {
+        self.send(Message::Made(pid, moment));
+    }
+
     pub(crate) fn corrected(&self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
         self.send(Message::Corrected(pid, tid, block, counted, executed));
     }
@@ -312,6 +317,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::Sites(code_cache, sites, specials) => sink.sites(code_cache, &sites, &specials),
         Message::Blocks(code_cache, blocks) => sink.blocks(code_cache, &blocks),
         Message::Mapped(code_cache, modules) => sink.mapped(code_cache, &modules),
+        Message::Made(pid, moment) => sink.code_made(pid, moment),
         Message::SpaceCopied(from, to) => sink.space_copied(from, to),
         Message::Image(pid, code_cache) => sink.image(pid, code_cache),
         Message::Moved(pid, code_cache) => sink.moved(pid, code_cache),

@@ -25,6 +25,15 @@ pub struct Module {
 }
 
 impl Module {
+    /// Whether it is memory that a program fills with code by itself: no file, or one that is only there to be shared memory (as the
+    /// kernel names that).
+    #[must_use]
+    pub fn is_made(&self) -> bool {
+        const SHARED: [&[u8]; 5] = [b"/dev/zero", b"/memfd:", b"/SYSV", b"/dev/shm/", b"["];
+        let path = self.path.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
+        self.image.is_none() && path.is_none_or(|path| SHARED.iter().any(|shared| path.starts_with(shared)))
+    }
+
     /// The file that was mapped, and what it is called.
     pub(crate) fn mapped(&self) -> Option<(&Path, &MappedFile)> {
         self.path.as_deref().zip(self.file.as_deref())
@@ -44,6 +53,8 @@ pub struct InstructionCount {
     pub count: u64,
     /// What each execution does; only known if something is traced.
     pub events: StaticEvents,
+    /// Of code that a program made while it ran: what [`crate::Session::code_made`] said when it was translated; else of no meaning.
+    pub made: u32,
 }
 
 /// What one execution of an instruction does, whatever the data. Repeated and masked accesses are not in here: the trace has

@@ -127,10 +127,11 @@ impl<'a> CountTable<'a> {
         self.instructions.stretches()
     }
 
-    /// Module and address of the rows behind those.
-    pub fn singles(&self) -> impl Iterator<Item = (usize, GuestAddr)> {
-        let singles = self.instructions.singles().iter().map(|one| (one.module, one.addr));
-        singles.chain(self.places.iter().copied())
+    /// Module and address of the rows behind those, and at which moment the program had made the code, if it did (at the last one,
+    /// as far as is known, of what was found out besides).
+    pub fn singles(&self) -> impl Iterator<Item = (usize, GuestAddr, u32)> {
+        let singles = self.instructions.singles().iter().map(|one| (one.module, one.addr, one.made));
+        singles.chain(self.places.iter().map(|&(module, addr)| (module, addr, u32::MAX)))
     }
 
     /// The instructions of a row that is a stretch: the bytes from its beginning to each, and by which number
@@ -241,7 +242,7 @@ mod tests {
             table.add(3, GuestAddr(4), &EventCounts::default());
             table.add(5, GuestAddr(6), &counts);
             assert_eq!((events.len(), events.names().join(" ")), (row.len(), names.to_owned()));
-            assert_eq!((sums(&table, 1), table.singles().nth(1)), (row.to_vec(), Some((5, GuestAddr(6)))));
+            assert_eq!((sums(&table, 1), table.singles().nth(1)), (row.to_vec(), Some((5, GuestAddr(6), u32::MAX))));
             assert_eq!(table.singles().count(), 2);
         }
         let none = Counts::default();

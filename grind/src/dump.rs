@@ -15,8 +15,9 @@ use grind_engine::addr::GuestAddr;
 use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
 
 use crate::counts::CountTable;
+use crate::made::{Found, Registry};
 use crate::simulation::Simulation;
-use crate::symbolizer::{Code, Place, Symbolizer};
+use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,7 @@ impl<'a> Object<'a> {
     fn of(module: &'a Module) -> Self {
         match (&module.image, &module.path, &module.file) {
             (Some(image), ..) => Self::Image(image.as_ptr(), image.len()),
+            _ if module.is_made() => Self::Anonymous,
             (None, Some(path), Some(file)) => Self::File(path, file),
             _ => Self::Anonymous,
         }
@@ -51,15 +53,30 @@ pub fn profile(
     Ok(all.remove(0))
 }
 
-/// Several profiles of a process, one for each of `tables`, which have the same events. Debug information is only asked once.
+/// As [`profiles_with`], of programs that make no code that has names.
 ///
 /// # Errors
-/// When a count is larger than a profile can hold.
+/// As there.
 pub fn profiles(
     report: &ProcessReport<'_>,
     tables: &[CountTable<'_>],
     simulation: &Simulation,
     symbolizer: &mut dyn Symbolizer,
+) -> Result<Vec<Profile>, TooLarge> {
+    profiles_with(report, tables, simulation, symbolizer, &Made::default())
+}
+
+/// Several profiles of a process, one for each of `tables`, which have the same events. Debug information is only asked once.
+/// Names of code that the program made are those of `made`.
+///
+/// # Errors
+/// When a count is larger than a profile can hold.
+pub fn profiles_with(
+    report: &ProcessReport<'_>,
+    tables: &[CountTable<'_>],
+    simulation: &Simulation,
+    symbolizer: &mut dyn Symbolizer,
+    made: &Made<'_>,
 ) -> Result<Vec<Profile>, TooLarge> {
     let mut profiles: Vec<Profile> = tables
         .iter()
@@ -88,11 +105,12 @@ pub fn profiles(
     let object_of = |module: usize| object_of_module.get(module).copied().unwrap_or(objects.len());
     let code_of = |object: usize| match objects.get(object) {
         Some(Module { image: Some(image), .. }) => Code::Image(image),
+        Some(module) if module.is_made() => Code::Anonymous,
         Some(Module { path: Some(path), file: Some(file), .. }) => Code::File(path, file),
         _ => Code::Anonymous,
     };
     let offset_of = |module: usize, addr: GuestAddr| match report.modules.get(module) {
-        Some(m) if m.image.is_some() || m.path.is_some() => addr.since(m.start).wrapping_add(m.offset),
+        Some(m) if !m.is_made() => addr.since(m.start).wrapping_add(m.offset),
         _ => addr.0,
     };
 
@@ -100,11 +118,25 @@ pub fn profiles(
     let mut failure = Ok(());
     // For each object, what has to be asked for instruction by instruction.
     let mut rows: Vec<Vec<Row>> = vec![Vec::new(); objects.len() + 1];
+    let is_made = |module: usize| report.modules.get(module).is_some_and(|m| made.any() && m.is_made());
     for ((number, table), profile) in (0..).zip(tables).zip(&mut profiles) {
         let mut first = 0;
         let of_modules = table.stretches().chunk_by(|a, b| a.module == b.module);
         for piece in of_modules.flat_map(|of_module| of_module.chunks(AT_ONCE)) {
             let module = piece[0].module as usize;
+            if is_made(module) {
+                for (row, stretch) in (first..).zip(piece) {
+                    for (on, part) in table.parts(row) {
+                        sums.fill(0);
+                        table.add_part(row, part, &mut sums);
+                        made.tell(stretch.start.plus(on), stretch.made, |place| {
+                            book(profile, place, &sums, &mut failure)
+                        });
+                    }
+                }
+                first += piece.len();
+                continue;
+            }
             let offset = |s: &Stretch| offset_of(module, s.start);
             let ranges: Vec<Range<u64>> =
                 piece.iter().map(|s| offset(s)..offset(s).saturating_add(s.bytes.into())).collect();
@@ -128,7 +160,13 @@ pub fn profiles(
             }
             first += piece.len();
         }
-        for (row, (module, addr)) in (first as u32..).zip(table.singles()) {
+        for (row, (module, addr, moment)) in (first as u32..).zip(table.singles()) {
+            if is_made(module) {
+                sums.fill(0);
+                table.add_row(row as usize, &mut sums);
+                made.tell(addr, moment, |place| book(profile, place, &sums, &mut failure));
+                continue;
+            }
             rows[object_of(module)].push(Row { offset: offset_of(module, addr), table: number, row, part: WHOLE });
         }
     }
@@ -171,6 +209,33 @@ pub fn profiles(
         }
     }
     failure.map(|()| profiles)
+}
+
+/// Names of code that a process made while it ran.
+#[derive(Clone, Debug, Default)]
+pub struct Made<'a>(Option<(&'a Registry, i32)>);
+
+impl<'a> Made<'a> {
+    /// Those of a process, as far as they have been written by now.
+    #[must_use]
+    pub fn of(registry: &'a Registry, pid: i32) -> Self {
+        registry.read_on(pid);
+        Self(registry.has_names(pid).then_some((registry, pid)))
+    }
+
+    fn any(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The place of code that was translated at a moment.
+    fn tell(&self, addr: GuestAddr, moment: u32, tell: impl FnOnce(Place<'_>)) {
+        match self.0.and_then(|(registry, pid)| registry.find(pid, addr.0, moment)) {
+            Some(Found { function, file, line, .. }) => {
+                tell(Place { file: file.as_deref().unwrap_or(UNKNOWN), function: &function, line });
+            }
+            None => tell(Place::UNKNOWN),
+        }
+    }
 }
 
 /// So many stretches are asked for at once: their places need memory, and memory that is touched for the first time takes time.
@@ -292,7 +357,7 @@ mod tests {
     }
 
     fn count(module: usize, addr: u64, count: u64) -> InstructionCount {
-        InstructionCount { module, addr: GuestAddr(addr), len: 1, count, events: StaticEvents::default() }
+        InstructionCount { module, addr: GuestAddr(addr), len: 1, count, events: StaticEvents::default(), made: 0 }
     }
 
     fn report<'a>(modules: &'a [Module], counts: &'a Counts<'a>) -> ProcessReport<'a> {

@@ -18,6 +18,7 @@ pub mod expand;
 pub mod glob;
 pub mod invocation;
 pub mod log;
+pub mod made;
 pub mod manual;
 pub mod options;
 pub mod os;

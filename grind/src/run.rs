@@ -236,7 +236,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
             let dump_service = DumpService::new(about);
             let control_requests = options.callgrind.clone();
             let recorder =
-                Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone());
+                Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone())
+                    .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
             grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
         }

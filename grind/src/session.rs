@@ -25,10 +25,11 @@ use crate::callgrind::dumps::Written;
 use crate::callgrind::session::CallSession;
 use crate::contexts::{self, Named};
 use crate::counts::CountTable;
-use crate::dump::{self, Saved};
+use crate::dump::{self, Made, Saved};
 use crate::expand::Sequence;
 use crate::invocation::Invocation;
 use crate::log::{Log, Target, Voice, command_line};
+use crate::made::Registry;
 use crate::options::{Options, Tool};
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
@@ -57,6 +58,8 @@ pub struct Runner<'a> {
     /// Shared by log and profile names, as `%n` demands.
     sequence: Sequence,
     symbolizer: Box<dyn Symbolizer + 'a>,
+    /// Names of code that programs make while they run.
+    made: Registry,
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
@@ -92,6 +95,7 @@ impl<'a> Runner<'a> {
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
             symbolizer,
+            made: Registry::default(),
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
             written: HashMap::new(),
@@ -101,6 +105,12 @@ impl<'a> Runner<'a> {
             broken: None,
             tree: None,
         }
+    }
+
+    /// Names of code that programs make while they run, for whoever else asks for them.
+    #[must_use]
+    pub fn made(&self) -> Registry {
+        self.made.clone()
     }
 
     /// The command of the first process, as the user gave it.
@@ -239,6 +249,7 @@ impl<'a> Runner<'a> {
     }
 
     fn forget(&mut self, pid: i32) {
+        self.made.forget(pid);
         self.processes.remove(&pid);
         self.given.1.remove(&pid);
     }
@@ -481,6 +492,7 @@ impl Session for Runner<'_> {
             self.verbose_start(pid);
             self.describe_simulation(pid);
         }
+        self.made.began(pid);
         self.announce_calls(pid, |calls, file| calls.started(pid, &args, file));
     }
 
@@ -511,6 +523,7 @@ impl Session for Runner<'_> {
         if own {
             self.banner(child);
         }
+        self.made.forked(parent, child);
         self.announce_calls(child, |calls, file| calls.forked(parent, child, file));
     }
 
@@ -551,7 +564,8 @@ impl Session for Runner<'_> {
         let simulation = &self.simulation;
         let profiles = broken::caught(|| {
             fault::point("names");
-            dump::profiles(report, &tables, simulation, &mut *self.symbolizer)
+            let made = Made::of(&self.made, pid);
+            dump::profiles_with(report, &tables, simulation, &mut *self.symbolizer, &made)
         });
         let profiles = profiles.unwrap_or_else(|_| {
             // It was the names that failed, most likely.
@@ -621,6 +635,10 @@ impl Session for Runner<'_> {
 
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.calls.as_mut().map(|calls| calls.boundaries(module)).unwrap_or_default()
+    }
+
+    fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {
+        self.made.moment(pid, modules)
     }
 
     fn process_left(&mut self, pid: i32) {

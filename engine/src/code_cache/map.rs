@@ -136,6 +136,16 @@ impl CodeCache {
         self.once_writable.retain(|&p| p < start & !0xfff || p >= end);
     }
 
+    /// Whether the program has made the code at `pc`.
+    pub(crate) fn is_made(&self, pc: u64) -> bool {
+        self.range_of(pc).is_some_and(|r| self.modules[r.module as usize].is_made())
+    }
+
+    /// Whether it has made any that can be executed now.
+    pub(crate) fn has_made(&self) -> bool {
+        self.ranges.iter().any(|r| self.modules[r.module as usize].is_made())
+    }
+
     pub(super) fn range_of(&self, pc: u64) -> Option<&ExecRange> {
         self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
     }

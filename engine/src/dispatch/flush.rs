@@ -317,6 +317,7 @@ impl Dispatcher<'_> {
         }
         code_cache.borrow_mut().flush();
         code_cache.borrow_mut().record(on);
+        self.note_all_made(tid, &code_cache);
         if r.for_speed
             && let Some(p) = self.process_of(tid)
         {

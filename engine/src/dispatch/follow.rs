@@ -153,12 +153,13 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Sees to it that the sink knows what is mapped at `pc`.
+    /// Sees to it that the sink knows what is mapped at `pc`, and the driver that code there may be new.
     fn know_map(&mut self, tid: i32, pc: u64) {
         let Some((pid, code_cache)) = self.process_of(tid).map(|p| (p.pid, p.code_cache.clone())) else { return };
         if !code_cache.borrow().executable(pc) {
             self.learn_map(pid, &code_cache);
         }
+        self.note_made(tid, &code_cache, pc);
     }
 
     /// Lets a thread go on as code of whatever call context the sink says; its registers are those that it has stopped with, or
@@ -258,11 +259,11 @@ impl Dispatcher<'_> {
 
     /// Where a bridge to `target` begins that is built without asking the sink, if the sink has met such a transfer elsewhere. The
     /// thread goes through that, so nothing has to be told.
-    fn has_met(&self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
+    fn has_met(&mut self, tid: i32, kind: StubKind, target: u64) -> Option<u64> {
         let StubKind::Transfer { told, call_context, root } = kind else { return None };
-        let p = self.process_of(tid)?;
+        let shared = self.process_of(tid)?.code_cache.clone();
         let (id, outcome) = {
-            let code_cache = p.code_cache.borrow();
+            let code_cache = shared.borrow();
             let book = &code_cache.trans.follow;
             if book.leads(root, target) {
                 // It is not as it was met.
@@ -272,12 +273,12 @@ impl Dispatcher<'_> {
             // As long as that is there, it is the same function.
             (code_cache.trans.lookup(target, book.known_call_context(outcome.to)?)?, outcome)
         };
-        if let Some((pc, caller)) = returns_to(&p.code_cache, call_context, &outcome)
+        if let Some((pc, caller)) = returns_to(&shared, call_context, &outcome)
             && self.can_translate(tid, pc)
         {
             self.translation_asked(tid, pc, caller);
         }
-        let mut code_cache = p.code_cache.borrow_mut();
+        let mut code_cache = shared.borrow_mut();
         if code_cache.trans.block(id).dead {
             return None;
         }
@@ -294,10 +295,16 @@ impl Dispatcher<'_> {
     }
 
     /// The translation at `pc`, where that is so.
-    fn translation_asked(&self, tid: i32, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
+    fn translation_asked(&mut self, tid: i32, pc: u64, call_context: CallContextId) -> Option<FragmentId> {
         let p = self.process_of(tid)?;
-        let known = p.code_cache.borrow().trans.lookup(pc, call_context);
-        known.or_else(|| p.code_cache.borrow_mut().translate(pc, call_context, &p.memory))
+        let code_cache = p.code_cache.clone();
+        let known = code_cache.borrow().trans.lookup(pc, call_context);
+        if known.is_some() {
+            return known;
+        }
+        self.note_made(tid, &code_cache, pc);
+        let p = self.process_of(tid)?;
+        code_cache.borrow_mut().translate(pc, call_context, &p.memory)
     }
 
     /// Whether the calls of `pid` are such that nearly each is decided on, as this one was: then to tell them is faster, and

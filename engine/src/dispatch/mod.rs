@@ -27,6 +27,7 @@ mod int80;
 mod kinds;
 mod life;
 mod limits;
+mod made;
 mod native;
 mod poller;
 mod progress;
@@ -504,6 +505,7 @@ impl Dispatcher<'_> {
                 None => return (None, None),
             }
         }
+        self.note_made(t.tid(), &code_cache, pc);
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = code_cache.borrow_mut().translate(pc, call_context, &p.memory);
         if code_cache.borrow().is_full() {

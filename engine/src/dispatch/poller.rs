@@ -222,12 +222,13 @@ impl Dispatcher<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                let p = self.process_of(tid)?;
+                let pid = self.process_of(tid)?.pid;
                 if !code_cache.borrow().is_ordinary(target) {
                     return None;
                 }
+                self.note_made(tid, code_cache, target);
+                let p = self.process_of(tid)?;
                 let id = code_cache.borrow_mut().translate(target, call_context, &p.memory)?;
-                let pid = p.pid;
                 if code_cache.borrow().is_full() {
                     self.full = Some(pid);
                 }

@@ -117,6 +117,9 @@ impl Dispatcher<'_> {
         let t = self.own_code_cache(t)?;
         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return Some(t) };
         let pages = code_cache.borrow().protected_in(start, end);
+        if !pages.is_empty() {
+            self.tell_code(t.tid(), &code_cache);
+        }
         for (page, how) in &pages {
             code_cache.borrow_mut().kill_range(how.code, how.code + 4096);
             code_cache.borrow_mut().unprotect(*page);

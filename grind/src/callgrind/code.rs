@@ -18,8 +18,10 @@ use super::counters::Counters;
 use super::settings::Settings;
 use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
 
+mod made;
 mod resolved;
 
+use made::MadeFunctions;
 pub use resolved::Resolved;
 
 /// Where an object's code comes from.
@@ -39,7 +41,7 @@ impl Origin {
     pub fn of(module: &Module) -> Self {
         match (&module.image, &module.path, &module.file) {
             (Some(image), ..) => Self::Image(image.clone()),
-            (None, Some(path), Some(file)) => Self::File(path.clone(), file.clone()),
+            (None, Some(path), Some(file)) if !module.is_made() => Self::File(path.clone(), file.clone()),
             _ => Self::Anonymous,
         }
     }
@@ -102,6 +104,8 @@ pub struct Catalogue {
     by_start: Map<(u32, u64), FunctionId>,
     /// The function that was looked up last: what is asked next lies mostly in the same one.
     last: Option<Whole>,
+    /// Names of code that the program made.
+    made: MadeFunctions,
     sites: Vec<Site>,
     /// How much had been replaced when each became known.
     site_ages: Vec<u32>,
@@ -126,6 +130,7 @@ impl Catalogue {
             functions: Vec::new(),
             by_start: Map::default(),
             last: None,
+            made: MadeFunctions::default(),
             sites: Vec::new(),
             site_ages: Vec::new(),
             by_next: Map::default(),
@@ -232,12 +237,15 @@ impl Catalogue {
         &self.functions[id.0 as usize].name
     }
 
-    /// What tells a function from all others, whatever their numbers: the name of its object, and its first address there. And
+    /// What tells a function from all others, whatever their numbers: the name of its object (of memory that the program filled itself:
+    /// its own), and its first address there. And
     /// that address in memory, where the object is now.
     #[must_use]
     pub fn identity(&self, id: FunctionId) -> ((&[u8], u64), u64) {
         let known = &self.functions[id.0 as usize];
         let object = &self.objects[known.object as usize];
+        // Functions that a program makes come and go; they are told apart by their names.
+        let whose = if object.object.is_some() { &object.name[..] } else { &known.name };
         let at = self.mappings.iter().filter(|m| m.object == known.object).find_map(|m| {
             let first = match &object.object {
                 Some(o) => o.svma_of_offset(m.offset)?.0,
@@ -246,7 +254,7 @@ impl Catalogue {
             let offset = known.start.checked_sub(first)?;
             (offset < m.end - m.start).then_some(m.start + offset)
         });
-        ((&object.name, known.start), at.unwrap_or(known.start))
+        ((whose, known.start), at.unwrap_or(known.start))
     }
 
     /// The object of an address, and the address within it.
@@ -272,6 +280,12 @@ impl Catalogue {
 
     /// The function at an address of an object, and its range, if it has a symbol.
     fn function_of(&mut self, object: u32, at: u64) -> (FunctionId, Option<Range<u64>>) {
+        let known = self.objects[object as usize].object.as_ref();
+        if known.is_none()
+            && let Some(made) = self.made_function(object, at)
+        {
+            return made;
+        }
         let known = self.objects[object as usize].object.as_ref();
         let range = known.and_then(|o| o.function_range(Svma(at))).map(|(start, end)| start.0..end.0);
         let start = range.as_ref().map_or(at, |range| range.start);

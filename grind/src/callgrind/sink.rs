@@ -29,6 +29,7 @@ use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
 use crate::broken;
 use crate::debuginfo;
+use crate::made::Registry;
 use followed::Idle;
 use process::{Process, Thread, lock, word};
 use simulated::Simulated;
@@ -89,6 +90,7 @@ pub struct Recorder {
     spaces: HashMap<SpaceId, Space>,
     processes: HashMap<i32, Process>,
     dump_service: DumpService,
+    made: Registry,
 }
 
 impl Recorder {
@@ -110,7 +112,14 @@ impl Recorder {
         });
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
-        Self { settings, names, config, columns, simulated, used, spaces, processes, dump_service }
+        let made = Registry::default();
+        Self { settings, names, config, columns, simulated, used, spaces, processes, dump_service, made }
+    }
+
+    /// Names of code that programs make while they run are those of `made`.
+    #[must_use]
+    pub fn with_made(self, made: Registry) -> Self {
+        Self { made, ..self }
     }
 }
 
@@ -133,13 +142,25 @@ impl Sink for Recorder {
         space.maps.push_back(Mapped { known, modules: modules.into() });
     }
 
+    fn code_made(&mut self, pid: i32, moment: u32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        if let Some(space) = self.spaces.get(&p.space) {
+            p.pull_stack(space, &mut catalogue, self.config.costs);
+        }
+        if catalogue.code_made(moment) {
+            p.code_replaced();
+        }
+    }
+
     fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
         let copy = self.spaces.get(&from).cloned().unwrap_or_default();
         self.spaces.insert(to, copy);
     }
 
     fn image(&mut self, pid: i32, space: SpaceId) {
-        let catalogue = Catalogue::new(self.settings.clone(), self.names.clone());
+        let catalogue = Catalogue::new(self.settings.clone(), self.names.clone()).with_made(self.made.clone(), pid);
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.thread(pid, &self.config);
         if let Some(simulated) = &process.simulated {
@@ -156,7 +177,7 @@ impl Sink for Recorder {
 
     fn forked(&mut self, parent: i32, tid: i32, child: i32) {
         let Some(p) = self.processes.get(&parent) else { return };
-        let copy = lock(&p.catalogue).clone();
+        let copy = lock(&p.catalogue).clone().with_made(self.made.clone(), child);
         let mut forked = Process {
             space: p.space,
             version: p.version,

@@ -33,7 +33,8 @@ use std::{
 use grind_engine::MappedFile;
 use image::Image;
 use lines::{DwarfSections, Home};
-use names::{Interner, sanitised};
+use names::Interner;
+pub(crate) use names::sanitised;
 pub use names::{Name, NameId};
 use symbols::SymbolTable;
 

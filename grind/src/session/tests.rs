@@ -66,6 +66,7 @@ fn end(runner: &mut Runner<'_>, pid: i32, counts: &[(u64, u64)]) {
             len: 1,
             count,
             events: StaticEvents::default(),
+            made: 0,
         })
         .collect();
     let counts = Counts::from(counts);

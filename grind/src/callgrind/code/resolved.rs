@@ -13,6 +13,7 @@ use super::Catalogue;
 use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
 use crate::debuginfo::{self, Inlined, Name, Svma};
+use crate::made::Found;
 
 impl Catalogue {
     /// Of targets of calls and jumps that other code has lain at, and the functions that those were of: how they are told.
@@ -45,6 +46,7 @@ impl Catalogue {
     /// Looks up everything that a part of `profile` and `own` needs. Slow: debug information is read.
     #[must_use]
     pub fn resolve(&mut self, profile: &Profile, own: &[OwnCosts]) -> Resolved<'_> {
+        self.name_made();
         let targets = self.replaced_targets(profile);
         let target = |target: u64, to: NodeIndex| {
             let function = profile.nodes[to.0 as usize].functions[0];
@@ -106,7 +108,16 @@ impl Catalogue {
             }));
             lines.insert(object, Answers { at, places: resolution.places, first, before, next: 0 });
         }
+        let mut made_files: HashMap<Name, u32> = HashMap::new();
         let mut line_of = |object: u32, at: u64| -> (u32, u32, u32) {
+            if self.objects[object as usize].object.is_none() {
+                let Some(Found { file: Some(file), line, .. }) = self.made.find(at) else { return (0, 0, 0) };
+                let number = *made_files.entry(file).or_insert_with_key(|file| {
+                    files.push(file.clone());
+                    (files.len() - 1) as u32
+                });
+                return (number, line, 0);
+            }
             let found = lines.get_mut(&object).and_then(|answers| answers.of(at, files.len()));
             found.unwrap_or_default()
         };

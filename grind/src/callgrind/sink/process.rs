@@ -188,12 +188,17 @@ impl Process {
                 replaced |= catalogue.map(m.start.0, m.end.0, m.offset, &Origin::of(m));
             }
             if replaced {
-                self.single.clear();
-                self.threads.values_mut().for_each(Thread::code_replaced);
+                self.code_replaced();
             }
         }
         self.version = space.version();
         self.learn(space, (space.blocks.len(), space.sites.len()), catalogue, width);
+    }
+
+    /// Other code has come to lie where there was some.
+    pub(super) fn code_replaced(&mut self) {
+        self.single.clear();
+        self.threads.values_mut().for_each(Thread::code_replaced);
     }
 
     /// Learns of so many blocks and sites what it does not know yet.

@@ -1,0 +1,49 @@
+//! Names by moments, of processes that write files; programs that do are in `tests/tests/made.rs`.
+
+use std::io::Write;
+
+use super::*;
+
+/// This very process, with a perf map of its own.
+#[test]
+fn a_name_is_that_of_the_moment() {
+    let pid = std::process::id() as i32;
+    let path = format!("/tmp/perf-{pid}.map");
+    let registry = Registry::default();
+    std::fs::write(&path, "1000 10 of_another_process\n").unwrap();
+    let old = SystemTime::now() - Duration::from_secs(100);
+    File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    registry.began(pid);
+    let before = registry.moment(pid, &[]);
+    let mut file = File::create(&path).unwrap();
+    let mut moments = vec![before];
+    for name in ["first", "second"] {
+        writeln!(file, "1000 10 {name}").unwrap();
+        moments.push(registry.moment(pid, &[]));
+        assert_eq!(registry.moment(pid, &[]), moments[moments.len() - 1], "nothing is new");
+    }
+    registry.forked(pid, 1);
+    std::fs::remove_file(&path).unwrap();
+    registry.read_on(pid);
+    registry.read_on(1);
+    let name = |pid, moment| String::from_utf8(registry.find(pid, 0x1004, moment).unwrap().function.to_vec()).unwrap();
+    assert_eq!([moments[0], moments[1], moments[2]].map(|m| name(pid, m)), ["first", "first", "second"]);
+    assert_eq!(name(pid, u32::MAX), "second");
+    assert_eq!(name(1, moments[1]), "first", "a copy knows what its parent knew");
+    assert!(registry.find(pid, 0x1010, u32::MAX).is_none() && registry.has_names(pid));
+    registry.forget(pid);
+    assert!(!registry.has_names(pid) && registry.find(pid, 0x1004, 1).is_none());
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_read() {
+    let began = SystemTime::UNIX_EPOCH;
+    let pid = std::process::id() as i32;
+    let path = format!("/tmp/perf-{}.map", pid + 5_000_000);
+    std::fs::create_dir(&path).unwrap();
+    assert!(open_map(pid, pid + 5_000_000, began).is_none());
+    std::fs::remove_dir(&path).unwrap();
+    nix::unistd::mkfifo(path.as_str(), Mode::S_IRUSR).unwrap();
+    assert!(open_map(pid, pid + 5_000_000, began).is_none());
+    std::fs::remove_file(&path).unwrap();
+}
