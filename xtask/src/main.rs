@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod areas;
+mod cycles;
 mod install;
 mod package;
 
@@ -53,6 +54,12 @@ enum Task {
     Listings,
     /// Check the documents: links, names of files and tests, lengths, figures
     Docs,
+    /// Make the tables of cycles anew from llvm-mca
+    Cycles {
+        /// The programs' version, as in llvm-mca-19
+        #[arg(long, default_value = "19")]
+        llvm: String,
+    },
     /// Build the programs, for release
     Build,
     /// Build and install programs, manual pages, completions and headers
@@ -160,6 +167,7 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz { words } => passed_on(&["run", "--release", "-p", "grind-fuzz", "--bin", "fuzz", "--"], &words),
         Task::Listings => test("listings", &[], &[]),
         Task::Docs => test("documents", &[], &[]),
+        Task::Cycles { llvm } => cycles::make(root()?, &llvm),
         Task::Build => build(),
         Task::Install { prefix, destdir } => {
             ensure!(prefix.is_absolute(), "{} is no absolute path", prefix.display());
