@@ -78,6 +78,12 @@ events! {
     SYS_COUNT = "sysCount", "system calls";
     /// Time spent in system calls.
     SYS_TIME = "sysTime", "elapsed time in system calls";
+    /// Estimated cycles by reciprocal throughput.
+    CT = "Ct", "estimated cycles by reciprocal throughput of each instruction, in hundredths";
+    /// Estimated cycles by latency.
+    CL = "Cl", "estimated cycles by latency of each instruction, in hundredths";
+    /// Estimated cycles of blocks.
+    CB = "Cb", "estimated cycles by what bounds each block (ports, front end), in hundredths";
     /// Processor time spent in system calls.
     SYS_CPU_TIME = "sysCpuTime", "processor time in system calls";
 }

@@ -146,6 +146,12 @@ impl Counts<'_> {
         })
     }
 
+    /// How many instructions a stretch has, those included that are counted by themselves.
+    #[must_use]
+    pub fn length_of(&self, stretch: &Stretch) -> u16 {
+        stretch.n
+    }
+
     /// What instruction `number` of a stretch does.
     #[must_use]
     pub fn events_of(&self, stretch: &Stretch, number: u16) -> StaticEvents {
@@ -252,7 +258,8 @@ pub(crate) fn counts<'a>(
             let len = trans.shapes[b.shapes as usize + usize::from(s.index)].guest_len() as u8;
             let addr = GuestAddr(trans.pc_of(s.block, s.index));
             // Its accesses come with the trace.
-            let events = StaticEvents::default();
+            let form = trans.facts.get(b.shapes as usize + usize::from(s.index)).map_or(0, |facts| facts.form);
+            let events = StaticEvents { form, ..StaticEvents::default() };
             let made = trans.made_at(s.block);
             all.singles.push(InstructionCount { module: b.module as usize, addr, len, count, events, made });
         }

@@ -38,6 +38,8 @@ pub struct TraceSettings {
     pub calls: Option<CallTrace>,
     /// System calls and their time; each of them stops then.
     pub system_calls: bool,
+    /// Nothing is recorded for this: what is known of instructions says of which form they are.
+    pub forms: bool,
 }
 
 impl TraceSettings {

@@ -73,6 +73,9 @@ pub struct StaticEvents {
     pub indirect: bool,
     /// It locks the bus.
     pub bus: bool,
+    /// Its form, if those are asked for ([`crate::trace::TraceSettings::forms`]): the number that the decoder, `iced_x86`, has for its
+    /// code, and 0x8000 more if it accesses memory that an operand names; 0: not known.
+    pub form: u16,
 }
 
 /// What is asked about the counts of a process that goes on afterwards: by the guest itself, through a client request, or

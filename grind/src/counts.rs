@@ -4,6 +4,7 @@
 //! may have been translated more than once. They are added up when the profile is made, so nothing here has to look for
 //! an instruction. What the engine tells in stretches is taken apart only for who asks. Only the events of the run are kept.
 
+use crate::cycles::{self, Cycles};
 use grind_engine::addr::GuestAddr;
 use grind_engine::{Counts, InstructionCount, StaticEvents, Stretch};
 
@@ -100,13 +101,47 @@ pub struct CountTable<'a> {
     places: Vec<(usize, GuestAddr)>,
     /// One row of `events.len()` values for each of `places`.
     values: Vec<u64>,
+    /// What estimates cycles, if they are asked for: further columns behind those of the events.
+    cycles: Option<&'a Cycles>,
 }
 
 impl<'a> CountTable<'a> {
     /// A table of executions of instructions, for these events.
     #[must_use]
     pub fn new(events: Events, instructions: &'a Counts<'a>) -> Self {
-        Self { events, instructions, places: Vec::new(), values: Vec::new() }
+        Self { events, instructions, places: Vec::new(), values: Vec::new(), cycles: None }
+    }
+
+    /// With estimated cycles.
+    #[must_use]
+    pub fn with_cycles(self, cycles: Option<&'a Cycles>) -> Self {
+        Self { cycles, ..self }
+    }
+
+    /// The names of its columns.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let cycles = self.cycles.map(|_| Cycles::names());
+        self.events.names().into_iter().chain(cycles.into_iter().flatten()).collect()
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.events.len() + self.cycles.map_or(0, |_| cycles::EVENTS)
+    }
+
+    /// What estimates cycles.
+    #[must_use]
+    pub fn cycles(&self) -> Option<&'a Cycles> {
+        self.cycles
+    }
+
+    fn add_cycles(&self, n: u64, each: impl FnOnce(&Cycles) -> [u64; cycles::EVENTS], sums: &mut [i128]) {
+        if let Some(cycles) = self.cycles {
+            let columns = sums[self.events.len()..].iter_mut();
+            columns.zip(each(cycles)).for_each(|(sum, cost)| *sum += i128::from(n) * i128::from(cost));
+        }
     }
 
     /// The events, which are its columns.
@@ -145,6 +180,7 @@ impl<'a> CountTable<'a> {
     pub fn add_part(&self, row: usize, number: u16, sums: &mut [i128]) {
         let stretch = &self.instructions.stretches()[row];
         self.add_executions(stretch.count, 1, self.instructions.events_of(stretch, number), sums);
+        self.add_cycles(stretch.count, |cycles| cycles.of(self.instructions, stretch, number), sums);
     }
 
     /// Adds the counts of a row, in the order of the events.
@@ -154,6 +190,7 @@ impl<'a> CountTable<'a> {
     pub fn add_row(&self, row: usize, sums: &mut [i128]) {
         let (stretches, singles) = (self.instructions.stretches(), self.instructions.singles());
         if let Some(stretch) = stretches.get(row) {
+            self.add_cycles(stretch.count, |cycles| cycles.of_stretch(self.instructions, stretch), sums);
             if self.events.len() == 1 {
                 self.add_executions(stretch.count, stretch.instructions, StaticEvents::default(), sums);
             } else {
@@ -164,6 +201,7 @@ impl<'a> CountTable<'a> {
             return;
         }
         if let Some(one) = singles.get(row - stretches.len()) {
+            self.add_cycles(one.count, |cycles| cycles.of_single(one.events.form), sums);
             return self.add_executions(one.count, 1, one.events, sums);
         }
         let width = self.events.len();

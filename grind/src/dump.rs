@@ -15,6 +15,7 @@ use grind_engine::addr::GuestAddr;
 use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
 
 use crate::counts::CountTable;
+use crate::cycles::Cycles;
 use crate::made::{Found, Registry};
 use crate::simulation::Simulation;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
@@ -81,8 +82,9 @@ pub fn profiles_with(
     let mut profiles: Vec<Profile> = tables
         .iter()
         .map(|counts| {
-            let mut profile = Profile::new(counts.events().names());
+            let mut profile = Profile::new(counts.names());
             profile.header.desc = simulation.descriptions();
+            profile.header.desc.extend(counts.cycles().map(Cycles::description));
             profile.header.cmd = command(&report.args);
             profile
         })
@@ -114,7 +116,7 @@ pub fn profiles_with(
         _ => addr.0,
     };
 
-    let mut sums = vec![0; tables.first().map_or(0, |t| t.events().len())];
+    let mut sums = vec![0; tables.first().map_or(0, CountTable::width)];
     let mut failure = Ok(());
     // For each object, what has to be asked for instruction by instruction.
     let mut rows: Vec<Vec<Row>> = vec![Vec::new(); objects.len() + 1];

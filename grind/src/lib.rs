@@ -10,6 +10,7 @@ pub mod built;
 pub mod callgrind;
 pub mod contexts;
 pub mod counts;
+pub mod cycles;
 pub mod debuginfo;
 pub mod doctor;
 pub mod dump;

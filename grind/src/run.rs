@@ -16,6 +16,7 @@ use grind_engine::{EngineError, Exit, Program, Settings, fault};
 use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
+use crate::cycles::Cycles;
 use crate::invocation::Invocation;
 use crate::log::{self, Target};
 use crate::options::{self, LogTarget, Options, Request, Tool, UsageError, sources};
@@ -195,6 +196,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         contexts: options.tool == Tool::Cachegrind,
         beside: options.beside,
     };
+    settings.trace.forms = options.cycle_estimation && !callgrind;
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
@@ -207,6 +209,9 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
     let mut runner = Runner::new(invocation, options, target, Box::new(Sources::new(options)));
+    if options.cycle_estimation && !callgrind {
+        runner.estimate(Cycles::new(options.cycle_model)?);
+    }
     runner.runs(typed);
     os::pass_on_signals();
     // Before the simulator, which has a thread.

@@ -25,6 +25,7 @@ use crate::callgrind::dumps::Written;
 use crate::callgrind::session::CallSession;
 use crate::contexts::{self, Named};
 use crate::counts::CountTable;
+use crate::cycles::Cycles;
 use crate::dump::{self, Made, Saved};
 use crate::expand::Sequence;
 use crate::invocation::Invocation;
@@ -60,6 +61,8 @@ pub struct Runner<'a> {
     symbolizer: Box<dyn Symbolizer + 'a>,
     /// Names of code that programs make while they run.
     made: Registry,
+    /// What estimates cycles.
+    cycles: Option<Cycles>,
     processes: HashMap<i32, Process>,
     /// Where a profile goes that cannot be written where it should.
     spare: PathBuf,
@@ -96,6 +99,7 @@ impl<'a> Runner<'a> {
             sequence: Sequence::default(),
             symbolizer,
             made: Registry::default(),
+            cycles: None,
             processes: HashMap::new(),
             spare: std::env::temp_dir(),
             written: HashMap::new(),
@@ -105,6 +109,11 @@ impl<'a> Runner<'a> {
             broken: None,
             tree: None,
         }
+    }
+
+    /// Estimates cycles.
+    pub fn estimate(&mut self, cycles: Cycles) {
+        self.cycles = Some(cycles);
     }
 
     /// Names of code that programs make while they run, for whoever else asks for them.
@@ -545,11 +554,13 @@ impl Session for Runner<'_> {
             return;
         }
         let found = self.findings.take(pid);
+        // Taken out, so that the log can be written to meanwhile.
+        let cycles = self.cycles.take();
         let mut events = self.simulation.events();
         // All processes of a file have the same events.
         events.contexts = events.cache && !report.contexts.is_empty() && self.tree.is_none();
         let table = |instructions, context: Option<u64>| {
-            let mut counts = CountTable::new(events, instructions);
+            let mut counts = CountTable::new(events, instructions).with_cycles(cycles.as_ref());
             for found in found.findings.iter().filter(|f| context.is_none_or(|c| f.context == c)) {
                 counts.add(found.module, found.addr, &found.counts);
             }
@@ -609,6 +620,10 @@ impl Session for Runner<'_> {
                 if self.options.verbosity > 0 {
                     let summary = simulation::summary(self.simulation.events(), profiles[0].total());
                     self.user(pid, &summary);
+                    if let Some(cycles) = &cycles {
+                        self.user(pid, "");
+                        self.user(pid, &cycles.summary(report.counts));
+                    }
                     self.tell_contexts(pid, &named, &profiles, &found);
                     let (start, begins_on) =
                         ("CACHEGRIND_START_INSTRUMENTATION was not used", self.options.instr_at_start);
@@ -629,6 +644,7 @@ impl Session for Runner<'_> {
                 self.user(pid, &text);
             }
         }
+        self.cycles = cycles;
         self.log.end(pid);
         self.forget(pid);
     }

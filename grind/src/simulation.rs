@@ -149,6 +149,7 @@ impl Simulation {
             branches: self.branches,
             calls: None,
             system_calls: false,
+            forms: false,
         }
     }
 

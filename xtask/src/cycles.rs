@@ -238,6 +238,69 @@ mod tests {
         }
     }
 
+    /// Blocks of forms that compilers use, by chance: LLVM bounds a block by the groups of ports of its model, this by those that its
+    /// instructions use.
+    #[test]
+    fn blocks_are_bounded_as_llvm_mca_says() {
+        const BLOCKS: usize = 50;
+        for model in MODELS {
+            let Some(llvm) = installed(model) else { continue };
+            let usual = [
+                "Add_",
+                "Sub_",
+                "Imul_r",
+                "Mov_r",
+                "Lea_r64",
+                "Cmp_",
+                "Shl_rm64",
+                "Xor_",
+                "Mulsd_",
+                "Addpd_",
+                "Cvtsi2sd_",
+                "Div_rm32",
+                "Movsd_",
+                "Pshufb_",
+                "VEX_Vfmadd231pd_ymm",
+                "VEX_Vpaddd_ymm",
+                "Jne_rel8_64",
+                "Test_rm",
+                "Setne",
+                "Cmovne_r64",
+            ];
+            let samples = forms::samples().into_iter();
+            let samples = samples.filter(|(form, _)| usual.iter().any(|name| form.name().starts_with(name))).collect();
+            let texts = assembly(&llvm, &samples).unwrap();
+            let table = model.table().unwrap();
+            let texts: Vec<_> = texts.into_iter().filter(|(form, _)| table.of(*form).is_some()).collect();
+            let mut state = 42u64;
+            let mut random = |n: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % n
+            };
+            let (mut input, mut bounds) = (String::new(), Vec::new());
+            for block in 0..BLOCKS {
+                let chosen: Vec<_> = (0..3 + random(20)).map(|_| &texts[random(texts.len())]).collect();
+                input += &format!("# LLVM-MCA-BEGIN b{block}\n");
+                chosen.iter().for_each(|(_, text)| input += &format!("{text}\n"));
+                input += "# LLVM-MCA-END\n";
+                bounds.push(table.bound(&chosen.iter().map(|(form, _)| *form).collect::<Vec<_>>()).total);
+            }
+            let cpu = format!("-mcpu={}", model.cpu);
+            let output = run("llvm-mca", &llvm, &["-mtriple=x86_64", &cpu], &input).unwrap();
+            let said =
+                output.lines().filter_map(|line| line.strip_prefix("Block RThroughput:")?.trim().parse::<f64>().ok());
+            let mut errors: Vec<f64> =
+                said.zip(&bounds).map(|(said, bound)| (*bound as f64 / 100.0 - said) / said).collect();
+            assert_eq!(errors.len(), BLOCKS);
+            errors.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let (median, worst) = (errors[BLOCKS / 2], errors[BLOCKS - 1]);
+            println!("{}: median {:.1} %, worst {:.1} %", model.name, median * 100.0, worst * 100.0);
+            // The models of Zen have groups of ports that overlap.
+            let most = if model.name.starts_with("zen") { 0.1 } else { 0.03 };
+            assert!(median.abs() < most, "{}: median {median}, worst {worst}", model.name);
+        }
+    }
+
     #[test]
     fn loads_of_ports_become_groups() {
         let group = |ports, time| Use { ports, time };

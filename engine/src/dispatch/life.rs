@@ -158,6 +158,7 @@ impl Dispatcher<'_> {
         code_cache.code_limit = self.settings.code_limit;
         code_cache.pairs_from = self.settings.pairs_from;
         code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
+        code_cache.trace.settings.forms = self.settings.trace.forms;
         if let Some(trace_channel) = &mut self.trace_channel {
             if self.settings.trace.system_calls {
                 code_cache.stop_before_all_calls();

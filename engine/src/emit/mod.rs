@@ -476,7 +476,7 @@ impl<'a> Emitter<'a> {
         let checked = self.tracer.checks();
         let told = self.call_recorder.active();
         // Then there is nothing to do about most instructions.
-        let counts_only = !told && !self.tracer.active();
+        let counts_only = !told && !self.tracer.keeps_facts();
         let mut gone = false;
         let early = self.early_exit(insns);
         for (i, insn) in insns.iter().enumerate() {
@@ -514,7 +514,7 @@ impl<'a> Emitter<'a> {
                     self.end_held();
                 }
             }
-            let facts = (self.tracer.active() || told).then(|| self.facts(insn));
+            let facts = (self.tracer.keeps_facts() || told).then(|| self.facts(insn));
             self.call_recorder.at(i + 1, insns.len(), insn, facts.unwrap_or_default());
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);

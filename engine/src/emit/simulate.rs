@@ -65,6 +65,11 @@ impl Tracer {
         self.settings.any()
     }
 
+    /// Whether it is kept what instructions do.
+    pub(super) fn keeps_facts(&self) -> bool {
+        self.active() || self.settings.forms
+    }
+
     /// Whether there is anything to check before instructions.
     pub(super) fn checks(&self) -> bool {
         self.settings.checks()
@@ -173,7 +178,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the executions of an instruction count by themselves.
+    /// What the executions of an instruction count by themselves, and its form.
     pub(super) fn facts(&mut self, insn: &Insn) -> StaticEvents {
         self.tracer.accesses.clear();
         events::accesses(insn, &mut self.tracer.accesses);
@@ -189,6 +194,7 @@ impl Emitter<'_> {
             conditional: c.conditional != 0,
             indirect: c.indirect != 0,
             bus: insn.ins.has_lock_prefix() || exchanges_memory(&insn.ins),
+            form: if self.tracer.settings.forms { form_of(&insn.ins) } else { 0 },
         }
     }
 
@@ -422,4 +428,11 @@ impl Emitter<'_> {
         c.store_gs(SlotWord::ContextTime.at(), Gpr::RCX);
         c.reload(Gpr::RCX, SlotWord::T3);
     }
+}
+
+/// See [`StaticEvents::form`].
+fn form_of(instruction: &iced_x86::Instruction) -> u16 {
+    const MEMORY: u16 = 0x8000;
+    let memory = (0..instruction.op_count()).any(|i| instruction.op_kind(i) == iced_x86::OpKind::Memory);
+    instruction.code() as u16 | if memory { MEMORY } else { 0 }
 }

@@ -193,7 +193,8 @@ mod tests {
             system_calls: Some(SystemTime::Nanoseconds),
         };
         let columns = Columns::of(all);
-        let events = StaticEvents { reads: 2, writes: 3, modifies: 4, conditional: true, indirect: true, bus: true };
+        let events =
+            StaticEvents { reads: 2, writes: 3, modifies: 4, conditional: true, indirect: true, bus: true, form: 0 };
         assert_eq!(named(all, &columns.execution(true, events)), "Ir 1, Dr 2, Dw 7, Bc 1, Bi 1, Ge 1");
         assert_eq!(columns.execution(false, StaticEvents::default()), [0; 0]);
         assert_eq!(columns.execution(true, StaticEvents::default()), [1]);
@@ -210,7 +211,8 @@ mod tests {
     #[test]
     fn what_is_not_simulated_has_no_place() {
         let columns = Columns::of(EventSet { bus: true, ..EventSet::default() });
-        let events = StaticEvents { reads: 2, writes: 3, modifies: 4, conditional: true, indirect: true, bus: true };
+        let events =
+            StaticEvents { reads: 2, writes: 3, modifies: 4, conditional: true, indirect: true, bus: true, form: 0 };
         assert_eq!(columns.execution(true, events), [1, 1]);
         assert!(!columns.simulated());
         let branches = EventSet { branch_sim: true, ..EventSet::default() };

@@ -135,6 +135,10 @@ pub struct Options {
     pub cache_sim: bool,
     /// Whether branch prediction is simulated.
     pub branch_sim: bool,
+    /// Whether cycles are estimated (`--cycle-estimation`).
+    pub cycle_estimation: bool,
+    /// The processor whose model does that (`--cycle-model`).
+    pub cycle_model: cg_cycles::Model,
     /// The caches to simulate, as far as they were chosen.
     pub caches: Given,
     /// Whether each context of the statistics gets a profile of its own.
@@ -200,6 +204,8 @@ impl Options {
             instr_at_start: true,
             cache_sim: false,
             branch_sim: false,
+            cycle_estimation: false,
+            cycle_model: cg_cycles::MODELS[0],
             caches: Given::default(),
             separate_contexts: true,
             tool: Tool::default(),

@@ -87,6 +87,9 @@ const BESIDE: &[(&str, Beside)] =
     &[("auto", Beside::WhenWorthwhile), ("always", Beside::Always), ("never", Beside::Never)];
 const BESIDE_NAMES: &[&str] = &["auto", "always", "never"];
 
+/// The processors that there are models of (the names of [`cg_cycles::MODELS`]).
+const CYCLE_MODELS: &[&str] = &["skylake", "icelake", "zen3", "zen4"];
+
 /// The tools that exist.
 pub const TOOLS: &[&str] = &["cachegrind", "callgrind"];
 
@@ -319,6 +322,29 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "no",
         "simulate branch prediction: count conditional and indirect branches and mispredictions",
+    ),
+    opt(
+        &["--cycle-estimation"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.cycle_estimation = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "estimate cycles by a static model, in hundredths: of each instruction by reciprocal throughput (Ct) and latency (Cl), of \
+         each block by what bounds it (Cb)",
+    ),
+    opt(
+        &["--cycle-model"],
+        Kind::Choice(CYCLE_MODELS),
+        Role::Tool(|o, v| {
+            if let Value::Text(name) = v {
+                o.cycle_model = name.to_str().and_then(cg_cycles::Model::by_name).unwrap_or(o.cycle_model);
+            }
+            Ok(())
+        }),
+        "skylake",
+        "the processor whose model estimates cycles",
     ),
     opt(
         &["--contexts"],
