@@ -54,7 +54,7 @@ impl Table {
         let mut told = 0;
         let share = |weight: u64| {
             so_far += weight;
-            let up_to = if best.0 == 0 { 0 } else { total * so_far / best.0 };
+            let up_to = (total * so_far).checked_div(best.0).unwrap_or(0);
             let share = up_to - told;
             told = up_to;
             share
