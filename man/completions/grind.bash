@@ -70,6 +70,12 @@ _grind_options='--tool=cachegrind
 --cache-sim=no
 --branch-sim=yes
 --branch-sim=no
+--cycle-estimation=yes
+--cycle-estimation=no
+--cycle-model=skylake
+--cycle-model=icelake
+--cycle-model=zen3
+--cycle-model=zen4
 --contexts=separate
 --contexts=merged
 --I1=

@@ -28,6 +28,8 @@ complete -c grind -l cachegrind-out-file -r -F -d 'the profile to write; %p, %n,
 complete -c grind -l instr-at-start -x -a 'yes no' -d 'count from the first instruction on; with no, from CACHEGRIND_START_INSTRUMENTATION on'
 complete -c grind -l cache-sim -x -a 'yes no' -d 'simulate caches: count reads, writes, and misses of the first and of the last level'
 complete -c grind -l branch-sim -x -a 'yes no' -d 'simulate branch prediction: count conditional and indirect branches and mispredictions'
+complete -c grind -l cycle-estimation -x -a 'yes no' -d 'estimate cycles by a static model, in hundredths: of each instruction by reciprocal throughput (Ct) and latency (Cl), of each block by what bounds it (Cb)'
+complete -c grind -l cycle-model -x -a 'skylake icelake zen3 zen4' -d 'the processor whose model estimates cycles'
 complete -c grind -l contexts -x -a 'separate merged' -d 'of a program that changes the context of the statistics, write a profile for each context, too, or only their sum'
 complete -c grind -l I1 -x -d 'the first-level instruction cache to simulate, in bytes and lines a set, instead of the processor\'s'
 complete -c grind -l D1 -x -d 'the first-level data cache'
