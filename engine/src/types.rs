@@ -26,10 +26,10 @@ pub struct Module {
 
 impl Module {
     /// Whether it is memory that a program fills with code by itself: no file, or one that is only there to be shared memory (as the
-    /// kernel names that).
+    /// kernel names that). A file in memory (`/memfd:`) may be a whole program or library, and is not.
     #[must_use]
     pub fn is_made(&self) -> bool {
-        const SHARED: [&[u8]; 5] = [b"/dev/zero", b"/memfd:", b"/SYSV", b"/dev/shm/", b"["];
+        const SHARED: [&[u8]; 3] = [b"/dev/zero", b"/SYSV", b"["];
         let path = self.path.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
         self.image.is_none() && path.is_none_or(|path| SHARED.iter().any(|shared| path.starts_with(shared)))
     }
