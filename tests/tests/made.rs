@@ -36,12 +36,13 @@ fn costs(profile: &[u8]) -> BTreeMap<String, (u64, String)> {
         } else if line.starts_with("calls=") {
             call = true;
         } else if line.starts_with(['+', '-', '*']) || line.starts_with(|c: char| c.is_ascii_digit()) {
-            if !std::mem::take(&mut call) {
-                let cost = line.split(' ').nth(1).map_or(0, |n| n.parse::<u64>().expect("a number"));
-                let entry = all.entry(function.clone()).or_default();
-                entry.0 += cost;
-                entry.1.clone_from(&file);
+            if std::mem::take(&mut call) {
+                continue;
             }
+            let cost = line.split(' ').nth(1).map_or(0, |n| n.parse::<u64>().expect("a number"));
+            let entry = all.entry(function.clone()).or_default();
+            entry.0 += cost;
+            entry.1.clone_from(&file);
         }
     }
     all

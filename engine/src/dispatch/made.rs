@@ -5,7 +5,8 @@
 
 use std::cell::RefCell;
 
-use super::{Dispatcher, trace};
+use super::Dispatcher;
+use super::announce::announce;
 use crate::code_cache::CodeCache;
 
 impl Dispatcher<'_> {
@@ -31,7 +32,7 @@ impl Dispatcher<'_> {
         }
         // What was executed there before it changed has been told when it did; what has not been told yet may be the call that led to it.
         if let Some(trace_channel) = &self.trace_channel {
-            trace::announce(trace_channel, &mut code_cache.borrow_mut());
+            announce(trace_channel, &mut code_cache.borrow_mut());
             trace_channel.code_made(pid, made);
         }
     }
