@@ -39,7 +39,7 @@ fn counts(options: &[&str], program: &Path, mode: &str, pause: &str, dir: &Path)
         .iter()
         .map(|(_, raw)| {
             let of_ours = |key: &str| WITHIN.iter().any(|f| key.contains(&format!(" {f} ")));
-            parse(raw).counts.into_iter().filter(|(key, _)| of_ours(key)).map(|(key, n)| (key, n as u64)).collect()
+            parse(raw).counts.into_iter().filter(|(key, _)| of_ours(key)).collect()
         })
         .collect();
     all.sort();
