@@ -190,8 +190,9 @@ struct Parser {
     object: Option<ObjectId>,
     file: Option<FileId>,
     function: Option<FunctionId>,
-    /// The inlined function that is told of.
+    /// The inlined function that was named, and the one that the sink was told of.
     inlined: Option<FunctionId>,
+    told_inlined: Option<FunctionId>,
     callee: Callee,
     jump_file: Option<FileId>,
     jump_name: Option<u32>,
@@ -225,6 +226,7 @@ impl Default for Parser {
             file: None,
             function: None,
             inlined: None,
+            told_inlined: None,
             callee: Callee::default(),
             jump_file: None,
             jump_name: None,
@@ -303,6 +305,7 @@ impl Parser {
         self.last_bb = bb;
         let (Some(function), Some(file)) = (self.function, self.file) else { return Err(ReadErrorKind::NoFunction) };
         let position = Position { place, file };
+        self.tell_inlined(sink);
         let done = match std::mem::replace(&mut self.next, Next::Row) {
             Next::Row => sink.row(function, position, &self.scratch),
             Next::Call(call) => sink.call(function, position, &call, &self.scratch),
@@ -343,7 +346,7 @@ impl Parser {
                 // Relative positions go on from the last one whatever the function; nobody counts on more than that.
                 self.callee = Callee::default();
                 (self.jump_file, self.jump_name) = (None, None);
-                self.set_inlined(None, sink);
+                self.inlined = None;
             }
             b"fl" => {
                 self.file = Some(self.file_of(value));
@@ -379,7 +382,7 @@ impl Parser {
                 let file = *self.file.get_or_insert_with(|| names.file(UNKNOWN));
                 let object = *self.object.get_or_insert_with(|| names.object(b""));
                 let function = (name != unknown).then(|| names.function_of(Function { name, file, object }));
-                self.set_inlined(function, sink);
+                self.inlined = function;
             }
             // A frame function of old files; it changes nothing.
             b"frfn" => {}
@@ -412,10 +415,12 @@ impl Parser {
         }
     }
 
-    fn set_inlined(&mut self, inlined: Option<FunctionId>, sink: &mut dyn Sink) {
-        if self.inlined != inlined {
-            self.inlined = inlined;
-            sink.inlined(inlined);
+    /// Tells the sink which inlined function the costs that come next are of. A line that names one may stand anywhere, even
+    /// before there is a part.
+    fn tell_inlined(&mut self, sink: &mut dyn Sink) {
+        if self.told_inlined != self.inlined {
+            self.told_inlined = self.inlined;
+            sink.inlined(self.inlined);
         }
     }
 
@@ -585,7 +590,7 @@ impl Parser {
         (self.last, self.last_bb) = (Place::default(), 0);
         // Names are said again in each part.
         (self.object, self.file, self.function, self.callee) = (None, None, None, Callee::default());
-        self.inlined = None;
+        (self.inlined, self.told_inlined) = (None, None);
         // A part without a number, costs and sums is none: another list of events takes its place.
         let nothing = |part: &PartEnd| part.header.number.is_none() && part.header.desc.is_empty();
         if !self.begun && self.outcome.parts.last().is_some_and(nothing) {
