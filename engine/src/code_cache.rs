@@ -299,6 +299,8 @@ pub(crate) struct CodeCache {
     pub(crate) pairs_from: u64,
     /// Steps of counters from which on it pays to translate all anew.
     pub(crate) hotness_due: u64,
+    /// So many more calls of `rt_sigprocmask` are looked at ([`crate::dispatch`]); 0: none stops any more.
+    pub(crate) masks_left: u32,
     /// Pages that the guest may not write to at present.
     protected: BTreeMap<u64, Protected>,
     /// Pages that are, or have been, protected.
@@ -348,8 +350,11 @@ const STOPPING_CALLS: [i64; 27] = {
     ]
 };
 
+/// So many calls of `rt_sigprocmask` are looked at in programs that only block SIGTRAP together with all else (some 20 ms).
+pub(crate) const MASKS_LOOKED_AT: u32 = 1000;
+
 impl CodeCache {
-    /// A space around freshly mapped tables, without chunks.
+    /// A code cache around freshly mapped tables, without chunks.
     pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
         for nr in STOPPING_CALLS {
             tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, 1);
@@ -378,6 +383,7 @@ impl CodeCache {
             code_limit: u64::MAX,
             pairs_from: u64::MAX,
             hotness_due: 0,
+            masks_left: MASKS_LOOKED_AT,
             dead_stops: DeadStops::default(),
             protected: BTreeMap::new(),
             once_writable: BTreeSet::new(),
@@ -465,6 +471,7 @@ impl CodeCache {
             code_limit: self.code_limit,
             pairs_from: self.pairs_from,
             hotness_due: self.hotness_due,
+            masks_left: self.masks_left,
             dead_stops: self.dead_stops.clone(),
             protected: self.protected.clone(),
             once_writable: self.once_writable.clone(),
@@ -551,6 +558,11 @@ impl CodeCache {
     /// Lets this system call stop before it runs from now on.
     pub(crate) fn stop_before(&self, nr: i64) {
         self.tables.store_u8(layout::SYSCALL_TABLE as usize + nr as usize, 1);
+    }
+
+    /// Lets this system call run without a stop from now on.
+    pub(crate) fn stop_no_longer_before(&self, nr: i64) {
+        self.tables.store_u8(layout::SYSCALL_TABLE as usize + nr as usize, 0);
     }
 
     /// Lets every system call stop before it runs.

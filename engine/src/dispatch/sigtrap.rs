@@ -8,9 +8,14 @@
 //! for a moment. Before that nothing is kept of it, and the kernel is asked. Invariant: a thread runs translated code with a
 //! SIGTRAP that the kernel does not block; what a program that is not followed inherits is what the guest had asked for.
 //!
+//! To see who blocks it costs a stop for every `rt_sigprocmask`, and there are programs that make millions. Whoever has made
+//! [`MASKS_LOOKED_AT`] of them without ever saying what is to be done with SIGTRAP does not mind it: from then on the kernel alone
+//! knows its masks, and a SIGTRAP that it blocks comes through where the kernel has to force one of the engine's.
+//!
 //! Not covered: waiting for SIGTRAP with `sigwait`, `signalfd` or `sigpending`, and masks that are set by `int 0x80`.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use nix::libc;
 
@@ -19,8 +24,9 @@ use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
 use super::status::Status;
+use crate::code_cache::MASKS_LOOKED_AT;
 use crate::image::Remote;
-use crate::process::State;
+use crate::process::{Process, State};
 use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// SIGTRAP's bit in a set of signals.
@@ -35,6 +41,8 @@ const UC_SIGMASK: u64 = 8 + 8 + 24 + 256;
 /// What a process, as it sees itself, does with SIGTRAP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traps {
+    /// It has said what is to be done with it, or has inherited that.
+    acts: bool,
     ignored: bool,
     /// Threads that block it.
     blocked: HashSet<i32>,
@@ -55,8 +63,46 @@ impl Dispatcher<'_> {
 
     /// From now on the process's dealings with SIGTRAP are looked after.
     fn mind_traps(&mut self, tid: i32) {
-        if let Some(th) = self.threads.get(&tid) {
+        if let Some(th) = self.threads.get(&tid).filter(|_| self.masks_are_followed(tid)) {
             self.traps.entry(th.pid).or_default();
+        }
+    }
+
+    fn masks_are_followed(&self, tid: i32) -> bool {
+        self.code_cache_and_state(tid).is_some_and(|(code_cache, _)| code_cache.borrow().masks_left > 0)
+    }
+
+    /// One more `rt_sigprocmask` of `tid` is looked at. If there have been enough, and no process with the same translations minds
+    /// SIGTRAP or blocks it just now, it is the last one.
+    fn look_at_mask(&mut self, tid: i32) {
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let left = code_cache.borrow().masks_left;
+        if left > 1 {
+            code_cache.borrow_mut().masks_left = left - 1;
+            return;
+        }
+        let sharing = |p: &Process| Rc::ptr_eq(&p.code_cache, &code_cache);
+        let pids: Vec<i32> = self.processes.iter().filter(|(_, p)| sharing(p)).map(|(pid, _)| *pid).collect();
+        let minds = |traps: &Traps| traps.acts || !traps.blocked.is_empty() || !traps.held.is_empty();
+        if pids.iter().any(|pid| self.traps.get(pid).is_some_and(minds)) {
+            return;
+        }
+        pids.iter().for_each(|pid| drop(self.traps.remove(pid)));
+        code_cache.borrow_mut().masks_left = 0;
+        if !self.settings.trace.system_calls {
+            code_cache.borrow().stop_no_longer_before(libc::SYS_rt_sigprocmask);
+        }
+    }
+
+    /// A process says what is to be done with SIGTRAP: its masks are looked at in any case.
+    fn act_on_traps(&mut self, tid: i32) {
+        if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+            code_cache.borrow_mut().masks_left = MASKS_LOOKED_AT;
+            code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
+        }
+        self.mind_traps(tid);
+        if let Some(traps) = self.traps_of(tid) {
+            traps.acts = true;
         }
     }
 
@@ -80,7 +126,7 @@ impl Dispatcher<'_> {
         }
         if ignored || blocked {
             let blocked = blocked.then_some(tid).into_iter().collect();
-            self.traps.insert(tid, Traps { ignored, blocked, held: HashMap::new() });
+            self.traps.insert(tid, Traps { acts: true, ignored, blocked, held: HashMap::new() });
         }
     }
 
@@ -95,7 +141,7 @@ impl Dispatcher<'_> {
             return;
         }
         let blocked = blocks.then_some(child).into_iter().collect();
-        let own = Traps { ignored: traps.ignored, blocked, held: HashMap::new() };
+        let own = Traps { acts: traps.acts, ignored: traps.ignored, blocked, held: HashMap::new() };
         self.traps.insert(child_pid, own);
     }
 
@@ -204,6 +250,9 @@ impl Dispatcher<'_> {
         let Some(p) = self.process_of(tid) else { return };
         let at = context + UC_SIGMASK;
         let Some(mask) = p.memory.word(at) else { return };
+        if !self.masks_are_followed(tid) {
+            return;
+        }
         if mask & TRAP != 0 {
             let _ = p.memory.write(at, &(mask & !TRAP).to_le_bytes());
             self.mind_traps(tid);
@@ -253,7 +302,7 @@ impl Dispatcher<'_> {
             }
         }
         if let (true, Some(mut action)) = (new != 0, action) {
-            self.mind_traps(tid);
+            self.act_on_traps(tid);
             let ignore = action[..8] == (libc::SIG_IGN as u64).to_le_bytes();
             if ignore {
                 action[..8].fill(0);
@@ -274,6 +323,7 @@ impl Dispatcher<'_> {
     /// `rt_sigprocmask`, which may be the first call that shows that the process minds SIGTRAP.
     pub(super) fn trap_mask(&mut self, t: Stopped, regs: Regs, args: [u64; 6], (go, next): (u64, u64), resumed: How) {
         let tid = t.tid();
+        self.look_at_mask(tid);
         let [how, set_at, old_at, size, ..] = args;
         let blocks = |set: u64| set & TRAP != 0 && how as i32 != libc::SIG_UNBLOCK;
         if set_at != 0 && self.process_of(tid).and_then(|p| p.memory.word(set_at)).is_some_and(blocks) {
