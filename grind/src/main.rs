@@ -5,7 +5,8 @@
 use std::process::ExitCode;
 
 use grind::os;
-use grind::run::{self, Ending};
+use grind::run;
+use grind::supervisor::Ending;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();

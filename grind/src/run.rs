@@ -26,17 +26,8 @@ use crate::session::Runner;
 use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
-use crate::supervisor::{self, Side};
+use crate::supervisor::{self, Ending, Side};
 use crate::{broken, doctor, elsewhere, manual, os};
-
-/// How grind ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// With this status.
-    Code(u8),
-    /// By this signal, as the program did.
-    Signal(i32),
-}
 
 /// Does what `args` (the whole argument vector) ask for.
 #[must_use]

@@ -15,7 +15,6 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::os;
-use crate::run::Ending;
 
 /// Milliseconds after which a supervisor that was continued alone lets the program go on, too.
 const PATIENCE: i32 = 100;
@@ -31,6 +30,15 @@ const ENDED: i32 = 4;
 const EXITED_BEFORE_OTHERS: i32 = 5;
 /// By a signal; others live on.
 const KILLED_BEFORE_OTHERS: i32 = 6;
+
+/// How grind ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With this status.
+    Code(u8),
+    /// By this signal, as the program did.
+    Signal(i32),
+}
 
 /// Which of the two processes this is.
 #[derive(Debug)]

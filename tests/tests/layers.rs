@@ -26,7 +26,6 @@ const LEFT: &[(&str, &str, &[&str])] = &[
     ("cg-report", "", &["elf", "inline"]),
     ("cg-report", "", &["load", "pair"]),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
-    ("grind", "", &["run", "session", "supervisor"]),
     (
         "grind",
         "callgrind/sink",
