@@ -133,7 +133,7 @@ fn check_text(name: &str, got: &str) {
         return;
     }
     let want = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}; run with BLESS=1 to make it"));
-    assert_eq!(got, want, "{name}: look at the difference; BLESS=1 stolen_registers the new listing");
+    assert_eq!(got, want, "{name}: look at the difference; BLESS=1 takes the new listing");
 }
 
 #[test]

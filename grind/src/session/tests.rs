@@ -111,7 +111,7 @@ fn a_run_is_logged_as_in_the_reference() {
          ==8== \n\
          ==8== Profile: {out}.8\n\
          ==8== To read it: cg_annotate {out}.8\n\
-         --7-- warning: CACHEGRIND_START_INSTRUMENTATION invocation,\n\
+         --7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
          --7--          but instrumentation is already enabled\n\
          ==7== \n\
          ==7== I refs:        1,234,567\n\
@@ -180,7 +180,7 @@ fn quiet_runs_only_say_what_matters() {
     whole_run(&run);
     assert_eq!(
         run.text("log"),
-        "**7** hi\n**8** child\n--7-- warning: CACHEGRIND_START_INSTRUMENTATION invocation,\n\
+        "**7** hi\n**8** child\n--7-- warning: CACHEGRIND_START_INSTRUMENTATION called,\n\
          --7--          but instrumentation is already enabled\n"
     );
 }
