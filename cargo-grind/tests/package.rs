@@ -51,12 +51,7 @@ fn main_of(rounds: u32) -> String {
 #[test]
 fn a_package_is_run_tested_and_compared() {
     // The programs that are called lie beside this one.
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let optimized = !Path::new(env!("CARGO_BIN_EXE_cargo-grind")).parent().expect("a folder").ends_with("debug");
-    let mut build = Command::new(&cargo);
-    build.args(["build", "--quiet", "--bins", "--profile", if optimized { "release" } else { "dev" }]);
-    build.args(["-p", "grind", "-p", "cg-annotate", "-p", "cg-diff", "-p", "callgrind-annotate"]);
-    assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo").success());
+    grind_tests::tools::build(&["grind", "cg-annotate", "cg-diff", "callgrind-annotate"]).expect("programs of grind");
 
     let dir = tempfile::tempdir().expect("a temporary folder");
     let package = dir.path().join("a package");

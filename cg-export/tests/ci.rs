@@ -33,7 +33,7 @@ fn repository() -> Option<Repository> {
     symlink(&tools::under_test()[0], bin.join("grind")).unwrap();
     let export = Path::new(env!("CARGO_BIN_EXE_cg_export"));
     symlink(export, bin.join("cg_export")).unwrap();
-    symlink(annotate(export), bin.join("cg_annotate")).unwrap();
+    symlink(annotate(), bin.join("cg_annotate")).unwrap();
     symlink(tools::workspace_root().join("ci/compare"), bin.join("grind-compare")).unwrap();
     let git = |args: &[&str]| {
         let mut git = Command::new("git");
@@ -52,14 +52,8 @@ fn repository() -> Option<Repository> {
 }
 
 /// `cg_annotate` of the same build.
-fn annotate(beside: &Path) -> PathBuf {
-    let folder = beside.parent().unwrap();
-    let profile = if folder.ends_with("debug") { "dev" } else { "release" };
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let args = ["build", "--quiet", "-p", "cg-annotate", "--profile", profile];
-    let done = Command::new(cargo).args(args).current_dir(tools::workspace_root()).status().unwrap();
-    assert!(done.success());
-    folder.join("cg_annotate")
+fn annotate() -> PathBuf {
+    tools::build(&["cg-annotate"]).unwrap().join("cg_annotate")
 }
 
 impl Repository {

@@ -45,26 +45,36 @@ pub fn fixtures(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-fn build_grind() -> Result<PathBuf, String> {
+/// The folder of the programs of this build, in which those of `packages` are as the sources are now. Where `GRIND_BUILT` is set,
+/// whoever runs the tests says that they are: `cargo test --workspace` has built all of them before the first test runs, and
+/// would build much of that again for a few packages, whose dependencies have other features then.
+///
+/// # Errors
+/// What failed, if building did.
+pub fn build(packages: &[&str]) -> Result<PathBuf, String> {
     let exe = std::env::current_exe().expect("the path of the test executable");
     // target/<profile>/deps/<test>
     let dir = exe.parent().and_then(Path::parent).expect("target/<profile>/deps");
+    if std::env::var_os("GRIND_BUILT").is_some() {
+        return Ok(dir.to_path_buf());
+    }
     let profile = match dir.file_name().and_then(|n| n.to_str()).expect("a profile folder") {
         "debug" => "dev",
         other => other,
     };
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "-p", "grind", "--profile", profile])
-        .current_dir(workspace_root())
-        .status()
-        .expect("cargo can be run");
-    let bin = dir.join("grind");
-    match (built.success(), bin.is_file()) {
-        (true, true) => Ok(bin),
-        (true, false) => Err(format!("{} is missing after `cargo build -p grind`", bin.display())),
-        (false, _) => Err(format!("`cargo build -p grind --profile {profile}` failed: {built}")),
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--bins", "--profile", profile]).current_dir(workspace_root());
+    for package in packages {
+        command.args(["-p", package]);
     }
+    let built = command.status().expect("cargo can be run");
+    if built.success() { Ok(dir.to_path_buf()) } else { Err(format!("`{command:?}` failed: {built}")) }
+}
+
+fn build_grind() -> Result<PathBuf, String> {
+    let bin = build(&["grind"])?.join("grind");
+    if bin.is_file() { Ok(bin) } else { Err(format!("{} is missing after `cargo build -p grind`", bin.display())) }
 }
 
 /// The path of a program in `PATH`.
