@@ -161,7 +161,7 @@ pub(crate) enum StubKind {
     CallFaulted { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
-    /// In front of an instruction whose accesses the engine miss paths through the cache: those of the record that was written
+    /// In front of an instruction whose accesses the engine takes along the miss path: those of the record that was written
     /// last, which is `site`'s. Execution goes on behind the stub.
     MissPath { site: u32, off: bool },
     /// Behind the instruction at `pc`, which has written down where the last instruction of the x87 was. Execution goes on behind the
@@ -208,7 +208,7 @@ pub(crate) enum StateMapEntry {
     /// `site`: where its accesses are recorded, if they are.
     /// `told`: where its executions are told, if they are.
     Rep { counter: u32, address32: bool, site: Option<u32>, told: Option<u32> },
-    /// Between boundaries, at the start of a loop that takes a along the miss path: repeated instruction's accesses through the cache:
+    /// Between boundaries, at the start of a loop that takes a repeated instruction's accesses along the miss path:
     /// `emit::miss_path` says what the registers hold.
     RepeatMissPath { site: u32 },
 }

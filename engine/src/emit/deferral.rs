@@ -9,8 +9,8 @@
 //! what has been taken off for the next block by one that is left when it has been counted ([`FragmentTable::taken_off`]);
 //! the translations of both blocks die together, because they are on one page.
 //!
-//! [`FragmentTable::deferred`]: crate::fragment table::TransTab::deferred
-//! [`FragmentTable::taken_off`]: crate::fragment table::TransTab::taken_off
+//! [`FragmentTable::deferred`]: crate::fragment_table::FragmentTable::deferred
+//! [`FragmentTable::taken_off`]: crate::fragment_table::FragmentTable::taken_off
 
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};

@@ -57,7 +57,7 @@ impl Emitter<'_> {
         Some(site)
     }
 
-    /// A repeated string instruction has ended: records how often it accessed memory, and takes what along the miss path: it accessed.
+    /// A repeated string instruction has ended: records how often it accessed memory, and takes along the miss path what it accessed.
     pub(super) fn after_repeat(&mut self, insn: &Insn, site: u32) {
         // Its registers are needed: none of those that it overwrites.
         let taken = self.take_among(insn, 0, 2, &UNRECORDED);
@@ -209,7 +209,7 @@ impl Emitter<'_> {
         if self.tracer.settings.accesses.is_none() {
             return;
         }
-        // The engine miss paths them.
+        // The engine takes them along the miss path.
         self.out.code.spill(SlotWord::Clock, Gpr::R9);
         let pos = self.out.code.pos();
         let id = self.trans.add_stub(StubKind::MissPath { site, off: self.off });
