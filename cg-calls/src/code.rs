@@ -111,6 +111,10 @@ pub trait Code {
     /// The site of the call that returns to `next`; one made up at `next - 1` if none is known. For calls that happened
     /// before anybody watched.
     fn site_before(&mut self, next: u64) -> SiteId;
+    /// The site of the call at `addr` that returns to `next`, even if nobody has watched it yet.
+    fn site_of_call(&mut self, _addr: u64, next: u64) -> SiteId {
+        self.site_before(next)
+    }
     /// Where the function that contains `addr` begins; `addr` itself if that is not known.
     fn start(&mut self, addr: u64) -> u64 {
         addr

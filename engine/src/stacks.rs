@@ -19,6 +19,9 @@ const PAGE: usize = 4096;
 /// The most frames that are read: some microseconds each.
 const MOST: usize = 1024;
 
+/// Bytes of the longest call: prefixes, two of opcode and operand, an index, a displacement.
+const MOST_OF_A_CALL: usize = 9;
+
 /// What the stacks of a process are read with, for as long as its mappings stay as they are.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks(Option<Box<Read>>);
@@ -102,6 +105,9 @@ impl Stacks {
     ) -> Vec<NativeFrame> {
         let Some(stack) = self.stack((pid, memory), is_ours, at, MOST) else { return Vec::new() };
         let guest = Guest { memory, pid, page: RefCell::default() };
+        let mappings = self.0.as_ref().map_or(&[][..], |read| &read.mappings);
+        let executable = |at| mappings.iter().any(|m| m.executable && (m.start..m.end).contains(&at));
+        let call = |returns_to| call_before(&guest, executable, returns_to);
         let mut frames: Vec<NativeFrame> = Vec::with_capacity(stack.frames.len());
         for (i, frame) in stack.frames.iter().enumerate() {
             let caller = stack.frames.get(i + 1);
@@ -114,9 +120,10 @@ impl Stacks {
             }
             let returns_to = caller.map_or(0, |caller| caller.pc);
             let sp = frame.cfa.unwrap_or(0).wrapping_sub(8);
-            frames.push(NativeFrame { at: frame.lookup(), sp, returns_to, interrupted: None });
+            let at = if frame.kind == Kind::Called { call(frame.pc).unwrap_or(frame.lookup()) } else { frame.lookup() };
+            frames.push(NativeFrame { at, sp, returns_to, interrupted: None });
             let doubtful = frame.by == Some(Method::FramePointer) && caller.is_some();
-            if doubtful && !is_behind_a_call(&guest, returns_to) {
+            if doubtful && call(returns_to).is_none() {
                 break;
             }
         }
@@ -131,13 +138,58 @@ fn registers(r: &Regs, rip: u64) -> Registers {
     Registers { rip, general: general.map(Some) }
 }
 
-/// Whether the instruction in front of `at` may be a call: of an address, or through a register or memory.
-fn is_behind_a_call(memory: &dyn grind_unwind::Memory, at: u64) -> bool {
-    let mut code = [0; 7];
-    if memory.read(at.wrapping_sub(7), &mut code) != code.len() {
-        return false;
+/// Where the call instruction begins that returns to `at`, as far as the bytes in front of it tell: a direct one must lead to code
+/// that is executable; of indirect ones the longest counts, since its prefixes and displacements are a part of it.
+fn call_before(memory: &dyn grind_unwind::Memory, executable: impl Fn(u64) -> bool, at: u64) -> Option<u64> {
+    let mut code = [0; MOST_OF_A_CALL];
+    if memory.read(at.wrapping_sub(MOST_OF_A_CALL as u64), &mut code) != code.len() {
+        return None;
     }
-    // FF /2, of two to seven bytes.
-    let through = |from: usize| code[from] == 0xff && code[from + 1] >> 3 & 7 == 2;
-    code[2] == 0xe8 || [0, 1, 3, 4, 5].into_iter().any(through)
+    let decoded = |len: usize| {
+        let from = at.wrapping_sub(len as u64);
+        let insn = iced_x86::Decoder::with_ip(64, &code[MOST_OF_A_CALL - len..], from, 0).decode();
+        (insn.len() == len).then_some((from, insn))
+    };
+    let direct = decoded(5).filter(|(_, insn)| insn.is_call_near() && executable(insn.near_branch_target()));
+    let indirect = || (2..=MOST_OF_A_CALL).rev().filter_map(decoded).find(|(_, insn)| insn.is_call_near_indirect());
+    direct.or_else(indirect).map(|(from, _)| from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code that ends where the memory ends, at 0x2000.
+    struct Code(Vec<u8>);
+
+    impl grind_unwind::Memory for Code {
+        fn read(&self, at: u64, into: &mut [u8]) -> usize {
+            let from = at.wrapping_sub(0x2000 - self.0.len() as u64) as usize;
+            let bytes = self.0.get(from..).unwrap_or_default();
+            let n = bytes.len().min(into.len());
+            into[..n].copy_from_slice(&bytes[..n]);
+            n
+        }
+    }
+
+    /// How long the call is at the end of `code`, behind other instructions.
+    fn call(code: &[u8]) -> Option<u64> {
+        let code = [&[0x90; 16], code].concat();
+        call_before(&Code(code), |at| (0x1000..0x3000).contains(&at), 0x2000).map(|from| 0x2000 - from)
+    }
+
+    #[test]
+    fn calls_are_found_in_front_of_where_they_return_to() {
+        assert_eq!(call(&[0xe8, 0x10, 0, 0, 0]), Some(5));
+        assert_eq!(call(&[0xff, 0xd0]), Some(2));
+        assert_eq!(call(&[0x41, 0xff, 0xd4]), Some(3));
+        assert_eq!(call(&[0x3e, 0xff, 0xd0]), Some(3));
+        assert_eq!(call(&[0xff, 0x55, 0xe8]), Some(3));
+        assert_eq!(call(&[0xff, 0x15, 1, 2, 3, 4]), Some(6));
+        assert_eq!(call(&[0xff, 0x94, 0x24, 1, 2, 3, 4]), Some(7));
+        // A direct call to where no code is; a jump; nothing.
+        assert_eq!(call(&[0xe8, 0, 0, 0, 0x40]), None);
+        assert_eq!(call(&[0xff, 0xe0]), None);
+        assert_eq!(call(&[]), None);
+    }
 }

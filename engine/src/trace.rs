@@ -508,7 +508,8 @@ pub struct Handler {
 /// An active call of a thread that begins to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeFrame {
-    /// An address within the function, where it is or has called.
+    /// An address within the function: where it is, or the call that it has made (or is about to return behind, if what stands
+    /// there is no call).
     pub at: u64,
     /// Where its return address is.
     pub sp: u64,

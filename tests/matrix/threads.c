@@ -1,7 +1,8 @@
 // Threads, one at a time while all others wait, with requests in each of them. They wait in `read`, which takes as many
 // instructions whether it has to wait or not; none of them ends, since who ends does so beside others. Before a request is made
 // there is a pause, in which the others get to where they wait.
-// cc: -pthread
+// Functions are bound at the start: which thread would be the first to call one is left to chance.
+// cc: -pthread -Wl,-z,now
 #include "common.h"
 #include <pthread.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 // Windows of instrumentation, one after the other, with a pause outside them that lasts as long as the second argument says (in
 // milliseconds): whatever the engine does about code outside, what is counted is the same.
-// cc: -pthread
+// Functions are bound at the start: which thread would be the first to call one is left to chance.
+// cc: -pthread -Wl,-z,now
 #include <callgrind.h>
 #include <pthread.h>
 #include <signal.h>

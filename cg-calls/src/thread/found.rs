@@ -7,7 +7,7 @@ use super::*;
 /// A call that is going on, as the native stack has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Native {
-    /// An address within the function: where it is, or has called.
+    /// An address within the function: where it is, or the call that it has made.
     pub at: u64,
     /// The stack pointer after the call: where its return address is.
     pub sp: u64,
@@ -39,7 +39,7 @@ impl Calls {
                     self.signal_enter(code, start, sp, stack, now);
                 }
                 None => {
-                    let site = code.site_before(call.returns_to);
+                    let site = code.site_of_call(calls[i + 1].at, call.returns_to);
                     self.push(code, site, start, call.sp, call.returns_to, None, now);
                 }
             }

@@ -343,6 +343,13 @@ impl Code for Catalogue {
         }
     }
 
+    fn site_of_call(&mut self, addr: u64, next: u64) -> SiteId {
+        match self.by_next.get(&next) {
+            Some(known) => *known,
+            None => self.add_site(addr, next, addr),
+        }
+    }
+
     fn start(&mut self, addr: u64) -> u64 {
         let function = self.place(addr).function;
         self.identity(function).1
