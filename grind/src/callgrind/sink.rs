@@ -269,16 +269,9 @@ impl Sink for Recorder {
         };
         // What remains below a unit counts with the next call.
         let Some(first) = self.columns.system_calls else { return };
-        let followed = self.settings.followed();
         let spend = |t: &mut Thread, event: usize, n: u64| {
-            if followed {
-                t.calls.spent(counter, event, n, &t.now);
-            } else {
-                t.calls.cost(counter, event, n);
-            }
-            if !followed || t.calls.collecting() {
-                t.now[event] += n;
-            }
+            t.calls.cost(counter, event, n);
+            t.now[event] += n;
         };
         spend(t, first, u64::from(call.begins));
         for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
