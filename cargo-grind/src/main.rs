@@ -54,17 +54,9 @@ fn run(options: &Options) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
-    fn the_definition_is_sound() {
-        Options::command().debug_assert();
-    }
-
-    #[test]
-    fn manual_and_completions_are_up_to_date() {
-        let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
-        let wrong = cg_cli::manual::check(&man, &Options::command(), include_str!("narrative.roff")).unwrap();
-        assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+    fn options_are_sound_and_their_manual_is_up_to_date() {
+        cg_cli::manual::assert_up_to_date(&Options::command(), include_str!("narrative.roff"));
     }
 }

@@ -53,12 +53,24 @@ fn head(command: &Command) -> String {
     text
 }
 
+/// The test that each program has: its definition is sound, and its page and completions are those under `man/` of the workspace.
+/// With `BLESS=1` in the environment they are written instead.
+///
+/// # Panics
+/// If anything of that is not so.
+pub fn assert_up_to_date(command: &Command, narrative: &str) {
+    command.clone().debug_assert();
+    let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+    let wrong = check(&man, command, narrative).expect("the folder of manuals can be written");
+    assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+}
+
 /// Compares the page and the completions of a program with the files under `man`, the folder of that name; with
 /// `BLESS=1` in the environment writes them instead. Gives the files that differ or are missing.
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn check(man: &Path, command: &Command, narrative: &str) -> io::Result<Vec<PathBuf>> {
+fn check(man: &Path, command: &Command, narrative: &str) -> io::Result<Vec<PathBuf>> {
     let name = command.get_name().to_owned();
     let mut files = vec![(man.join(format!("{name}.1")), page(command, narrative)?)];
     for (shell, file) in

@@ -92,8 +92,10 @@ fn without_a_launcher_the_message_says_what_is_missing() {
 }
 
 #[test]
-#[ignore = "wants mpirun"]
 fn open_mpi_starts_it() {
+    if !grind_tests::tools::have(&["mpirun"]) {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     for number in 0..4 {
         fs::write(folder.path().join(format!("cg.{number}")), profile(number)).unwrap();

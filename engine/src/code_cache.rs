@@ -350,7 +350,7 @@ const STOPPING_CALLS: [i64; 27] = {
     ]
 };
 
-/// So many calls of `rt_sigprocmask` are looked at in programs that only block SIGTRAP together with all else (some 20 ms).
+/// So many calls of `rt_sigprocmask` are looked at in programs that only block SIGTRAP together with all else.
 pub(crate) const MASKS_LOOKED_AT: u32 = 1000;
 
 impl CodeCache {

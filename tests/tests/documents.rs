@@ -433,3 +433,30 @@ fn nothing_speaks_of_one_machine() {
         assert!(Path::new(&page).is_relative());
     }
 }
+
+/// What programs leave behind where they run (logs, profiles, inputs that were found) is no part of the project.
+#[test]
+fn only_what_is_known_lies_in_the_root() {
+    let listed = std::process::Command::new("git").arg("ls-files").current_dir(workspace_root()).output();
+    let Ok(listed) = listed.map(|output| String::from_utf8(output.stdout).expect("names in UTF-8")) else { return };
+    let files = [
+        ".gitignore",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "Makefile",
+        "README.md",
+        "rustfmt.toml",
+    ];
+    let folders = [".cargo", ".ci", ".github", "ci", "debian", "docs", "include", "man"];
+    let is_known = |path: &str| match path.split_once('/') {
+        None => files.contains(&path),
+        Some((folder, _)) => folders.contains(&folder) || workspace_root().join(folder).join("Cargo.toml").exists(),
+    };
+    let strays: Vec<&str> = listed.lines().filter(|path| !is_known(path)).collect();
+    assert!(strays.is_empty(), "what is this for? {strays:?}");
+}

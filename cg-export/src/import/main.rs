@@ -133,18 +133,9 @@ fn select(mut measured: Measured, wanted: Option<&str>) -> anyhow::Result<Measur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
-    fn the_definition_is_sound() {
-        Options::command().debug_assert();
-    }
-
-    #[test]
-    fn manual_and_completions_are_up_to_date() {
-        let man = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
-        let narrative = include_str!("narrative.roff");
-        let wrong = cg_cli::manual::check(&man, &Options::command(), narrative).unwrap();
-        assert!(wrong.is_empty(), "run the tests with BLESS=1 to write {wrong:?}");
+    fn options_are_sound_and_their_manual_is_up_to_date() {
+        cg_cli::manual::assert_up_to_date(&Options::command(), include_str!("narrative.roff"));
     }
 }

@@ -247,12 +247,12 @@ impl Dispatcher<'_> {
     /// `rt_sigreturn` is about to restore the context at `context`: the kernel must not block SIGTRAP.
     pub(super) fn trap_returns(&mut self, t: &Stopped, context: u64) {
         let tid = t.tid();
-        let Some(p) = self.process_of(tid) else { return };
-        let at = context + UC_SIGMASK;
-        let Some(mask) = p.memory.word(at) else { return };
         if !self.masks_are_followed(tid) {
             return;
         }
+        let Some(p) = self.process_of(tid) else { return };
+        let at = context + UC_SIGMASK;
+        let Some(mask) = p.memory.word(at) else { return };
         if mask & TRAP != 0 {
             let _ = p.memory.write(at, &(mask & !TRAP).to_le_bytes());
             self.mind_traps(tid);
