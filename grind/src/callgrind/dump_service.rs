@@ -145,14 +145,13 @@ impl DumpService {
     pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
         let Found { trigger, blocks, threads } = found;
         // The session must not wait while debug information is read: it may be asked for something.
-        let (dumps, broken, shared) = {
+        let (dumps, broken, mut shared) = {
             let mut inner = self.inner();
             let dumps = inner.processes.get_mut(&pid).and_then(|p| p.dumps.take());
             let shared = if dumps.is_some() { inner.shared.take() } else { None };
             (dumps, inner.broken.clone(), shared)
         };
         let Some(mut dumps) = dumps else { return };
-        let mut shared = shared;
         if let Some(shared) = &mut shared {
             dumps.exchange(shared);
         }

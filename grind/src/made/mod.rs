@@ -60,8 +60,8 @@ struct Moment {
 /// What is known of a process.
 #[derive(Clone, Debug)]
 struct Process {
-    /// As it is called where it runs.
-    inner: i32,
+    /// As it is called where it runs, once that was asked for.
+    inner: Option<i32>,
     began: SystemTime,
     moments: Vec<Moment>,
     map: Option<PerfMap>,
@@ -69,6 +69,7 @@ struct Process {
     /// Modules that have been searched for dumps.
     searched: usize,
     lists: Lists,
+    /// Its memory, once it has made code.
     memory: Option<Arc<File>>,
     /// What its parent knew when it began as a copy of that.
     inherited: Option<Arc<Process>>,
@@ -93,14 +94,14 @@ impl Registry {
 
     /// A new image has been started in a process.
     pub fn began(&self, pid: i32) {
-        self.lock().processes.insert(pid, Process::new(pid, None));
+        self.lock().processes.insert(pid, Process::new(None));
     }
 
     /// `child` begins as a copy of `parent`.
     pub fn forked(&self, parent: i32, child: i32) {
         let mut all = self.lock();
         let known = all.processes.get(&parent).filter(|p| !p.moments.is_empty()).cloned();
-        all.processes.insert(child, Process::new(child, known.map(Arc::new)));
+        all.processes.insert(child, Process::new(known.map(Arc::new)));
     }
 
     /// Nothing will be asked about a process any more.
@@ -147,9 +148,10 @@ impl Registry {
 }
 
 impl Process {
-    fn new(pid: i32, inherited: Option<Arc<Process>>) -> Self {
+    /// One that has made no code. Most never do, so nothing is opened.
+    fn new(inherited: Option<Arc<Process>>) -> Self {
         Self {
-            inner: inner(pid).unwrap_or(pid),
+            inner: None,
             // Times of files are those of the last tick.
             began: SystemTime::now() - Duration::from_millis(20),
             moments: Vec::new(),
@@ -157,7 +159,7 @@ impl Process {
             dumps: Vec::new(),
             searched: 0,
             lists: Lists::default(),
-            memory: File::open(format!("/proc/{pid}/mem")).ok().map(Arc::new),
+            memory: None,
             inherited,
             tried: 0,
         }
@@ -166,6 +168,9 @@ impl Process {
     /// What is there at a moment; says if that is as at the last one.
     fn look(&mut self, pid: i32, modules: &[Module], number: u32) -> bool {
         self.find_dumps(modules);
+        if self.memory.is_none() {
+            self.memory = File::open(format!("/proc/{pid}/mem")).ok().map(Arc::new);
+        }
         if let Some(memory) = &self.memory {
             self.lists.look(memory, modules, number.into());
         }
@@ -209,13 +214,14 @@ impl Process {
         if self.map.is_none() && self.tried > OFTEN && !self.tried.is_multiple_of(16) {
             return;
         }
-        if let Some(file) = open_map(pid, self.inner, self.began) {
+        let inner = *self.inner.get_or_insert_with(|| inner(pid).unwrap_or(pid));
+        if let Some(file) = open_map(pid, inner, self.began) {
             self.map = Some(PerfMap::new(file));
         }
     }
 
     fn read_on(&mut self, pid: i32) {
-        if self.map.is_none() {
+        if self.map.is_none() && !self.moments.is_empty() {
             self.tried = 0;
             self.find_map(pid);
         }

@@ -18,7 +18,7 @@ use crate::debuginfo::sanitised;
 const MOST_BYTES: u64 = 1 << 30;
 
 /// A map, as far as it has been read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PerfMap {
     file: Arc<File>,
     /// Bytes up to the end of the last whole line that has been read.
@@ -29,13 +29,6 @@ pub(super) struct PerfMap {
     lengths: Vec<u64>,
     /// A length was seen that is not the end of a line: the program does not write line by line.
     buffered: bool,
-}
-
-impl Clone for PerfMap {
-    fn clone(&self) -> Self {
-        let Self { file, read, spans, lengths, buffered } = self;
-        Self { file: file.clone(), read: *read, spans: spans.clone(), lengths: lengths.clone(), buffered: *buffered }
-    }
 }
 
 impl PerfMap {
@@ -98,8 +91,7 @@ impl PerfMap {
             // The line may have been in the buffer that was written next.
             let next = self.lengths.iter().copied().find(|l| *l > length).unwrap_or(u64::MAX);
             // The line that this buffer ended in the middle of comes with it, too.
-            let cut = self.spans.covering(addr).find(|span| span.when > length).filter(|span| span.when <= next);
-            if cut.is_some() {
+            if later().is_some_and(|span| span.when <= next) {
                 return self.spans.at(addr, next);
             }
         }
