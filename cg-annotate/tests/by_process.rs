@@ -92,7 +92,7 @@ fn processes_programs_and_functions_are_shown() {
 fn folding_thresholds_events_and_json_can_be_asked_for() {
     let folded = run(&["--fold-by=s/ .[.]c//", "--threshold=20"]);
     assert!(folded.contains("800 (80.0%)     800 (80.0%)      cc  [2 processes, 1 failed]\n"), "{folded}");
-    assert!(folded.contains("\n3 functions are below the threshold of 20%\n"), "{folded}");
+    assert!(folded.contains("\nfunctions below the threshold of 20%: 3\n"), "{folded}");
     let reads = run(&["--show=Dr,Ir", "--sort=Dr"]);
     assert!(reads.contains("30 (75.0%)   30 (75.0%)  300 (30.0%)     300 (30.0%)      cc a.c\n"), "{reads}");
     let json = run(&["--json"]);

@@ -78,7 +78,8 @@ impl Report {
         let forest = &self.forest;
         let processes: u64 = forest.kinds.iter().map(|kind| kind.processes).sum();
         let failed: u64 = forest.kinds.iter().map(|kind| kind.failed).sum();
-        let _ = writeln!(text, "{processes} processes, {failed} failed");
+        let ending = if processes == 1 { "" } else { "es" };
+        let _ = writeln!(text, "{processes} process{ending}, {failed} failed");
         for (event, total) in forest.events.iter().zip(&forest.total) {
             let _ = writeln!(text, "{event}: {}", commas(*total));
         }
@@ -158,7 +159,7 @@ impl Report {
 
     fn tell_hidden(&self, text: &mut String, hidden: usize, what: &str) {
         if hidden > 0 {
-            let _ = writeln!(text, "{hidden} {what} are below the threshold of {}%", self.threshold);
+            let _ = writeln!(text, "{what} below the threshold of {}%: {hidden}", self.threshold);
         }
     }
 

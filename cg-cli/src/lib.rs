@@ -9,6 +9,7 @@ pub mod color;
 pub mod exit;
 pub mod input;
 pub mod json;
+pub mod launcher;
 pub mod load;
 pub mod manual;
 pub mod newest;

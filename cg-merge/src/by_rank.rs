@@ -215,7 +215,7 @@ impl Report {
             "\nlost: what the ranks together wait for the one with the most, if they wait for each other there\n",
         );
         if self.hidden > 0 {
-            let _ = writeln!(text, "{} functions are below the threshold", self.hidden);
+            let _ = writeln!(text, "functions below the threshold: {}", self.hidden);
         }
         text
     }

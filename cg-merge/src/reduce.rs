@@ -15,15 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-
-/// Variables with the rank of a process, the number of processes, and what tells their job from others; by launcher.
-const LAUNCHERS: [(&str, &str, &[&str]); 5] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"]),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", &["PMI_JOBID", "SLURM_JOB_ID"]),
-    ("PALS_RANKID", "PALS_SIZE", &["PALS_APID"]),
-    ("SLURM_PROCID", "SLURM_NTASKS", &["SLURM_JOB_ID", "SLURM_STEP_ID"]),
-    ("PMI_RANK", "PMI_SIZE", &["PMI_JOBID", "PBS_JOBID", "LSB_JOBID", "SLURM_JOB_ID"]),
-];
+use cg_cli::launcher::LAUNCHERS;
 
 /// A process among those that were started together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +32,10 @@ impl Place {
     /// # Errors
     /// There is no launcher, or what it says makes no sense.
     pub(crate) fn find(job: Option<&str>, env: impl Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
-        let known = LAUNCHERS.iter().find(|(rank, size, _)| env(rank).is_some() && env(size).is_some());
+        let all = LAUNCHERS.iter().filter_map(|l| Some((l.rank, l.size?, l.jobs)));
+        let known = all.clone().find(|(rank, size, _)| env(rank).is_some() && env(size).is_some());
         let Some((rank, size, jobs)) = known else {
-            let names: Vec<String> = LAUNCHERS.iter().map(|(rank, size, _)| format!("{rank} and {size}")).collect();
+            let names: Vec<String> = all.map(|(rank, size, _)| format!("{rank} and {size}")).collect();
             bail!(
                 "--reduce: no launcher of parallel programs has given this process a rank: {} are not set",
                 names.join(", ")
@@ -60,7 +53,7 @@ impl Place {
             bail!("{rank} is {}, but {size} is {}", place.0, place.1);
         }
         let found: Vec<String> =
-            jobs.iter().filter_map(|name| Some(env(name)?.to_string_lossy().into_owned())).take(2).collect();
+            jobs.iter().filter_map(|name| Some(env(name)?.to_string_lossy().into_owned())).collect();
         let job = job.map(str::to_owned).or_else(|| (!found.is_empty()).then(|| found.join("."))).with_context(|| {
             format!("--reduce: the launcher gives its jobs no names ({} are not set): give this one a name with --job=NAME", jobs.join(", "))
         })?;

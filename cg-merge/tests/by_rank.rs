@@ -38,7 +38,7 @@ min   mean    max  max/mean  max rank   lost   lost %  file:function
 100    100    101     1.007         2      2    0.1%  a.c:even
 
 lost: what the ranks together wait for the one with the most, if they wait for each other there
-1 functions are below the threshold
+functions below the threshold: 1
 ";
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(squeezed(&text(&output.stdout)), squeezed(expected), "{}", text(&output.stdout));

@@ -8,17 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Where launchers of parallel programs leave a process's rank, by their manuals: Open MPI (and PRRTE), MPICH and Intel MPI (Hydra),
-/// MVAPICH, PMIx, PALS and ALPS of Cray, Slurm. The launcher proper comes before what may have started it.
-const RANKS: [&str; 7] = [
-    "OMPI_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PALS_RANKID",
-    "ALPS_APP_PE",
-    "SLURM_PROCID",
-];
+use cg_cli::launcher::LAUNCHERS;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
@@ -109,10 +99,11 @@ impl Template {
                     rest = &name[end + 1..];
                 }
                 b'r' => {
-                    let Some(rank) = RANKS.iter().find_map(|name| env(OsStr::new(name))) else {
+                    let ranks = LAUNCHERS.map(|launcher| launcher.rank);
+                    let Some(rank) = ranks.iter().find_map(|name| env(OsStr::new(name))) else {
                         return Err(vec![
                             "No launcher of parallel programs has given this process a rank for '%r'".to_owned(),
-                            format!("None of these is set: {}", RANKS.join(", ")),
+                            format!("None of these is set: {}", ranks.join(", ")),
                         ]);
                     };
                     text.extend_from_slice(rank.as_bytes());
@@ -222,7 +213,7 @@ mod tests {
             let template = Template::parse(OsStr::new(format), env).map_err(|lines| lines.join("\n"))?;
             Ok::<_, String>(template.expand(42, &mut Sequence::default()).to_string_lossy().into_owned())
         };
-        for name in RANKS {
+        for name in LAUNCHERS.map(|launcher| launcher.rank) {
             assert_eq!(ranked(&[(name, "17")], "cg.%r.%p"), Ok("cg.17.42".to_owned()), "{name}");
         }
         assert_eq!(ranked(&[("SLURM_PROCID", "0"), ("OMPI_COMM_WORLD_RANK", "3")], "%r"), Ok("3".to_owned()));
