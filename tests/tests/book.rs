@@ -101,19 +101,8 @@ fn chapters() -> Vec<PathBuf> {
 
 /// Where the built programs are.
 fn programs() -> PathBuf {
-    let exe = std::env::current_exe().expect("the path of the test executable");
-    let dir = exe.parent().and_then(Path::parent).expect("target/<profile>/deps").to_owned();
-    let profile = if dir.ends_with("debug") { "dev" } else { "release" };
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let packages = ["grind", "cg-annotate", "cg-diff", "cg-merge", "callgrind-annotate", "callgrind-control"];
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--bins", "--profile", profile])
-        .args(packages.iter().flat_map(|p| ["-p", p]))
-        .current_dir(tools::workspace_root())
-        .status()
-        .expect("cargo can be run");
-    assert!(built.success());
-    dir
+    tools::build(&packages).expect("the programs of the book")
 }
 
 #[test]

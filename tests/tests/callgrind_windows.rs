@@ -67,11 +67,11 @@ fn check(modes: &[&str], but: &[&str]) {
             let expected = run(&["--instr-atstart=yes", "--tell-calls=yes"], "020");
             assert!(expected.iter().flatten().any(|(_, n)| *n > 0), "{mode}: nothing was counted: {expected:?}");
             for (options, pause) in [
-                (&["--instr-atstart=no", "--tell-calls=yes"][..], "120"),
+                (&["--instr-atstart=no", "--tell-calls=yes"][..], "080"),
                 (&["--instr-atstart=no"], "020"),
-                (&["--instr-atstart=no"], "120"),
-                (&["--instr-atstart=yes"], "120"),
-                (&["--instr-atstart=no", "--collect-systime=nsec"], "120"),
+                (&["--instr-atstart=no"], "080"),
+                (&["--instr-atstart=yes"], "080"),
+                (&["--instr-atstart=no", "--collect-systime=nsec"], "080"),
             ] {
                 let found = run(options, pause);
                 let differ: Vec<_> = expected
