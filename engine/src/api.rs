@@ -145,6 +145,25 @@ pub struct ProcessReport<'a> {
     pub contexts: &'a [ContextCounts<'a>],
 }
 
+/// How far the processes are, while they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that are followed, in the order of their numbers.
+    pub processes: Vec<ProcessTally>,
+}
+
+/// See [`Tally`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessTally {
+    /// The process.
+    pub pid: i32,
+    /// What it has executed while it was counted, what it had of its parent included: read from counters that go on, so that some
+    /// executions of the moment may be missing or there too soon.
+    pub instructions: u64,
+    /// Its threads.
+    pub threads: usize,
+}
+
 /// Something the user should be told. The text has no prefix and no line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -188,6 +207,19 @@ pub trait Session {
     /// handler does not restart system calls.
     fn control_request(&mut self) -> Option<ControlRequest> {
         None
+    }
+    /// Whether [`Session::tally`] is to be called now. Asked for when [`Session::control_request`] is.
+    fn wants_tally(&mut self) -> bool {
+        false
+    }
+    /// How far the processes are. Returns whether [`Session::about_to_write`] is to be called from now on.
+    fn tally(&mut self, _tally: &Tally) -> bool {
+        false
+    }
+    /// The process is about to write to this descriptor. Returns whether to be called again
+    /// before the next [`Session::tally`]. Each call is a stop of the program.
+    fn about_to_write(&mut self, _pid: i32, _descriptor: i32) -> bool {
+        false
     }
     /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when
     /// the module is mapped, if calls are recorded.

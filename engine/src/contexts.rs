@@ -58,6 +58,11 @@ impl Book {
         counts::counts(trans, &self.sums(), &self.corrections, &self.earlier)
     }
 
+    /// How many instructions these are.
+    fn executed(&self, trans: &FragmentTable) -> u64 {
+        counts::executed(trans, &self.sums(), &self.corrections, &self.earlier)
+    }
+
     /// How often each block was executed, but for parts of blocks.
     pub(crate) fn block_counts(&self, trans: &FragmentTable) -> Vec<u64> {
         block_counts(trans, &self.sums(), &self.corrections)
@@ -170,6 +175,11 @@ impl Books {
     /// Whether there has ever been another context than 0.
     pub(crate) fn many(&self) -> bool {
         self.all.len() > 1
+    }
+
+    /// How many instructions have been executed, whatever their context.
+    pub(crate) fn executed(&self, trans: &FragmentTable) -> u64 {
+        self.all.iter().fold(0, |sum, book| sum.wrapping_add(book.executed(trans)))
     }
 
     /// All counts, whatever their context.

@@ -206,6 +206,25 @@ pub(crate) fn block_counts(trans: &FragmentTable, sum: &[u64], fix: &Corrections
     each_block(trans, sum, fix, |_, _, _| {})
 }
 
+/// How many instructions [`counts`] tells of. The sums may have been read while they were being counted.
+pub(crate) fn executed(trans: &FragmentTable, sum: &[u64], fix: &Corrections, earlier: &[InstructionCount]) -> u64 {
+    let mut all = 0u64;
+    let length = |shapes: &[InsnShape]| shapes.iter().filter(|s| s.in_block_count()).count() as u64;
+    each_block(trans, sum, fix, |_, b, whole| {
+        if whole != 0 {
+            let shapes = &trans.shapes[b.shapes as usize..][..usize::from(b.n)];
+            all = all.wrapping_add(whole.wrapping_mul(length(shapes)));
+        }
+    });
+    for (&key, &n) in &fix.head {
+        let b = trans.block(FragmentId((key >> 16) as u32));
+        let shapes = &trans.shapes[b.shapes as usize..][..usize::from(key as u16)];
+        all = all.wrapping_add_signed(n.wrapping_mul(length(shapes) as i64));
+    }
+    let sites = trans.sites.iter().map(|s| count_of(s.counter, sum, fix));
+    sites.chain(earlier.iter().map(|one| one.count)).fold(all, u64::wrapping_add)
+}
+
 /// The executions of every instruction, from sums of counters, and `earlier` ones.
 pub(crate) fn counts<'a>(
     trans: &'a FragmentTable,
@@ -346,6 +365,7 @@ mod tests {
             }
             found.retain(|_, n| *n != 0);
             assert_eq!(found, naive);
+            assert_eq!(executed(&trans, &sum, &fix, &[]), naive.values().sum::<u64>());
             for s in told.stretches() {
                 assert_eq!(told.instructions_of(s).count(), usize::from(s.instructions));
             }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::addr::GuestAddr;
-use crate::api::{ControlRequest, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session};
+use crate::api::{ControlRequest, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session, Tally};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
@@ -238,6 +238,15 @@ impl Session for CarefulSession<'_> {
     }
     fn control_request(&mut self) -> Option<ControlRequest> {
         self.tell(None, |session| session.control_request())
+    }
+    fn wants_tally(&mut self) -> bool {
+        self.tell(false, |session| session.wants_tally())
+    }
+    fn tally(&mut self, tally: &Tally) -> bool {
+        self.tell(false, |session| session.tally(tally))
+    }
+    fn about_to_write(&mut self, pid: i32, descriptor: i32) -> bool {
+        self.tell(false, |session| session.about_to_write(pid, descriptor))
     }
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.tell(Vec::new(), |session| session.boundaries(module))

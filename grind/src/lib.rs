@@ -24,6 +24,7 @@ pub mod manual;
 pub mod options;
 pub mod os;
 pub mod outfile;
+pub mod progress;
 pub mod resolve;
 pub mod run;
 pub mod session;

@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::expand::{Sequence, Template};
+use crate::progress::Line;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Log {
     target: Target,
     start: Option<Instant>,
     streams: HashMap<i32, Stream>,
+    /// What may be on the terminal.
+    line: Option<Line>,
 }
 
 /// Opens a log file: created or emptied, readable by all, not inherited by the program.
@@ -79,7 +82,12 @@ impl Log {
     /// A log; with time stamps relative to now if asked for.
     #[must_use]
     pub fn new(target: Target, time_stamps: bool) -> Self {
-        Self { target, start: time_stamps.then(Instant::now), streams: HashMap::new() }
+        Self { target, start: time_stamps.then(Instant::now), streams: HashMap::new(), line: None }
+    }
+
+    /// A line that has to go from the terminal before anything is written.
+    pub fn clears(&mut self, line: Line) {
+        self.line = Some(line);
     }
 
     /// Starts to log for `pid`. Returns the file that could not be opened; the log then goes to standard error.
@@ -162,6 +170,7 @@ impl Log {
             out.extend_from_slice(line.as_bytes());
             out.push(b'\n');
         }
+        self.line.iter().for_each(Line::clear);
         let _ = (&*stream.file).write_all(&out);
     }
 
@@ -195,6 +204,7 @@ impl Log {
             out.push(b'\n');
         }
         stream.unfinished = (!complete).then_some(voice);
+        self.line.iter().for_each(Line::clear);
         let _ = (&*stream.file).write_all(&out);
     }
 }

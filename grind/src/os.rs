@@ -200,6 +200,16 @@ pub fn stop_by(signal: i32) {
     }
 }
 
+/// How many columns a terminal has.
+pub fn columns(terminal: &impl AsRawFd) -> Option<usize> {
+    // SAFETY: the structure is plain data and valid for the call, which writes to nothing else.
+    let size = unsafe {
+        let mut size = std::mem::zeroed::<libc::winsize>();
+        (libc::ioctl(terminal.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) == 0).then_some(size)
+    };
+    size.map(|size| size.ws_col.into()).filter(|&columns| columns > 0)
+}
+
 /// Whether something can be read from `file` within some milliseconds, if only its end.
 pub fn readable_within(file: &impl AsRawFd, milliseconds: i32) -> bool {
     let mut wanted = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -212,6 +212,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     fault::point("tracer");
     // From here on, there may be threads.
+    // Where calls are told, counters do not know of instructions.
+    if !callgrind || options.callgrind.followed() {
+        runner.show_progress();
+    }
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));
     let (mut simulator, findings) = simulator.unzip();
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {

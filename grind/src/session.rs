@@ -11,7 +11,7 @@ use cg_format::cachegrind::Profile;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
     ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session,
-    fault,
+    Tally, fault,
 };
 use nix::sys::signal::Signal;
 
@@ -32,6 +32,7 @@ use crate::invocation::Invocation;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::made::Registry;
 use crate::options::{Options, Tool};
+use crate::progress::Progress;
 use crate::resolve::{self, Cause};
 use crate::simulation::{self, Simulation};
 use crate::simulator::{Findings, Found};
@@ -78,6 +79,8 @@ pub struct Runner<'a> {
     broken: Option<String>,
     /// The file of all processes, once the first one has begun, if that is asked for.
     tree: Option<Tree>,
+    /// The line on the terminal, if there is to be one.
+    progress: Option<Progress>,
 }
 
 impl<'a> Runner<'a> {
@@ -108,7 +111,22 @@ impl<'a> Runner<'a> {
             given: Default::default(),
             broken: None,
             tree: None,
+            progress: None,
         }
+    }
+
+    /// Shows on a terminal how far the processes are, unless that is not wanted: all is to be quiet, another program reads the
+    /// log, or grind takes Valgrind's place. To be called by the thread that runs the engine, when there may be threads.
+    pub fn show_progress(&mut self) {
+        let read = matches!(self.options.log, crate::options::LogTarget::Fd(fd) if fd != 2);
+        if self.invocation == Invocation::Grind && self.options.verbosity > 0 && !read {
+            self.progress = Progress::start();
+            self.progress.iter().for_each(|progress| self.log.clears(progress.line()));
+        }
+    }
+
+    fn clear_progress(&self) {
+        self.progress.iter().for_each(|progress| progress.line().clear());
     }
 
     /// Estimates cycles.
@@ -506,6 +524,12 @@ impl Session for Runner<'_> {
     }
 
     fn first_process(&mut self, how: FirstProcess) {
+        match how {
+            // Others may write to the terminal from now on.
+            FirstProcess::Stopped(_) => self.clear_progress(),
+            FirstProcess::Ended { .. } => self.progress = None,
+            FirstProcess::Continued => {}
+        }
         if let Some(supervisor) = &mut self.supervisor {
             supervisor.fares(how);
         }
@@ -539,6 +563,7 @@ impl Session for Runner<'_> {
     fn process_ends(&mut self, report: &ProcessReport<'_>) {
         let pid = report.pid;
         fault::point("end");
+        self.clear_progress();
         if self.options.verbosity > 0 {
             self.user(pid, "");
             if let Some(Exit::Signal(signal)) = report.exit {
@@ -692,6 +717,18 @@ impl Session for Runner<'_> {
 
     fn control_request(&mut self) -> Option<ControlRequest> {
         self.calls.as_mut()?.control_request()
+    }
+
+    fn wants_tally(&mut self) -> bool {
+        self.progress.as_mut().is_some_and(Progress::is_due)
+    }
+
+    fn tally(&mut self, tally: &Tally) -> bool {
+        self.progress.as_mut().is_some_and(|progress| progress.show(tally))
+    }
+
+    fn about_to_write(&mut self, pid: i32, descriptor: i32) -> bool {
+        self.progress.as_mut().is_some_and(|progress| progress.before_output(pid, descriptor))
     }
 
     fn client_print(&mut self, pid: i32, text: &[u8]) {

@@ -38,6 +38,7 @@ mod sigtrap;
 mod status;
 mod switch;
 mod syscall;
+mod tally;
 mod trace;
 mod trapflag;
 mod window;
@@ -118,6 +119,8 @@ pub(crate) struct Dispatcher<'s> {
     held: Map<i32, contexts::Held>,
     /// The files behind mapped code.
     files: MappedFiles,
+    /// The driver wants to know what is about to be written.
+    watched: bool,
     /// Warnings given so far.
     warned: std::collections::HashSet<&'static str>,
     /// The first process.
@@ -171,6 +174,7 @@ pub(crate) fn run(
         standstill: None,
         held: Map::default(),
         files: MappedFiles::default(),
+        watched: false,
         warned: std::collections::HashSet::new(),
         main: launched.pid,
         main_stopped: false,
@@ -213,7 +217,10 @@ impl Dispatcher<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
-                Wait::Interrupted => self.serve_control_requests(),
+                Wait::Interrupted => {
+                    self.serve_control_requests();
+                    self.tell_tally();
+                }
             }
             fault::point("engine");
             self.notice_broken_sink();

@@ -27,6 +27,7 @@ impl Dispatcher<'_> {
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
         // The kernel takes the number from eax.
         let nr = i64::from(regs.rax as i32);
+        self.before_output(tid, nr, args);
         let how = self.time_call(tid, next);
         self.goes_to_call(tid, go);
         if super::deadly::CALLS.contains(&nr)

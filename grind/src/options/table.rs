@@ -121,7 +121,7 @@ pub static OPTIONS: &[Opt] = &[
             Ok(())
         }),
         "",
-        "no banner and no summary; only errors and what the program prints through client requests",
+        "no banner, no summary and no line of progress; only errors and what the program prints through client requests",
     ),
     opt(
         &["--verbose", "-v"],
