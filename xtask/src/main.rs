@@ -44,6 +44,13 @@ enum Task {
     },
     /// Make the plot and the table of the README anew from recorded runs
     Figures,
+    /// Make the README anew: the plot and the table from recorded runs, what its first commands print, and, with --pictures, those of
+    /// a report (which want node, npm and chromium)
+    Readme {
+        /// Take pictures of a report, too
+        #[arg(long)]
+        pictures: bool,
+    },
     /// Run a fuzz target on kept inputs and mutations of them
     Fuzz {
         /// Words for the fuzz driver: a target, --seconds N, --seed N
@@ -116,6 +123,25 @@ fn test(name: &str, words: &[String], environment: &[(&str, &str)]) -> Result<()
     Ok(())
 }
 
+fn figures() -> Result<()> {
+    cargo(&["run", "-p", "grind-bench", "--bin", "figures"], &[])
+}
+
+/// Takes the README's pictures of the report that its commands make.
+fn take_pictures(root: &Path) -> Result<()> {
+    const COMMANDS: &str = "gcc -g -O1 -ffile-prefix-map=\"$PWD=.\" -o words docs/examples/words.c &&
+        \"$1/grind\" -q --tool=callgrind --dump-instr=yes --callgrind-out-file=\"$2/words\" ./words < LICENSE-APACHE &&
+        \"$1/cg_report\" -o \"$2/words.html\" \"$2/words\" && rm words && cd cg-report/web &&
+        npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && node screenshots.mjs \"$2/words.html\" find";
+    build()?;
+    let folder = built()?.with_file_name("readme");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let status =
+        Command::new("bash").args(["-ec", COMMANDS, "readme"]).arg(built()?).arg(folder).current_dir(root).status();
+    ensure!(status.context("cannot run bash")?.success(), "the pictures could not be taken");
+    Ok(())
+}
+
 fn build() -> Result<()> {
     let programs = install::programs(root()?)?;
     let words: Vec<&str> =
@@ -163,7 +189,16 @@ fn run(task: Task) -> Result<()> {
         Task::Bench { words } => {
             passed_on(&["run", "--release", "-p", "grind-bench", "--bin", "grind-bench", "--"], &words)
         }
-        Task::Figures => cargo(&["run", "-p", "grind-bench", "--bin", "figures"], &[]),
+        Task::Figures => figures(),
+        Task::Readme { pictures } => {
+            figures()?;
+            test("book", &["readme".to_owned()], &[("BLESS", "1")])?;
+            if pictures {
+                take_pictures(root()?)?;
+            }
+            println!("Look at the difference before you commit it: git diff");
+            Ok(())
+        }
         Task::Fuzz { words } => passed_on(&["run", "--release", "-p", "grind-fuzz", "--bin", "fuzz", "--"], &words),
         Task::Listings => test("listings", &[], &[]),
         Task::Docs => test("documents", &[], &[]),
