@@ -405,24 +405,6 @@ fn modules_have_a_home_in_the_list() {
 }
 
 #[test]
-fn messages_that_are_explained_exist() {
-    let page = fs::read_to_string(workspace_root().join("docs/guide/troubleshooting.md")).expect("the page");
-    let (_, table) = page.split_once("\n## Messages\n").expect("the messages");
-    let of_programs = |f: &&String| f.ends_with(".rs") && f.contains("/src/") && !f.starts_with("tests/");
-    let files = files();
-    let texts =
-        files.iter().filter(of_programs).map(|f| fs::read_to_string(workspace_root().join(f)).expect("a source"));
-    let sources: Vec<String> = texts.collect();
-    let mut rows = 0;
-    for line in table.lines().filter(|l| l.starts_with("| `")) {
-        let message = quoted(line).next().expect("a message");
-        assert!(sources.iter().any(|s| s.contains(message)), "nothing says {message:?} any more");
-        rows += 1;
-    }
-    assert!(rows > 15, "{rows} messages");
-}
-
-#[test]
 fn nothing_speaks_of_one_machine() {
     for (page, text) in pages() {
         // The book's own folder is an example.
