@@ -61,3 +61,17 @@ fn gungraun_counts_as_over_valgrind() {
     // Who asks for it by name wants to know that it was not run.
     assert!(output.status.success() && !report.starts_with("skipped"), "{report}");
 }
+
+/// Installs clients from the network, once a machine.
+#[test]
+#[ignore = "wants the network: cargo test -p grind-tests --test callgrind_consumers -- --ignored --nocapture clients"]
+fn clients_of_valgrind_count_as_over_valgrind() {
+    let programs = tools::build(&["grind", "callgrind-annotate"]).expect("the programs");
+    let output = Command::new(tools::fixtures("consumers").join("clients"))
+        .args([programs.join("grind"), tools::workspace_root().join("target/clients")])
+        .output()
+        .expect("the script");
+    let report = String::from_utf8_lossy(&output.stdout);
+    eprintln!("{report}");
+    assert!(output.status.success(), "{report}{}", String::from_utf8_lossy(&output.stderr));
+}
