@@ -32,6 +32,7 @@ use crate::hotness::Hotness;
 use crate::layout::{self, SlotWord};
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
+use crate::subject;
 use crate::trace::{SpaceId, TraceSettings};
 use crate::tracee::{Gadget, Home, Memory};
 use crate::types::Module;
@@ -640,6 +641,7 @@ impl CodeCache {
         };
         let until = |pc| map::executable_until(ranges, pc);
         self.batch.discover(pc, self.masked, &mut self.code.reader(memory, &self_modifying, &until), &outside);
+        log::trace!(target: subject::LINK, "{} blocks from {pc:#x} on are translated", self.batch.blocks.len());
         if !self.batch.blocks.is_empty() {
             self.fresh.clear();
             for b in self.batch.blocks.iter().filter(|_| any_self_modifying) {

@@ -41,6 +41,7 @@ pub mod fault;
 pub mod follow;
 pub mod hash;
 pub mod own_memory;
+pub mod subject;
 pub mod trace;
 
 pub use api::*;

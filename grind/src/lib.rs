@@ -15,6 +15,7 @@ pub mod debuginfo;
 pub mod doctor;
 pub mod dump;
 pub mod elsewhere;
+pub mod engine_log;
 pub mod expand;
 pub mod glob;
 pub mod invocation;

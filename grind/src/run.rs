@@ -27,13 +27,16 @@ use crate::simulation::Simulation;
 use crate::simulator::Simulator;
 use crate::source::Sources;
 use crate::supervisor::{self, Ending, Side};
-use crate::{broken, doctor, elsewhere, manual, os};
+use crate::{broken, doctor, elsewhere, engine_log, manual, os};
 
 /// Does what `args` (the whole argument vector) ask for.
 #[must_use]
 pub fn main(args: &[OsString]) -> Ending {
     let invocation = Invocation::from_argv0(args.first().map(OsString::as_os_str));
     broken::keep_quiet();
+    if let Some(text) = engine_log::begin() {
+        complain(invocation, &text);
+    }
     match broken::caught(|| act(invocation, args.get(1..).unwrap_or_default())) {
         Ok(Ok(ending)) => ending,
         Ok(Err(error)) => {
@@ -212,8 +215,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
     fault::point("tracer");
     // From here on, there may be threads.
-    // Where calls are told, counters do not know of instructions.
-    if !callgrind || options.callgrind.followed() {
+    // Where calls are told, counters do not know of instructions. Lines of the engine would come in between.
+    if (!callgrind || options.callgrind.followed()) && !engine_log::is_wanted() {
         runner.show_progress();
     }
     let simulator = (!callgrind && simulation.trace().any()).then(|| Simulator::new(simulation.caches));

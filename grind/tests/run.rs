@@ -411,3 +411,25 @@ fn a_log_that_nobody_reads_disturbs_nothing() {
     assert_eq!(output.status.code(), Some(4));
     assert!(total(&place.only("out")) > 10_000);
 }
+
+#[test]
+fn the_engine_says_what_it_does_to_who_asks() {
+    let place = Place::new();
+    let run = |log: Option<&str>| -> String {
+        let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_grind")));
+        command.envs(log.map(|log| ("GRIND_LOG", log)));
+        let script = "trap 'exit 3' USR1; kill -USR1 $$; :";
+        let output = command.args(["-q", "--cachegrind-out-file=/dev/null", "/bin/sh", "-c", script]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(run(None), "");
+    let said = run(Some("signal=debug"));
+    assert!(said.lines().all(|line| line.starts_with("grind: signal: ")) && said.contains("signal 10"), "{said}");
+    let said = run(Some("trace"));
+    for subject in ["dispatch", "link", "signal", "process"] {
+        assert!(said.contains(&format!("grind: {subject}: ")), "{subject}\n{said}");
+    }
+    let said = run(Some("sgnal=debug"));
+    assert!(said.contains("'sgnal=debug' is not known") && said.contains("signal, request"), "{said}");
+}

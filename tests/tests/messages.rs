@@ -1,7 +1,7 @@
 //! The guide's list of messages is complete: read from the sources of grind and its engine.
 //!
-//! A message is a text of at least three words in code that is not for tests, outside the arguments of macros that panic, of
-//! `expect` and of attributes, and outside the texts of `--help`. The list has a part of each in backquotes.
+//! A message is a text of at least three words in code that is not for tests, outside the arguments of macros that panic or write
+//! the engine's log, of `expect` and of attributes, and outside the texts of `--help`. The list has a part of each in backquotes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,8 +66,18 @@ fn texts(code: TokenStream, found: &mut Vec<String>) {
                 continue;
             }
             TokenTree::Group(group) => {
-                let silent =
-                    ["expect", "panic", "unreachable", "assert", "assert_eq", "assert_ne", "debug_assert", "dynasm"];
+                let silent = [
+                    "expect",
+                    "panic",
+                    "unreachable",
+                    "assert",
+                    "assert_eq",
+                    "assert_ne",
+                    "debug_assert",
+                    "dynasm",
+                    "debug",
+                    "trace",
+                ];
                 let body = group.delimiter() == Delimiter::Brace;
                 if !(silent.contains(&before.as_str()) || test && body) {
                     texts(group.stream(), found);

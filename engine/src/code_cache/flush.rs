@@ -12,6 +12,7 @@ use crate::emit::miss_path;
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentTable, StubKind, Way};
 use crate::layout;
+use crate::subject;
 use crate::trace::TraceSettings;
 use crate::tracee::Memory;
 
@@ -50,6 +51,7 @@ impl CodeCache {
     /// See the module's description.
     pub(crate) fn flush(&mut self) {
         debug_assert!(self.users == 1);
+        log::debug!(target: subject::FLUSH, "{} bytes of code go", self.code_bytes());
         self.pairs |= std::mem::take(&mut self.pairs_due);
         // Those, and that of unmatched returns.
         self.trans.flush(EMPTY_ENTRIES.len() + 1);

@@ -10,6 +10,7 @@ use crate::emit::{self, Emitted};
 use crate::follow::CallContextId;
 use crate::fragment_table::{FragmentId, StubKind, Way};
 use crate::layout;
+use crate::subject;
 
 impl CodeCache {
     /// Makes sure that an indirect branch to the block finds it without a stop.
@@ -104,6 +105,7 @@ impl CodeCache {
     /// Lets the branch whose field is at `site` lead to a block from now on.
     pub(crate) fn link(&mut self, site: u64, to: FragmentId) {
         let b = *self.trans.block(to);
+        log::trace!(target: subject::LINK, "the branch at {site:#x} leads to {:#x} now", b.pc);
         self.note_link(site, b.pc, b.call_context);
         if !self.is_call(site) {
             self.lead(site, b.entry);
@@ -202,6 +204,7 @@ impl CodeCache {
             killed.extend(self.trans.kill_range(start, end));
         }
         if !killed.is_empty() {
+            log::debug!(target: subject::SMC, "{} fragments of {start:#x}..{end:#x} are dead", killed.len());
             self.forget_bridges(start, end);
         }
         for &id in &killed {

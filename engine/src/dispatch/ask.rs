@@ -16,6 +16,7 @@ use crate::code_cache::CodeCache;
 use crate::process::State;
 use crate::recover::{self, CachePosition};
 use crate::slots::{SlotId, SlotPool};
+use crate::subject;
 use crate::tracee::{self, Regs, Stop, Stopped, Wait};
 
 /// What a thread's counters have counted that is not to be collected.
@@ -87,6 +88,7 @@ impl Dispatcher<'_> {
     /// Does what somebody outside wants.
     pub(super) fn serve_control_requests(&mut self) {
         while let Some(ControlRequest { pid, what }) = self.session.control_request() {
+            log::debug!(target: subject::REQUEST, "from outside, for process {pid}: {what:?}");
             match what {
                 Wanted::Query(ask) => self.ask(pid, 0, &ask),
                 Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),

@@ -14,6 +14,7 @@ use crate::api::Notice;
 use crate::contexts::Books;
 use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
+use crate::subject;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
 
 impl Dispatcher<'_> {
@@ -70,6 +71,7 @@ impl Dispatcher<'_> {
         };
         let has = |flag: i32| flags & flag as u64 != 0;
         let child_pid = if has(libc::CLONE_THREAD) { pid } else { child };
+        log::debug!(target: subject::PROCESS, "thread {tid} creates thread {child} of process {child_pid}");
         if has(libc::CLONE_VFORK) {
             self.cancel_flush(pid);
         }

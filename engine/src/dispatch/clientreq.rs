@@ -8,6 +8,7 @@ use super::{Dispatcher, go_on};
 use crate::addr::GuestAddr;
 use crate::api::{Instrumentation, Query};
 use crate::process::Process;
+use crate::subject;
 use crate::tracee::{Regs, Stopped};
 
 /// The tools whose requests are served, by the names that drivers give.
@@ -31,6 +32,7 @@ impl Dispatcher<'_> {
             *w = p.memory.word(regs.rax + 8 * i as u64).unwrap_or(0);
         }
         let [code, a1, a2, ..] = words;
+        log::debug!(target: subject::REQUEST, "thread {tid} makes request {code:#x} ({a1:#x}, {a2:#x})");
         let default = regs.rdx;
         match Request::from_code(code) {
             Some(Request::RunningOnValgrind) => regs.rdx = 1,

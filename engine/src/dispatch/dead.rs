@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::Dispatcher;
 use crate::fragment_table::FragmentId;
 use crate::recover::Boundary;
+use crate::subject;
 use crate::tracee::{How, Stopped};
 
 impl Dispatcher<'_> {
@@ -19,6 +20,7 @@ impl Dispatcher<'_> {
             let b = s.trans.block(dead);
             (b.pc, b.call_context)
         };
+        log::debug!(target: subject::SMC, "thread {} got to a dead fragment of {pc:#x}", t.tid());
         // Where it came from may have counted it already.
         let place = code_cache.borrow().trans.place(at);
         if let (Some(p), Ok(regs)) = (place, t.regs()) {

@@ -17,6 +17,7 @@ use super::resume::middle;
 use super::trapflag;
 use crate::process::State;
 use crate::recover::{self, Boundary, CachePosition};
+use crate::subject;
 use crate::tracee::{self, How, Regs, Stop, Stopped};
 
 /// So many instructions of translated code at most are executed to get to the next block.
@@ -84,6 +85,7 @@ impl Dispatcher<'_> {
         for tid in threads {
             tracee::interrupt(tid);
         }
+        log::debug!(target: subject::FLUSH, "process {pid}: a flush begins; for speed alone: {for_speed}");
         self.flushes.push(Flush { mm, waiting: HashMap::new(), for_speed });
         true
     }

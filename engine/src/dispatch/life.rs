@@ -22,6 +22,7 @@ use crate::launch;
 use crate::process::{Process, Progress, State, Thread};
 use crate::recover::{self, CachePosition};
 use crate::stacks::Stacks;
+use crate::subject;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
 use crate::types::Module;
 
@@ -113,6 +114,7 @@ impl Dispatcher<'_> {
         self.other_calls.remove(&former);
         self.other_calls.remove(&tid);
         self.forget_process(tid);
+        log::debug!(target: subject::PROCESS, "process {tid} has a new image; it is followed: {follow}");
         if !follow {
             self.left |= tid == self.main;
             if let Some(limits) = limits {
@@ -344,6 +346,7 @@ impl Dispatcher<'_> {
 
     /// The end of a thread, or of a process whose first thread this is, has been reported.
     pub(super) fn ended(&mut self, tid: i32, how: Exit) {
+        log::debug!(target: subject::PROCESS, "thread {tid} has ended: {how:?}");
         self.early.remove(&tid);
         self.decided.remove(&tid);
         self.other_calls.remove(&tid);

@@ -66,6 +66,7 @@ use crate::layout::{SlotWord, TARGET};
 use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
+use crate::subject;
 use crate::trace::Sink;
 use crate::trace_channel::TraceChannel;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
@@ -254,6 +255,7 @@ impl Dispatcher<'_> {
 
     fn stopped(&mut self, t: Stopped, stop: Stop) {
         let tid = t.tid();
+        log::trace!(target: subject::DISPATCH, "thread {tid} stopped: {stop:?}");
         self.was_again = self.again.remove(&tid);
         self.was_interrupted = self.threads.get_mut(&tid).and_then(|th| th.interrupted.take());
         if matches!(stop, Stop::Event(libc::PTRACE_EVENT_STOP, _)) {
@@ -368,6 +370,7 @@ impl Dispatcher<'_> {
 
     /// A stop at a stub; `rip` is the address behind the stub.
     fn stub(&mut self, t: Stopped, kind: StubKind, rip: u64) {
+        log::trace!(target: subject::DISPATCH, "thread {}: {kind:?}", t.tid());
         let kind = match kind {
             StubKind::Asked => {
                 self.not_polled(t.tid());

@@ -20,6 +20,7 @@ use crate::fragment_table::FragmentId;
 use crate::image::Remote;
 use crate::maps;
 use crate::recover;
+use crate::subject;
 use crate::tracee::{How, Regs, Stopped};
 
 impl Dispatcher<'_> {
@@ -53,6 +54,7 @@ impl Dispatcher<'_> {
 
     /// Makes the page that was written to writable again, forgets its translations, and runs the write again.
     pub(super) fn allow_write(&mut self, t: Stopped, info: &libc::siginfo_t, regs: Regs) {
+        log::debug!(target: subject::SMC, "thread {} writes to code at {:#x}", t.tid(), address_of(info));
         let Some(t) = self.open_page(t, info) else { return };
         let tid = t.tid();
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };

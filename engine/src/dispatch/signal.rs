@@ -12,6 +12,7 @@ use super::trapflag::set_trap_flag;
 use super::{Dispatcher, again};
 use crate::process::State;
 use crate::recover::{self, Boundary, CachePosition};
+use crate::subject;
 use crate::tracee::{self, How, Regs, Stop, Stopped, is_sent};
 
 /// Bytes of the kernel's `struct sigaction`: handler, flags, restorer, mask.
@@ -23,6 +24,7 @@ const DEFAULT_ACTION: [u8; ACTION_SIZE] = [0; ACTION_SIZE];
 impl Dispatcher<'_> {
     /// A signal is about to be delivered to `t`.
     pub(super) fn signal(&mut self, t: Stopped, signal: i32, state: State) {
+        log::debug!(target: subject::SIGNAL, "thread {}: signal {signal} while {state:?}", t.tid());
         match state {
             State::New => {
                 let _ = t.resume(How::Continue, signal);
@@ -258,6 +260,7 @@ impl Dispatcher<'_> {
     pub(super) fn deliver(&mut self, t: Stopped, signal: i32) {
         let tid = t.tid();
         if caught(tid, signal) && !self.is_blocked_fault(&t, signal) {
+            log::debug!(target: subject::SIGNAL, "thread {tid}: its handler of signal {signal} begins");
             let Some(t) = self.open_frame(t) else { return };
             self.set_state(tid, State::Handler);
             let _ = t.resume(How::Step, signal);
@@ -293,6 +296,7 @@ impl Dispatcher<'_> {
     /// (One that has forbidden system calls to itself meets the fault once more, where the program has it.)
     fn die_of_fault(&mut self, t: Stopped, signal: i32, info: &libc::siginfo_t) {
         let tid = t.tid();
+        log::debug!(target: subject::SIGNAL, "thread {tid} dies of signal {signal}");
         let status = Status::of(tid);
         let mut t = t;
         if (status.signals("SigCgt") | status.signals("SigIgn")) & bit(signal) != 0 && !status.is_confined() {
