@@ -318,7 +318,7 @@ pub(crate) struct CodeCache {
 
 /// System calls that stop before they run: those that change threads, processes, mappings or signal handling in a way that
 /// the engine must follow. Everything else goes straight to the kernel.
-const STOPPING_CALLS: [i64; 27] = {
+const STOPPING_CALLS: [i64; 28] = {
     use nix::libc as l;
     [
         l::SYS_mmap,
@@ -333,6 +333,7 @@ const STOPPING_CALLS: [i64; 27] = {
         l::SYS_rt_sigprocmask,
         l::SYS_tkill,
         l::SYS_tgkill,
+        l::SYS_rt_tgsigqueueinfo,
         l::SYS_execve,
         l::SYS_execveat,
         l::SYS_clone,

@@ -2,7 +2,8 @@
 //! kills all threads before the sender goes on; but only if nobody traces them. Traced, they live until one of them takes the
 //! signal, and another one may take it first that waits for it, or do something that it would not have lived to do. So where a
 //! process has several threads, one that sends such a signal to its own process dies of it there and then, and so does one that
-//! is about to wait for signals while such a signal waits for the process.
+//! is about to wait for signals while such a signal waits for the process. One that sends it to its group of processes has the
+//! others get it first, while the threads of its own stand still.
 //!
 //! Invariant: nothing dies here that would not have died natively. Not covered: a thread that waits for the signal already when
 //! somebody else sends it, and is woken by something else before the thread that is to die of it.
@@ -44,9 +45,18 @@ const NOT_AT_ONCE: u64 = bit(libc::SIGCHLD)
     | bit(libc::SIGXFSZ)
     | bit(libc::SIGSYS);
 
+/// What a system call does to the process that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deadly {
+    /// It dies of this signal, before the call returns.
+    Process(i32),
+    /// It does, and others get the signal by the same call.
+    Group(i32),
+}
+
 impl Dispatcher<'_> {
-    /// The signal that kills the process of `tid` because of the system call that it is about to make, or before it.
-    pub(super) fn deadly_call(&self, tid: i32, nr: i64, args: [u64; 6]) -> Option<i32> {
+    /// How the process of `tid` is killed by the system call that it is about to make, or before it.
+    pub(super) fn deadly_call(&self, tid: i32, nr: i64, args: [u64; 6]) -> Option<Deadly> {
         let threads = &self.process_of(tid)?.threads;
         if threads.len() < 2 {
             return None;
@@ -56,7 +66,8 @@ impl Dispatcher<'_> {
             let waiting = own.signals("ShdPnd") & kills_at_once(&own);
             let open = threads.iter().fold(0, |open, &t| open | takes(t));
             let deadly = waiting & open;
-            return (deadly != 0 && !tracee::is_first(tid)).then(|| deadly.trailing_zeros() as i32 + 1);
+            let signal = deadly.trailing_zeros() as i32 + 1;
+            return (deadly != 0 && !tracee::is_first(tid)).then_some(Deadly::Process(signal));
         }
         let (to, signal) = match nr {
             libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => (args[1], args[2]),
@@ -70,17 +81,41 @@ impl Dispatcher<'_> {
         if kills_at_once(&own) & bit(signal) == 0 {
             return None;
         }
+        // (`kill(-1)` leaves out who makes it.)
+        let group = nr == libc::SYS_kill && (to == 0 || to < -1 && own.id("NSpgid") == Some(-to));
         let hit = match nr {
             libc::SYS_kill | libc::SYS_rt_sigqueueinfo => {
-                own.id("NStgid") == Some(to) && threads.iter().any(|&t| takes(t) & bit(signal) != 0)
+                (group || own.id("NStgid") == Some(to)) && threads.iter().any(|&t| takes(t) & bit(signal) != 0)
             }
             _ => threads.iter().any(|&t| Status::of(t).id("NSpid") == Some(to) && takes(t) & bit(signal) != 0),
         };
-        (hit && !tracee::is_first(tid)).then_some(signal)
+        let deadly = if group { Deadly::Group(signal) } else { Deadly::Process(signal) };
+        (hit && !tracee::is_first(tid)).then_some(deadly)
+    }
+
+    /// `t`, at the stop before a system call that is deadly, dies of it, and all of its process.
+    pub(super) fn die_by_call(&mut self, t: Stopped, args: [u64; 6], deadly: Deadly) {
+        match deadly {
+            Deadly::Process(signal) => Self::die_of(t, signal),
+            Deadly::Group(signal) => {
+                let tid = t.tid();
+                let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return };
+                let held = self.stand_still(pid, tid);
+                match self.raw(t, libc::SYS_kill, args) {
+                    Some((t, _)) => {
+                        // The others never go on: the kernel kills them where they stand.
+                        self.standstill = None;
+                        Self::die_of(t, signal);
+                    }
+                    // It has been killed meanwhile.
+                    None => self.go_on_all(held),
+                }
+            }
+        }
     }
 
     /// `t`, at the stop before a system call, dies of `signal`, and all of its process.
-    pub(super) fn die_of(&self, t: Stopped, signal: i32) {
+    fn die_of(t: Stopped, signal: i32) {
         if let Ok(mask) = t.sigmask()
             && t.set_sigmask(mask & !bit(signal)).is_ok()
         {

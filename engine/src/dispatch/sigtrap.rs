@@ -188,7 +188,7 @@ impl Dispatcher<'_> {
     pub(super) fn hand_trap_on(&mut self, tid: i32, nr: i64, args: [u64; 6]) -> bool {
         let [first, second, third, ..] = args.map(|a| a as i32);
         let (group, to, signal) = match nr {
-            libc::SYS_tgkill => (Some(first), second, third),
+            libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => (Some(first), second, third),
             libc::SYS_tkill => (None, first, second),
             _ => return false,
         };
@@ -206,7 +206,19 @@ impl Dispatcher<'_> {
         else {
             return false;
         };
-        tracee::keep(to, tracee::sent_by(signal, from.pid, uid));
+        let info = if nr == libc::SYS_rt_tgsigqueueinfo {
+            // What it says is the sender's; the kernel looks closer at what only it may say.
+            let mut bytes = [0; size_of::<libc::siginfo_t>()];
+            let read = self.process_of(tid).map_or(0, |p| p.memory.read(args[3], &mut bytes));
+            let info = tracee::said(signal, &bytes);
+            if read < bytes.len() || info.si_code >= 0 || info.si_code == libc::SI_TKILL {
+                return false;
+            }
+            info
+        } else {
+            tracee::sent_by(signal, from.pid, uid)
+        };
+        tracee::keep(to, info);
         tracee::interrupt(to);
         true
     }

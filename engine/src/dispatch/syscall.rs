@@ -31,9 +31,9 @@ impl Dispatcher<'_> {
         let how = self.time_call(tid, next);
         self.goes_to_call(tid, go);
         if super::deadly::CALLS.contains(&nr)
-            && let Some(signal) = self.deadly_call(tid, nr, args)
+            && let Some(deadly) = self.deadly_call(tid, nr, args)
         {
-            return self.die_of(t, signal);
+            return self.die_by_call(t, args, deadly);
         }
         if self.hand_trap_on(tid, nr, args) {
             return answer(t, regs, go, next, 0);

@@ -52,6 +52,16 @@ pub(crate) fn sent_by(signo: i32, pid: i32, uid: u32) -> libc::siginfo_t {
     from_words(words)
 }
 
+/// What the sender says of a signal that is queued, by the bytes of its `siginfo_t`.
+pub(crate) fn said(signo: i32, bytes: &[u8; 128]) -> libc::siginfo_t {
+    let mut words = [0; 32];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words[0] = signo as u32;
+    from_words(words)
+}
+
 /// What is said in these words.
 #[allow(unsafe_code)]
 fn from_words(words: [u32; 32]) -> libc::siginfo_t {

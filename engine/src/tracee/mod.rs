@@ -14,7 +14,7 @@ mod spell;
 
 pub(crate) use first::is_first;
 pub(crate) use home::{Home, leave, settle};
-pub(crate) use late::{ended, is_sent, keep, renamed, sent_by};
+pub(crate) use late::{ended, is_sent, keep, renamed, said, sent_by};
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
 pub(crate) use spell::{long_enough, spells};
