@@ -224,7 +224,6 @@ impl Dispatcher<'_> {
             && let Some(t) = self.ready_trace(t)
         {
             self.enter(t, entry);
-            self.image_will_ask(tid);
         }
     }
 

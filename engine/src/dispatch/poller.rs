@@ -29,8 +29,6 @@ use crate::tracee::{self, Wait};
 
 /// So many stops in a row begin it.
 const STOPS: u32 = 3;
-/// Or one, for so long after an image has begun to run: it asks for all of its code.
-const YOUNG: Duration = Duration::from_millis(30);
 /// In a row are stops with less than this between them.
 const SOON: Duration = Duration::from_micros(500);
 /// Without a request for so long, it ends.
@@ -41,8 +39,6 @@ const GAP: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long they are if it is known beforehand that they want it.
 const BUSY: Duration = Duration::from_millis(5);
-/// So long it is believed that they do not: asking costs more than a short listening saves.
-const LASTS: Duration = Duration::from_millis(1);
 /// Looks at the request between looks at the clock, and at what has stopped.
 const TURNS: u32 = 32;
 
@@ -54,14 +50,10 @@ pub(super) struct Poller {
     last: Option<Instant>,
     /// Whose the last one was.
     asker: i32,
-    /// Until when one stop is enough.
-    young: Option<Instant>,
     /// Grind is on another processor than the program.
     aside: bool,
     /// Not before this.
     not_before: Option<Instant>,
-    /// When nobody else wanted the processor.
-    idle_at: Option<Instant>,
     /// How many threads of the system want to run.
     load: Option<File>,
 }
@@ -90,13 +82,6 @@ impl Dispatcher<'_> {
         a.stops = if in_a_row { a.stops + 1 } else { 1 };
         a.last = Some(now);
         a.asker = tid;
-    }
-
-    /// A new image is about to run in `tid`: it will ask for its code from the first moment on, again and again.
-    pub(super) fn image_will_ask(&mut self, tid: i32) {
-        self.poller.stops = STOPS;
-        self.poller.asker = tid;
-        self.poller.young = Some(Instant::now() + YOUNG);
     }
 
     /// What the stub wants that `tid` has come from. It does not wait for an answer any more.
@@ -131,18 +116,13 @@ impl Dispatcher<'_> {
                 Beside::Never => return None,
                 Beside::Always => {}
                 Beside::WhenWorthwhile => {
-                    let enough = if a.young.is_some_and(|until| now < until) { 1 } else { STOPS };
-                    if a.stops < enough || a.not_before.is_some_and(|t| now < t) {
+                    if a.stops < STOPS || a.not_before.is_some_and(|t| now < t) {
                         return None;
                     }
                     a.stops = 0;
-                    let known = a.idle_at.is_some_and(|at| now - at < LASTS);
-                    if !known && a.is_busy(self.pin.processors()) {
+                    if a.is_busy(self.pin.processors()) {
                         a.not_before = Some(now + BUSY);
                         return None;
-                    }
-                    if !known {
-                        a.idle_at = Some(now);
                     }
                 }
             }
@@ -219,7 +199,7 @@ impl Dispatcher<'_> {
                 self.poller.not_before = Some(now + PAUSE);
                 return None;
             }
-            if now - last > IDLE && self.poller.young.is_none_or(|until| now > until) {
+            if now - last > IDLE {
                 return None;
             }
             code_cache.borrow_mut().make_room_ahead();
