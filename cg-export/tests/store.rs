@@ -95,7 +95,7 @@ fn documented_queries_find_what_was_put_into_a_year_of_profiles() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --release -p cg-export --test store -- --ignored --nocapture"]
+#[ignore = "takes minutes; CI runs the same over 60 commits: cargo test --release -p cg-export --test store -- --ignored --nocapture"]
 fn documented_queries_answer_over_ten_thousand_profiles() {
     queries(Year { commits: 2500, ranks: 4, functions: 1000 });
 }

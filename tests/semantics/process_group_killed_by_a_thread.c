@@ -6,9 +6,7 @@ static int way;
 // While a thread is created its creator blocks everything.
 static atomic_int created;
 static void *sender(void *arg UNUSED) {
-    sigset_t s;
-    sigemptyset(&s), sigaddset(&s, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &s, 0);
+    block(SIGTERM);
     while (!created) {}
     kill(way ? -getpid() : 0, SIGTERM);
     write(1, "still alive\n", 12);

@@ -8,9 +8,7 @@ static int way;
 // While a thread is created its creator blocks everything.
 static atomic_int created;
 static void *sender(void *arg UNUSED) {
-    sigset_t s;
-    sigemptyset(&s), sigaddset(&s, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &s, 0);
+    sigset_t s = block(SIGTERM);
     int fd = signalfd(-1, &s, 0);
     struct signalfd_siginfo info;
     while (!created) {}
@@ -55,9 +53,7 @@ int main(int argc, char **argv) {
     }
     fflush(stdout);
     if (fork() == 0) {
-        sigset_t s;
-        sigemptyset(&s), sigaddset(&s, SIGTERM);
-        CHECK(pthread_sigmask(SIG_BLOCK, &s, 0) == 0);
+        block(SIGTERM);
         pthread_t t;
         CHECK(pthread_create(&t, 0, waiter, 0) == 0);
         for (int i = 0; i < 3; i++) usleep(2000);

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use crate::build::compile;
 
 /// The threads of all descendants of a process's child (which traces them), in turn: at most 8 of them a millisecond,
-/// and after 20,000 signals every fiftieth. What it writes at its end is how many signals it has sent.
+/// and a fiftieth as many after 100,000 signals. What it writes at its end is how many signals it has sent.
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <signal.h>
@@ -84,8 +84,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 8 && i < n; i++, at++)
             sent += kinds ? disturb_by_kind(pids[at % n], tids[at % n], at)
                           : syscall(SYS_tgkill, pids[at % n], tids[at % n], SIGURG) == 0;
-        // Whoever gets this many gets on by and by, too: each costs it some tenths of a millisecond.
-        struct timespec t = {0, sent < 20000 ? 1000000 : 50000000};
+        // If each signal has all code thrown away (`--hot-after=1`), nobody would ever get to an end.
+        struct timespec t = {0, sent < 100000 ? 1000000 : 50000000};
         nanosleep(&t, 0);
     }
     printf("%lu\n", sent);

@@ -5,8 +5,9 @@
 //! is about to wait for signals while such a signal waits for the process. One that sends it to its group of processes has the
 //! others get it first, while the threads of its own stand still.
 //!
-//! Invariant: nothing dies here that would not have died natively. Not covered: a thread that waits for the signal already when
-//! somebody else sends it, and is woken by something else before the thread that is to die of it.
+//! Invariant: nothing dies here that would not have died natively: where a filter of system calls may refuse to send, the kernel
+//! is left to it. Not covered: a thread that waits for the signal already when somebody else sends it, and is woken by something
+//! else before the thread that is to die of it.
 
 use nix::libc;
 
@@ -78,7 +79,7 @@ impl Dispatcher<'_> {
             return None;
         }
         let own = Status::of(tid);
-        if kills_at_once(&own) & bit(signal) == 0 {
+        if kills_at_once(&own) & bit(signal) == 0 || own.is_confined() {
             return None;
         }
         // (`kill(-1)` leaves out who makes it.)

@@ -201,7 +201,7 @@ impl Dispatcher<'_> {
         }
         let (sender, receiver) = (Status::of(tid), Status::of(to));
         // Numbers mean the same to both and to the engine, and the kernel would let it through.
-        let known = sender.id("NSpid") == Some(tid) && receiver.id("NSpid") == Some(to);
+        let known = sender.id("NSpid") == Some(tid) && receiver.id("NSpid") == Some(to) && !sender.is_confined();
         let Some(uid) = sender.user().filter(|_| known && (from.pid == other.pid || sender.same_user(&receiver)))
         else {
             return false;
