@@ -5,11 +5,6 @@
 static void handler(int s UNUSED, siginfo_t *i UNUSED, void *c UNUSED) { _exit(42); }
 static void divide(void) { __asm__ volatile("xor %%ecx, %%ecx\n idiv %%ecx" ::: "eax", "ecx", "edx"); }
 static void fault(void) { *(volatile int *)8 = 1; }
-static void block(int sig) {
-    sigset_t s;
-    sigemptyset(&s), sigaddset(&s, sig);
-    CHECK(sigprocmask(SIG_BLOCK, &s, 0) == 0);
-}
 static void *faults(void *arg) { return fault(), arg; }
 
 static void first(int how, int ready) {
@@ -21,8 +16,8 @@ static void first(int how, int ready) {
     case 3: __asm__ volatile("int3"); break;
     case 4: ((void (*)(void))16)(); break;
     case 5: signal(SIGSEGV, SIG_IGN), fault(); break;
-    case 6: block(SIGSEGV), fault(); break;
-    case 7: on(SIGSEGV, handler, 0), block(SIGSEGV), fault(); break;
+    case 6: block_signal(SIGSEGV), fault(); break;
+    case 7: on(SIGSEGV, handler, 0), block_signal(SIGSEGV), fault(); break;
     case 8: on(SIGSEGV, handler, 0), fault(); break;
     case 9: {
         pthread_t t;

@@ -6,7 +6,7 @@ static int way;
 // While a thread is created its creator blocks everything.
 static atomic_int created;
 static void *sender(void *arg UNUSED) {
-    block(SIGTERM);
+    block_signal(SIGTERM);
     while (!created) {}
     kill(way ? -getpid() : 0, SIGTERM);
     write(1, "still alive\n", 12);

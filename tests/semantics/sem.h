@@ -24,7 +24,7 @@ static inline void on(int sig, void (*f)(int, siginfo_t *, void *), int flags) {
     struct sigaction a = {.sa_sigaction = f, .sa_flags = SA_SIGINFO | flags};
     CHECK(sigaction(sig, &a, 0) == 0);
 }
-static inline sigset_t block(int sig) {
+static inline sigset_t block_signal(int sig) {
     sigset_t s;
     sigemptyset(&s), sigaddset(&s, sig);
     CHECK(pthread_sigmask(SIG_BLOCK, &s, 0) == 0);

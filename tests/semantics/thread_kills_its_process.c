@@ -8,7 +8,7 @@ static int way;
 // While a thread is created its creator blocks everything.
 static atomic_int created;
 static void *sender(void *arg UNUSED) {
-    sigset_t s = block(SIGTERM);
+    sigset_t s = block_signal(SIGTERM);
     int fd = signalfd(-1, &s, 0);
     struct signalfd_siginfo info;
     while (!created) {}
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     }
     fflush(stdout);
     if (fork() == 0) {
-        block(SIGTERM);
+        block_signal(SIGTERM);
         pthread_t t;
         CHECK(pthread_create(&t, 0, waiter, 0) == 0);
         for (int i = 0; i < 3; i++) usleep(2000);
