@@ -1,8 +1,8 @@
 //! The page around the data: one HTML file that loads nothing and runs nothing but our own program.
 //!
 //! Names, commands and sources are hostile. They stand in the file as JSON without a `<`, as base64, or in the table for
-//! browsers without scripts, escaped. The policy in the head lets the browser run one script and use one style sheet, by
-//! their hashes, and open no connection.
+//! browsers without scripts, escaped. The policy in the head lets the browser run two scripts and use one style sheet, by
+//! their hashes, and open no connection: the first script unpacks the second, since every report has them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -11,8 +11,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// The page's program and style sheet, built from `web/`.
+use crate::pack::packed;
+
+/// What unpacks the page's program, the program, what it runs beside itself, and the style sheet, built from `web/`.
+const LOADER: &str = include_str!("../dist/loader.js");
 const SCRIPT: &str = include_str!("../dist/app.js");
+const WORKER: &str = include_str!("../dist/worker.js");
 const STYLE: &str = include_str!("../dist/app.css");
 
 /// What a page is made of.
@@ -39,20 +43,25 @@ impl Page {
         out.write_all(inert(&self.head).as_bytes())?;
         out.write_all(b"</script>\n<script type=\"application/octet-stream\" id=\"data\">")?;
         out.write_all(self.data.as_bytes())?;
+        for (id, program) in [("worker", WORKER), ("program", SCRIPT)] {
+            write!(out, "</script>\n<script type=\"application/octet-stream\" id=\"{id}\">")?;
+            out.write_all(packed(program.as_bytes())?.as_bytes())?;
+        }
         out.write_all(b"</script>\n<script>")?;
-        out.write_all(SCRIPT.as_bytes())?;
+        out.write_all(LOADER.as_bytes())?;
         out.write_all(b"</script>\n</body>\n</html>\n")
     }
 
-    /// How many bytes [`Page::write`] writes, nearly.
+    /// How many bytes [`Page::write`] writes, at most and nearly.
     pub(crate) fn size(&self) -> usize {
-        SCRIPT.len() + STYLE.len() + self.head.len() + self.data.len()
+        LOADER.len() + SCRIPT.len() + WORKER.len() + STYLE.len() + self.head.len() + self.data.len()
     }
 
     fn beginning(&self) -> String {
         let policy = format!(
-            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; worker-src blob:; img-src data: blob:; \
+            "default-src 'none'; script-src 'sha256-{}' 'sha256-{}'; style-src 'sha256-{}'; worker-src blob:; img-src data: blob:; \
              connect-src 'none'; base-uri 'none'; form-action 'none'",
+            hash(LOADER),
             hash(SCRIPT),
             hash(STYLE)
         );
@@ -114,10 +123,17 @@ mod tests {
 
     #[test]
     fn our_own_program_does_not_end_its_element() {
-        for part in [SCRIPT, STYLE] {
+        for part in [LOADER, STYLE] {
             let lower = part.to_lowercase();
             assert!(!lower.contains("</script") && !lower.contains("</style") && !lower.contains("<!--"));
         }
+    }
+
+    #[test]
+    fn our_own_program_is_small() {
+        let packed = |program: &str| packed(program.as_bytes()).unwrap().len();
+        let size = LOADER.len() + STYLE.len() + packed(SCRIPT) + packed(WORKER);
+        assert!(size < 128_000, "{size} bytes in every report");
     }
 
     #[test]

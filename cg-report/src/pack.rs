@@ -94,14 +94,22 @@ impl Pack {
     ) -> io::Result<()> {
         let start = self.text.len();
         if !bytes.is_empty() {
-            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
-            encoder.write_all(bytes)?;
-            STANDARD.encode_string(encoder.finish()?, &mut self.text);
+            self.text.push_str(&packed(bytes)?);
         }
         let length = self.text.len() - start;
         self.columns.push(Column { name, start, length, count, width, signed, delta });
         Ok(())
     }
+}
+
+/// Bytes as they stand in the page: compressed and in base64.
+///
+/// # Errors
+/// Those of the encoder, which writes to memory.
+pub(crate) fn packed(bytes: &[u8]) -> io::Result<String> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(bytes)?;
+    Ok(STANDARD.encode(encoder.finish()?))
 }
 
 /// Makes small negative numbers small: 0, -1, 1, -2 become 0, 1, 2, 3.

@@ -1,6 +1,5 @@
-// Builds dist/: the page's program and style sheet, each one file, and the licences of what is in them.
-//
-// The worker is built first and becomes a string of the program, since a page from file:// has nothing else to load it from.
+// Builds dist/: what unpacks the page's program, the program, what runs beside it, and the style sheet, each one file, and the
+// licences of what is in them.
 import { build } from "esbuild";
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
 
@@ -8,16 +7,17 @@ const dist = new URL("../dist/", import.meta.url);
 const common = { bundle: true, minify: true, target: ["chrome111", "firefox115", "safari16.4"], legalComments: "none",
     charset: "ascii", write: false, logLevel: "warning" };
 
+const loader = await build({ ...common, entryPoints: ["src/loader.ts"], format: "iife" });
 const worker = await build({ ...common, entryPoints: ["src/worker.ts"], format: "iife" });
 const app = await build({ ...common, entryPoints: ["src/main.tsx"], format: "iife", jsx: "automatic",
-    jsxImportSource: "preact", define: { WORKER: JSON.stringify(worker.outputFiles[0].text) }, metafile: true });
+    jsxImportSource: "preact" });
 const style = await build({ ...common, entryPoints: ["src/app.css"] });
 
 const text = (result) => result.outputFiles.find((file) => /\.(js|css)$/.test(file.path) || true).text;
-// An end tag in a string would end the element that holds the program.
-const script = text(app).replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 mkdirSync(dist, { recursive: true });
-writeFileSync(new URL("app.js", dist), script);
+writeFileSync(new URL("loader.js", dist), text(loader));
+writeFileSync(new URL("app.js", dist), text(app));
+writeFileSync(new URL("worker.js", dist), text(worker));
 writeFileSync(new URL("app.css", dist), text(style));
 
 const packages = ["preact", "@preact/signals", "@preact/signals-core", "d3-hierarchy", "@dagrejs/dagre", "@dagrejs/graphlib"];
@@ -31,4 +31,4 @@ const licences = packages.map((name) => {
     return `${name} ${about.version} (${about.license})\n\n${licence.trim()}\n`;
 });
 writeFileSync(new URL("LICENSES.txt", dist), licences.join("\n" + "-".repeat(80) + "\n\n"));
-console.log(`app.js ${script.length} bytes`);
+console.log(`app.js ${text(app).length} bytes, worker.js ${text(worker).length}`);

@@ -6,6 +6,7 @@ const banned = [
     [/\b(inner|outer)HTML\b/, "sets markup"],
     [/insertAdjacentHTML|document\.write|createContextualFragment|DOMParser/, "parses markup"],
     [/dangerouslySetInnerHTML/, "sets markup"],
+    [/createElement\(\s*["']script|script\.textContent/, "runs text"],
     [/\beval\s*\(|new\s+Function\b|setTimeout\s*\(\s*["'`]/, "runs text"],
     [/\bfetch\s*\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts/, "reaches a network"],
     [/\bhref\s*=(?!\s*["{`]*#)/, "links elsewhere than into the page"],

@@ -8,18 +8,7 @@ import { Pack } from "./data/pack.ts";
 import { open, short, theme } from "./state/store.ts";
 import { colouring } from "./ui/colours.ts";
 import { layoutSizes, Shell } from "./ui/shell.tsx";
-
-/** Says in a sentence why there is nothing to see. */
-function sorry(text: string) {
-    const place = document.getElementById("app");
-    if (place) {
-        const line = document.createElement("p");
-        line.className = "sorry";
-        line.setAttribute("role", "alert");
-        line.textContent = text;
-        place.replaceChildren(line);
-    }
-}
+import { sorry } from "./ui/sorry.ts";
 
 function setting(name: string): string {
     try {
@@ -38,10 +27,7 @@ function keep(name: string, value: string) {
 }
 
 async function start() {
-    if (typeof DecompressionStream !== "function" || typeof Object.hasOwn !== "function") {
-        sorry("This browser is too old for this report: it needs Chromium 111, Firefox 115, Safari 16.4, or a later one.");
-        return;
-    }
+    document.documentElement.dataset.started = "yes";
     const stored = setting("theme");
     theme.value = stored === "dark" || stored === "light" ? stored : "auto";
     short.value = setting("short") !== "no";
