@@ -188,6 +188,7 @@ impl Sink for Detail {
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
+        self.addresses |= at.place.addr != 0;
         let costs = self.store(costs);
         self.calls.push(CallSite { function, at, callee: call.callee, count: call.count, costs });
         Ok(())
@@ -198,6 +199,7 @@ impl Sink for Detail {
             JumpKind::Always { count } => (count, None),
             JumpKind::Conditional { taken, executed } => (taken, Some(executed)),
         };
+        self.addresses |= at.place.addr != 0;
         let target_function = jump.function.unwrap_or(function);
         self.jumps.push(JumpSite { function, at, target: jump.target, target_function, taken, executed });
     }
@@ -241,6 +243,18 @@ mod tests {
         assert_eq!(rows, [(f, 2, &[10, 0][..]), (g, 2, &[14, 0]), (g, 3, &[2, 4])]);
         assert_eq!((sum.calls.len(), sum.calls[0].count, sum.call_costs(&sum.calls[0])), (1, 4, &[10, 0][..]));
         assert_eq!((sum.jumps.len(), sum.jumps[0].taken, sum.jumps[0].executed), (1, 2, Some(6)));
+    }
+
+    #[test]
+    fn calls_and_jumps_without_costs_have_addresses_too() {
+        let mut names = Names::default();
+        let (file, object) = (names.file(b"a.c"), names.object(b"prog"));
+        let f = names.function(b"f", file, object);
+        let at = Position { place: Place { addr: 7, line: 1 }, file };
+        let (mut calls, mut jumps) = (Detail::default(), Detail::default());
+        calls.call(f, at, &Call { callee: f, target: Place::default(), count: 1 }, &[5]).unwrap();
+        jumps.jump(f, at, &Jump { target: at, function: None, kind: JumpKind::Always { count: 1 } });
+        assert!(calls.addresses && jumps.addresses);
     }
 
     #[test]

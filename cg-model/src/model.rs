@@ -102,6 +102,8 @@ pub struct Model {
     pub events: Vec<String>,
     /// What percentages are of.
     pub total: Total,
+    /// What each part has of that.
+    pub part_totals: Vec<Cost>,
     /// Functions, or what else [`Rules::grouping`] asks for, and then cycles.
     pub entries: Vec<Entry>,
     /// Calls between entries; those from and to whole cycles come last.
@@ -184,7 +186,11 @@ impl Model {
         if let Some(other) = parts.iter().find(|part| part.header.events != events) {
             return Err(ModelError::DifferentEvents { input, first: events, second: other.header.events.clone() });
         }
-        let total = total(&parts, &collected.parts)?;
+        let part_totals: Vec<Cost> =
+            parts.iter().zip(&collected.parts).map(|(part, rows)| part_total(part, rows)).collect();
+        let unsaid = |part: &PartEnd| part.summary.is_none() && part.totals.is_none();
+        let mut total = Total { calculated: parts.iter().any(unsaid), ..Total::default() };
+        part_totals.iter().try_for_each(|part| total.cost.add_cost(part))?;
         // Every function has a unit of its own file, also one that is only called or only has inlined code.
         let callers = collected.units.iter().map(|unit| unit.function);
         let all: Vec<FunctionId> = callers.chain(collected.arcs.iter().map(|arc| arc.callee)).collect();
@@ -193,30 +199,24 @@ impl Model {
             Builder { names, rules, entries: Vec::new(), links: Vec::new(), homes: Vec::new(), groups: Vec::new() };
         let sources = builder.build(&mut collected)?;
         let Builder { entries, links, .. } = builder;
-        Ok(Self { input, header, parts, events, total, entries, links, sources })
+        Ok(Self { input, header, parts, events, total, part_totals, entries, links, sources })
     }
 }
 
-/// The total of a profile: what its parts say, unless that is less than their rows sum up to or no number of costs at
-/// all, as the reference's sums are after some client requests.
-fn total(parts: &[PartEnd], rows: &[Cost]) -> Result<Total, TooLarge> {
-    let mut total = Total::default();
-    for (part, rows) in parts.iter().zip(rows) {
-        let stated = [&part.summary, &part.totals].into_iter().flatten().find_map(|values| {
-            let values: Option<Vec<i64>> = values.iter().map(|value| i64::try_from(*value).ok()).collect();
-            values.filter(|values| values.iter().all(|value| *value >= 0))
-        });
-        total.calculated |= part.summary.is_none() && part.totals.is_none();
-        let mut cost = match stated {
-            Some(values) => Cost::from(values),
-            None => rows.clone(),
-        };
-        let most = cost.values().len();
-        let rows = rows.values();
-        cost = cost.max(&Cost::from(rows[..most.min(rows.len())].to_vec()));
-        total.cost.add_cost(&cost)?;
-    }
-    Ok(total)
+/// The total of a part: what it says, unless that is less than its rows sum up to or no number of costs at all, as the
+/// reference's sums are after some client requests.
+fn part_total(part: &PartEnd, rows: &Cost) -> Cost {
+    let stated = [&part.summary, &part.totals].into_iter().flatten().find_map(|values| {
+        let values: Option<Vec<i64>> = values.iter().map(|value| i64::try_from(*value).ok()).collect();
+        values.filter(|values| values.iter().all(|value| *value >= 0))
+    });
+    let cost = match stated {
+        Some(values) => Cost::from(values),
+        None => rows.clone(),
+    };
+    let most = cost.values().len();
+    let rows = rows.values();
+    cost.max(&Cost::from(rows[..most.min(rows.len())].to_vec()))
 }
 
 struct Builder<'a> {

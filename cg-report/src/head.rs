@@ -72,6 +72,7 @@ impl Head<'_> {
             self.side(&mut json, side, &totals);
         }
         json.end_array();
+        self.parts(&mut json);
         json.key("renamed");
         json.begin_array();
         for (new, base) in self.renamed {
@@ -144,6 +145,36 @@ impl Head<'_> {
             json.integer(*at as i128);
             json.key("meaning");
             json.string(&meaning.unwrap_or_default());
+            json.end_object();
+        }
+        json.end_array();
+    }
+
+    /// Parts that can be looked at one by one, in the order of their columns.
+    fn parts(&self, json: &mut Json) {
+        let Side { model, parts, inputs, .. } = &self.sides[0];
+        let files = inputs.iter().enumerate().flat_map(|(at, (_, header, count))| vec![(at, header.pid); *count]);
+        let known = model.parts.iter().zip(&model.part_totals).zip(files);
+        json.key("parts");
+        json.begin_array();
+        for (((part, total), (input, pid)), _) in known.zip(parts) {
+            json.begin_object();
+            json.key("input");
+            json.integer(input as i128);
+            for (key, number) in [("pid", pid), ("number", part.header.number), ("thread", part.header.thread)] {
+                if let Some(number) = number {
+                    json.key(key);
+                    json.integer(i128::from(number));
+                }
+            }
+            json.key("desc");
+            json.begin_array();
+            part.header.desc.iter().filter(|_| !self.redacted).for_each(|line| json.string(line));
+            json.end_array();
+            json.key("totals");
+            json.begin_array();
+            self.show.iter().for_each(|event| json.string(total.value(*event).to_string().as_bytes()));
+            json.end_array();
             json.end_object();
         }
         json.end_array();

@@ -19,7 +19,10 @@ use crate::pair::{self, Objects, Renamed};
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) model: Model,
+    /// What happened where, in all parts together.
     pub(crate) detail: Detail,
+    /// What happened in each part, if there are several and they are wanted.
+    pub(crate) parts: Vec<Detail>,
     /// How often a number stands for a name that no file has.
     pub(crate) unnamed: u64,
     /// Name, header and number of parts of each file.
@@ -78,17 +81,20 @@ struct Sums {
     /// What objects are called on the side before.
     objects: Objects,
     unnamed: u64,
-    tally: Tally,
+    collector: Collector,
+    /// What happened in each part, until there is the sum of them.
+    details: Vec<Detail>,
     header: Header,
     parts: Vec<PartEnd>,
     inputs: Vec<(String, Header, usize)>,
 }
 
-/// Reads each list of files as one side; numbers of functions and files mean the same in all of them.
+/// Reads each list of files as one side; numbers of functions and files mean the same in all of them. Parts are kept
+/// apart, beside their sum, if that is wanted and there is nothing to compare.
 ///
 /// # Errors
 /// A file cannot be read or is no profile, or files of one side count different events.
-pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Result<Loaded> {
+pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>, apart: bool) -> anyhow::Result<Loaded> {
     let all: Vec<&OsString> = lists.iter().copied().flatten().collect();
     if all.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
         bail!("standard input (-) can be read only once");
@@ -102,32 +108,49 @@ pub(crate) fn sides(lists: &[&[OsString]], renaming: Renaming<'_>) -> anyhow::Re
         for file in *list {
             add(&mut sum, &mut names, file, renaming, all.len() == 1, &progress)?;
         }
-        sum.tally.detail.finish()?;
         names.objects().for_each(|object| objects.add(names.object_name(object)));
         sums.push(sum);
     }
     drop(progress);
+    let files: Vec<FileId> = names.files().collect();
+    let functions: Vec<FunctionId> = names.functions().collect();
+    let whole = |sum: &mut Sums| whole(&mut sum.details, apart && lists.len() == 1, &functions, &files);
+    let mut details: Vec<Detail> = sums.iter_mut().map(whole).collect::<Result<_, _>>()?;
     let mut renamed = Renamed::new();
-    if let [new, base] = &mut sums[..] {
-        let (map, guessed) = pair::leftovers(&names, &new.tally.detail, &base.tally.detail);
-        if names.functions().any(|id| map[id.index()] != id) {
-            let files: Vec<FileId> = names.files().collect();
-            let old = std::mem::take(&mut base.tally);
-            base.tally.collector.append(old.collector, &map, &files)?;
-            base.tally.detail.append(&old.detail, &map, &files);
-            base.tally.detail.finish()?;
+    if let ([_, base], [new_detail, base_detail]) = (&mut sums[..], &mut details[..]) {
+        let (map, guessed) = pair::leftovers(&names, new_detail, base_detail);
+        if map != functions {
+            let old = std::mem::take(&mut base.collector);
+            base.collector.append(old, &map, &files)?;
+            let old = std::mem::take(base_detail);
+            base_detail.append(&old, &map, &files);
+            base_detail.finish()?;
         }
         renamed = guessed;
     }
     let mut sides = Vec::new();
-    for sum in sums {
-        let Sums { tally, header, parts, inputs, unnamed, .. } = sum;
+    for (sum, detail) in sums.into_iter().zip(details) {
+        let Sums { collector, details, header, parts, inputs, unnamed, .. } = sum;
         let input = inputs.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(" + ");
         let rules = Rules { grouping: Grouping::Function, cycles: true, here: None };
-        let model = Model::new(input, header, parts, &names, tally.collector, rules)?;
-        sides.push(Side { model, detail: tally.detail, unnamed, inputs });
+        let model = Model::new(input, header, parts, &names, collector, rules)?;
+        sides.push(Side { model, detail, parts: details, unnamed, inputs });
     }
     Ok(Loaded { names, sides, renamed })
+}
+
+/// The sum of parts, which are put in order; they are gone afterwards if there is but one, or if they are not to be `kept`.
+fn whole(parts: &mut Vec<Detail>, kept: bool, functions: &[FunctionId], files: &[FileId]) -> Result<Detail, TooLarge> {
+    if kept && parts.len() > 1 {
+        parts.iter_mut().try_for_each(Detail::finish)?;
+    }
+    let mut whole = if parts.len() == 1 { parts.remove(0) } else { Detail::default() };
+    parts.iter().for_each(|part| whole.append(part, functions, files));
+    whole.finish()?;
+    if !kept {
+        parts.clear();
+    }
+    Ok(whole)
 }
 
 fn add(
@@ -156,7 +179,7 @@ fn add(
     }
     if alone && !renaming.changes() {
         *names = own;
-        sum.tally = tally;
+        (sum.collector, sum.details) = (tally.collector, tally.parts);
     } else {
         let files = own.files().map(|id| Ok(names.file(&renaming.file(own.file_name(id))?)));
         let files: Vec<FileId> = files.collect::<anyhow::Result<_>>()?;
@@ -168,8 +191,12 @@ fn add(
             let function = apply(renaming.function, own.function_name(id))?;
             functions.push(names.function(&function, files[of.file.index()], object));
         }
-        sum.tally.collector.append(tally.collector, &functions, &files)?;
-        sum.tally.detail.append(&tally.detail, &functions, &files);
+        sum.collector.append(tally.collector, &functions, &files)?;
+        for part in tally.parts {
+            let mut there = Detail::default();
+            there.append(&part, &functions, &files);
+            sum.details.push(there);
+        }
     }
     if sum.inputs.is_empty() {
         sum.header = header.clone();
@@ -179,38 +206,36 @@ fn add(
     Ok(())
 }
 
-/// Adds up and keeps what happened where, in one pass.
-#[derive(Debug)]
+/// Adds up a file and keeps what happened where in each of its parts, in one pass.
+#[derive(Debug, Default)]
 struct Tally {
     collector: Collector,
-    detail: Detail,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self { collector: Collector::new(false), detail: Detail::default() }
-    }
+    parts: Vec<Detail>,
 }
 
 impl Sink for Tally {
     fn part(&mut self, header: &PartHeader) {
         self.collector.part(header);
-        self.detail.part(header);
+        let mut detail = Detail::default();
+        detail.part(header);
+        self.parts.push(detail);
     }
 
     fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
         self.collector.row(function, at, costs)?;
-        self.detail.row(function, at, costs)
+        self.parts.last_mut().map_or(Ok(()), |part| part.row(function, at, costs))
     }
 
     fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
         self.collector.call(function, at, call, costs)?;
-        self.detail.call(function, at, call, costs)
+        self.parts.last_mut().map_or(Ok(()), |part| part.call(function, at, call, costs))
     }
 
     fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
         self.collector.jump(function, at, jump);
-        self.detail.jump(function, at, jump);
+        if let Some(part) = self.parts.last_mut() {
+            part.jump(function, at, jump);
+        }
     }
 }
 

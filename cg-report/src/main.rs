@@ -13,6 +13,7 @@ mod load;
 mod options;
 mod pack;
 mod pair;
+mod parts;
 mod report;
 mod side;
 mod sources;
@@ -28,7 +29,7 @@ use cg_cli::{exit, options as cli};
 use clap::CommandFactory;
 
 use load::Renaming;
-use options::Options;
+use options::{Options, Parts};
 
 /// What others may do with the report, before the umask: what they may do with profiles.
 const MODE: u32 = 0o600;
@@ -59,13 +60,13 @@ fn run(options: &Options) -> anyhow::Result<u8> {
         bail!("--base compares one profile with one other: add up several of them with cg_merge, or name one");
     }
     let lists: &[&[OsString]] = if base.is_empty() { &[&options.files] } else { &[&options.files, &base] };
-    let loaded = load::sides(lists, renaming)?;
+    let loaded = load::sides(lists, renaming, options.parts == Parts::Keep)?;
     let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above)?;
     let page = report::page(options, &loaded)?;
     let size = page.size() as u64;
     if size > options.max_size {
         bail!(
-            "the report would have {} MB, more than --max-size allows; --source none, --show or a larger --max-size \
+            "the report would have {} MB, more than --max-size allows; --source none, --parts sum, --show or a larger --max-size \
              help",
             size >> 20
         );

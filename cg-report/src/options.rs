@@ -65,6 +65,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
+    /// Whether parts of profiles, such as dumps and threads, can be looked at one by one, or only their sum is in the report
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = Parts::Keep)]
+    pub(crate) parts: Parts,
+
     /// Leave out sources, folders of files and objects, the command line and descriptions of the run
     #[arg(long)]
     pub(crate) redact: bool,
@@ -85,6 +89,15 @@ pub(crate) enum Sources {
     Embed,
     /// The report has their names only.
     None,
+}
+
+/// What becomes of parts of profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Parts {
+    /// Each can be looked at alone, and any of them together; not in a comparison.
+    Keep,
+    /// Only their sum is in the report.
+    Sum,
 }
 
 /// Which functions have machine code in the report.

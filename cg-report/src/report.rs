@@ -12,7 +12,7 @@ use crate::load::{Loaded, Side, last, packing};
 use crate::options::{Code, Options, Sources};
 use crate::pack::Pack;
 use crate::side::Shown;
-use crate::{code, side, sources};
+use crate::{code, parts, side, sources};
 
 /// Rows of the table for browsers without scripts.
 const TOP: usize = 50;
@@ -59,6 +59,7 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     pack_names(&mut pack, names).map_err(packing)?;
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
     let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
+    parts::pack(&mut pack, &new.detail, &new.parts, &shown).map_err(packing)?;
     let mut base_totals = Vec::new();
     if let Some(base) = base {
         let place = |event: &usize| base.model.events.iter().position(|name| *name == events[*event]);

@@ -212,6 +212,36 @@ fn files_are_added_up_by_what_functions_are_called() {
 }
 
 #[test]
+fn parts_are_kept_apart_unless_their_sum_is_wanted_or_there_is_a_base() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = |number: u32, cost: u32| {
+        format!("part: {number}\nthread: 1\ndesc: Trigger: Dump {number}\nevents: Ir\nfl=a\nfn=f\n1 {cost}\n\n")
+    };
+    fs::write(folder.path().join("two"), format!("pid: 42\n{}{}", part(1, 5), part(2, 70))).unwrap();
+    fs::write(folder.path().join("one"), part(1, 3)).unwrap();
+    let head = |arguments: &[&str]| {
+        let output = run(folder.path(), &[arguments, &["-o", "-"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        element(&String::from_utf8(output.stdout).unwrap(), "head").to_owned()
+    };
+    let flat = |head: String| head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts = flat(head(&["two", "one"]));
+    for (input, pid, number, total) in [(0, "\"pid\": 42, ", 1, 5), (0, "\"pid\": 42, ", 2, 70), (1, "", 1, 3)] {
+        let wanted = format!(
+            "{{ \"input\": {input}, {pid}\"number\": {number}, \"thread\": 1, \"desc\": [ \"Trigger: Dump {number}\" ], \
+             \"totals\": [ \"{total}\" ] }}"
+        );
+        assert!(parts.contains(&wanted), "{wanted} in {parts}");
+    }
+    assert!(parts.contains("\"part.row.cost.0\"") && parts.contains("\"78\""), "and their sum is the report's total");
+    assert!(!head(&["two", "--redact"]).contains("Trigger"));
+    for alone in [&["one"][..], &["two", "one", "--parts=sum"], &["two", "--base=one"]] {
+        let head = head(alone);
+        assert!(!head.contains("\"part.row") && !head.contains("\"number\": 1"), "{alone:?}: {head}");
+    }
+}
+
+#[test]
 fn events_can_be_chosen_and_must_be_there() {
     let page = page(&[&path("exact.cg"), "--show=Dr"]);
     let head = element(&page, "head");

@@ -23,7 +23,7 @@ _cg_report() {
 
     case "${cmd}" in
         cg_report)
-            opts="-o -I -h -V --output --open --base --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --redact --max-size --help --version"
+            opts="-o -I -h -V --output --open --base --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --redact --max-size --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -83,6 +83,10 @@ _cg_report() {
                     ;;
                 --root)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --parts)
+                    COMPREPLY=($(compgen -W "keep sum" -- "${cur}"))
                     return 0
                     ;;
                 --max-size)

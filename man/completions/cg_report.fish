@@ -13,6 +13,8 @@ complete -c cg_report -l code -d 'Whose machine code becomes part of the report:
 all\t'All that rows with addresses name'
 none\t'None'"
 complete -c cg_report -l root -d 'Look for the object files that ran below this folder, as in an image of another system' -r -F
+complete -c cg_report -l parts -d 'Whether parts of profiles, such as dumps and threads, can be looked at one by one, or only their sum is in the report' -r -f -a "keep\t'Each can be looked at alone, and any of them together; not in a comparison'
+sum\t'Only their sum is in the report'"
 complete -c cg_report -l max-size -d 'Refuse to write a larger report' -r
 complete -c cg_report -l open -d 'Open the report in $BROWSER, or in what xdg-open finds'
 complete -c cg_report -l redact -d 'Leave out sources, folders of files and objects, the command line and descriptions of the run'

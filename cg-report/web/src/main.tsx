@@ -45,7 +45,7 @@ async function start() {
     if (head.schema !== SCHEMA) { throw new Error(`it has version ${head.schema}, not ${SCHEMA}`); }
     const pack = new Pack(head, text("data"));
     const report = await Model.open(pack);
-    open(report);
+    await open(report);
     // What a comparison is about comes first.
     if (report.base) { colouring.value = "delta"; }
     document.title = head.title;

@@ -1,4 +1,4 @@
-// Runs the tests: `unit`, `browser`, or both. What is TypeScript is bundled first; reports are made by the program.
+// Runs the tests: `unit`, `browser`, or both. Reports are made by the program first; what is TypeScript is bundled.
 import { build } from "esbuild";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -12,34 +12,35 @@ const root = resolve(import.meta.dirname, "../../..");
 const files = [];
 const only = process.env.ONLY ? [`--test-name-pattern=${process.env.ONLY}`] : [];
 try {
+    const env = { ...process.env };
+    env.CG_REPORT ??= join(root, "target/debug/cg_report");
+    env.CALLGRIND_ANNOTATE ??= join(root, "target/debug/callgrind_annotate");
+    for (const program of [env.CG_REPORT, env.CALLGRIND_ANNOTATE]) {
+        if (!existsSync(program)) { throw new Error(`${program} is not built: cargo build -p cg-report -p callgrind-annotate`); }
+    }
+    env.REPORTS = scratch;
+    const data = join(root, "cg-report/tests/data");
+    const make = (name, ...profiles) => execFileSync(env.CG_REPORT, ["-o", join(scratch, `${name}.html`), "-I", data,
+        ...profiles.map((profile) => (profile.startsWith("-") ? profile : join(data, profile)))], { cwd: data });
+    make("rust", "rust.cg.xz", "--mod-filename=s/.*home.user.demo.//");
+    make("cpp", "cpp.cg.xz", "--mod-filename=s/.*home.user.demo.//");
+    make("cc1", "cc1.cg.xz");
+    make("cachegrind", "rust.cachegrind.xz");
+    make("threads", "threads-01.cg.xz", "threads-02.cg.xz", "threads-03.cg.xz");
+    make("thread-2", "threads-02.cg.xz");
+    make("exact", "exact.cg");
+    make("hostile", "hostile.cg");
+    make("loop", "loop.cg");
+    make("inline", "inline.cg");
+    make("diff", "new.cg.xz", "--base=base.cg.xz");
+    make("exact-diff", "exact-new.cg", "--base=exact.cg");
     if (runs("unit")) {
         const tests = readdirSync("test/unit").filter((file) => file.endsWith(".test.ts"));
         await build({ entryPoints: tests.map((file) => join("test/unit", file)), outdir: scratch, bundle: true, format: "esm",
             platform: "node", packages: "bundle", jsx: "automatic", jsxImportSource: "preact", outExtension: { ".js": ".mjs" }, logLevel: "warning" });
         files.push(...tests.map((file) => join(scratch, file.replace(/\.ts$/, ".mjs"))));
     }
-    const env = { ...process.env };
     if (runs("browser")) {
-        env.CG_REPORT ??= join(root, "target/debug/cg_report");
-        env.CALLGRIND_ANNOTATE ??= join(root, "target/debug/callgrind_annotate");
-        for (const program of [env.CG_REPORT, env.CALLGRIND_ANNOTATE]) {
-            if (!existsSync(program)) { throw new Error(`${program} is not built: cargo build -p cg-report -p callgrind-annotate`); }
-        }
-        env.REPORTS = scratch;
-        const data = join(root, "cg-report/tests/data");
-        const make = (name, ...profiles) => execFileSync(env.CG_REPORT, ["-o", join(scratch, `${name}.html`), "-I", data,
-            ...profiles.map((profile) => (profile.startsWith("-") ? profile : join(data, profile)))], { cwd: data });
-        make("rust", "rust.cg.xz", "--mod-filename=s/.*home.user.demo.//");
-        make("cpp", "cpp.cg.xz", "--mod-filename=s/.*home.user.demo.//");
-        make("cc1", "cc1.cg.xz");
-        make("cachegrind", "rust.cachegrind.xz");
-        make("threads", "threads-01.cg.xz", "threads-02.cg.xz", "threads-03.cg.xz");
-        make("exact", "exact.cg");
-        make("hostile", "hostile.cg");
-        make("loop", "loop.cg");
-        make("inline", "inline.cg");
-        make("diff", "new.cg.xz", "--base=base.cg.xz");
-        make("exact-diff", "exact-new.cg", "--base=exact.cg");
         const tests = readdirSync("test/browser").filter((file) => file.endsWith(".test.mjs"));
         files.push(...tests.map((file) => join("test/browser", file)));
     }

@@ -27,6 +27,18 @@ export interface SideInfo {
     inputs: Input[];
 }
 
+/** A part of the new side: a dump, a thread, a file. */
+export interface PartInfo {
+    /** Which of the inputs it comes from. */
+    input: number;
+    pid?: number;
+    number?: number;
+    thread?: number;
+    desc: string[];
+    /** Decimal, one for each event. */
+    totals: string[];
+}
+
 export interface Warning {
     kind: string;
     text: string;
@@ -42,6 +54,8 @@ export interface Head {
     events: EventInfo[];
     primary: number;
     sides: SideInfo[];
+    /** Parts that can be looked at one by one, if there are several. */
+    parts: PartInfo[];
     /** Functions that are the same by their bodies alone. */
     renamed: { f: number; from: number }[];
     sources: { file: number; state: "ok" | "newer" | "missing" | "binary" | "large" }[];

@@ -3,6 +3,7 @@
 import { costs, type Event } from "../state/events.ts";
 import { visible } from "./names.ts";
 import type { Model, Side } from "./model.ts";
+import type { Pack } from "./pack.ts";
 
 export const NEXT = 0, JUMP = 1, CONDITIONAL = 2, CALL = 3, RETURN = 4, INDIRECT = 5;
 
@@ -94,11 +95,11 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
 }
 
 const NONE: readonly InlineFrame[] = [];
-const parsed = new WeakMap<Model, InlineFrame[][]>();
+const parsed = new WeakMap<Pack, InlineFrame[][]>();
 
 /** Chains of inlined functions, as the debug information has them. */
 function chainsOf(model: Model): InlineFrame[][] | undefined {
-    const found = parsed.get(model);
+    const found = parsed.get(model.pack);
     if (found) { return found; }
     const text = model.pack.text("text.inline");
     if (text === undefined) { return undefined; }
@@ -108,15 +109,15 @@ function chainsOf(model: Model): InlineFrame[][] | undefined {
         for (let at = 0; at + 1 < parts.length; at += 2) { frames.push({ name: visible(parts[at]), site: visible(parts[at + 1]) }); }
         return frames;
     });
-    parsed.set(model, chains);
+    parsed.set(model.pack, chains);
     return chains;
 }
 
-const split = new WeakMap<Model, Map<string, string[]>>();
+const split = new WeakMap<Pack, Map<string, string[]>>();
 
 function splitText(model: Model, syntax: string): string[] | undefined {
-    let known = split.get(model);
-    if (!known) { split.set(model, (known = new Map())); }
+    let known = split.get(model.pack);
+    if (!known) { split.set(model.pack, (known = new Map())); }
     const found = known.get(syntax);
     if (found) { return found; }
     const text = model.pack.text(`text.${syntax}`);
@@ -126,14 +127,14 @@ function splitText(model: Model, syntax: string): string[] | undefined {
     return lines;
 }
 
-const starts = new WeakMap<Model, Uint32Array>();
+const starts = new WeakMap<Pack, Uint32Array>();
 
 function offsetsOf(model: Model, length: ArrayLike<number>): Uint32Array {
-    let offsets = starts.get(model);
+    let offsets = starts.get(model.pack);
     if (!offsets) {
         offsets = new Uint32Array(length.length + 1);
         for (let k = 0; k < length.length; k++) { offsets[k + 1] = offsets[k] + length[k]; }
-        starts.set(model, offsets);
+        starts.set(model.pack, offsets);
     }
     return offsets;
 }

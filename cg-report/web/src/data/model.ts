@@ -17,32 +17,46 @@ export interface Calls {
     order: Uint32Array;
 }
 
-/** A side: the profile, or the base that it is compared with. */
+/** What a side takes its columns from. */
+export interface Source {
+    column(name: string): Column | undefined;
+    /** A column that is there. */
+    now(name: string): Column;
+}
+
+/** Columns of a side as they stand in the report. */
+function packed(pack: Pack, at: number): Source {
+    const prefix = at === 0 ? "" : "b.";
+    return { column: (name) => pack.column(prefix + name), now: (name) => pack.now(prefix + name) };
+}
+
+/** A side: the profile or some of its parts, or the base that it is compared with. */
 export class Side {
-    readonly pack: Pack;
-    readonly prefix: string;
     readonly at: number;
+    /** Decimal, one for each event of the report. */
+    readonly totals: string[];
+    private readonly source: Source;
     private callersIndex: Calls | undefined;
     private callerOf: Uint32Array | undefined;
 
-    constructor(pack: Pack, at: number) {
-        this.pack = pack;
+    constructor(source: Source, at: number, totals: string[]) {
+        this.source = source;
         this.at = at;
-        this.prefix = at === 0 ? "" : "b.";
+        this.totals = totals;
     }
 
     static readonly FIRST = ["fn.flags", "fn.cycle", "fn.calls", "arc.from", "arc.to", "arc.count", "arc.within"];
 
     column(name: string): Column | undefined {
-        return this.pack.column(this.prefix + name);
+        return this.source.column(name);
     }
 
     now(name: string): Numbers {
-        return this.pack.now(this.prefix + name).values;
+        return this.source.now(name).values;
     }
 
     get arcs(): number {
-        return this.pack.count(`${this.prefix}arc.to`);
+        return this.now("arc.to").length;
     }
 
     /** The caller of each arc. */
@@ -73,8 +87,9 @@ export class Side {
 
 export class Model {
     readonly pack: Pack;
-    readonly sides: Side[];
+    readonly sides: readonly Side[];
     readonly functions: number;
+    readonly hasCalls: boolean;
     /** Names of functions, files and objects, made visible. */
     readonly names: string[];
     readonly files: string[];
@@ -88,7 +103,8 @@ export class Model {
     private constructor(pack: Pack) {
         this.pack = pack;
         this.functions = pack.head.functions;
-        this.sides = pack.head.sides.map((_, at) => new Side(pack, at));
+        this.sides = pack.head.sides.map(({ totals }, at) => new Side(packed(pack, at), at, totals));
+        this.hasCalls = this.sides.some((side) => side.arcs > 0);
         const list = (name: string, count: number) => {
             const text = pack.text(name) ?? "";
             return count === 0 ? [] : text.split("\n").map(visible);
@@ -114,16 +130,17 @@ export class Model {
         return new Model(pack);
     }
 
+    /** The same report with another first side. */
+    of(side: Side): Model {
+        return Object.assign(Object.create(Model.prototype) as Model, this, { sides: [side, ...this.sides.slice(1)] });
+    }
+
     get side(): Side {
         return this.sides[0];
     }
 
     get base(): Side | undefined {
         return this.sides[1];
-    }
-
-    get hasCalls(): boolean {
-        return this.sides.some((side) => side.arcs > 0);
     }
 
     /** The name of a function, shortened if that is wanted. */

@@ -72,7 +72,8 @@ export class Pack {
         if (!this.has(name)) { throw new Error("not in this report"); }
         const info: ColumnInfo = this.head.columns[name];
         const [start, length] = info;
-        const bytes = length === 0 ? new Uint8Array(0) : await inflate(bytesOf(this.data.slice(start, start + length)));
+        // Never before who asked has gone on, since it may be in the middle of computing something.
+        const bytes = await (length === 0 ? new Uint8Array(0) : inflate(bytesOf(this.data.slice(start, start + length))));
         if (name.startsWith("names.") || name.startsWith("src.") || name.startsWith("text.")) {
             this.texts.set(name, new TextDecoder().decode(bytes));
         } else {

@@ -54,10 +54,9 @@ export function costs(side: Side, kind: string, event: Event): Column | undefine
     return column;
 }
 
-/** The total of a side for an event. */
-export function totalOf(model: Model, side: Side, event: Event): number {
-    const { events, sides } = model.pack.head;
-    const totals = sides[side.at].totals;
+/** The total of a side, or of a part, for an event. */
+export function totalOf(model: Model, { totals }: { totals: readonly string[] }, event: Event): number {
+    const { events } = model.pack.head;
     return event.terms.reduce((sum, [column, factor]) => {
         return sum + factor * Number(totals[events.findIndex((known) => known.column === column)]);
     }, 0);
@@ -67,5 +66,5 @@ export function totalOf(model: Model, side: Side, event: Event): number {
 export function exactTotal(model: Model, side: Side, event: Event): bigint | number {
     if (event.derived) { return totalOf(model, side, event); }
     const at = model.pack.head.events.findIndex((known) => known.column === event.terms[0][0]);
-    return BigInt(model.pack.head.sides[side.at].totals[at]);
+    return BigInt(side.totals[at]);
 }

@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { stableId, baseName } from "../data/names.ts";
 import type { Model } from "../data/model.ts";
+import { needed, partsOf } from "../data/parts.ts";
 import { costs, eventsOf, totalOf, type Event } from "./events.ts";
 import { parse } from "./formula.ts";
 import { isEmpty, parseQuery } from "./query.ts";
@@ -13,11 +14,25 @@ export const WHOLE = -1;
 export type Numbering = "percent" | "absolute" | "percall";
 export type Comparison = "new" | "base" | "delta";
 
-/** The report; there is one once the page shows anything. */
-let opened: Model | undefined;
+/** The report with all parts; there is one once the page shows anything. */
+const opened = signal<Model | undefined>(undefined);
+/** The parts that are shown, in ascending order; none stands for all. */
+export const chosen = signal<readonly number[]>([]);
+const current = computed(() => {
+    const report = opened.value;
+    return report && chosen.value.length > 0 ? partsOf(report)?.of(chosen.value) ?? report : report;
+});
+
+/** What is shown: the report, or that of the chosen parts. */
 export function model(): Model {
-    if (!opened) { throw new Error("no report is open"); }
-    return opened;
+    const report = current.value;
+    if (!report) { throw new Error("no report is open"); }
+    return report;
+}
+
+/** The report of some parts, whatever is chosen; undefined until it can be made. */
+export function modelOf(parts: readonly number[]): Model | undefined {
+    return opened.value && partsOf(opened.value)?.of(parts);
 }
 
 /** The active function, the root of views; [`WHOLE`] for the program. */
@@ -42,7 +57,7 @@ export const theme = signal<"auto" | "light" | "dark">("auto");
 
 export const event = computed(() => events.value[Math.min(eventAt.value, events.value.length - 1)]);
 export const second = computed(() => (secondAt.value >= 0 ? events.value[secondAt.value] : undefined));
-export const isDiff = computed(() => opened !== undefined && opened.sides.length > 1);
+export const isDiff = computed(() => (current.value?.sides.length ?? 0) > 1);
 export const total = computed(() => totalOf(model(), model().side, event.value));
 export const baseTotal = computed(() => {
     const base = model().base;
@@ -86,6 +101,13 @@ export function activate(f: number) {
 
 export function select(f: number) {
     selected.value = f;
+}
+
+/** Shows some parts instead of all, in all views. */
+export function choose(parts: readonly number[]) {
+    const count = model().pack.head.parts.length;
+    const known = [...new Set(parts)].filter((part) => part >= 0 && part < count).sort((a, b) => a - b);
+    chosen.value = known.length === count ? [] : known;
 }
 
 export function show(view: string, pane: 0 | 1) {
@@ -184,6 +206,7 @@ function shown(): url.Shown {
         x: [...formulas.value].map(([name, formula]) => `${name}=${formula}`),
         file: file.value >= 0 ? model().files[file.value] : "",
         why: cause.value >= 0 ? String(cause.value) : "",
+        part: url.ranges(chosen.value),
     };
 }
 
@@ -210,6 +233,7 @@ function restore(hash: string) {
         const known = wanted.path.map(byId);
         path.value = known.includes(WHOLE) ? [] : known;
         file.value = wanted.file ? model().files.indexOf(wanted.file) : -1;
+        choose(url.places(wanted.part, model().pack.head.parts.length));
         cause.value = /^\d+$/.test(wanted.why) ? Number(wanted.why) : -1;
     });
 }
@@ -219,8 +243,9 @@ export function permalink(): string {
 }
 
 /** Opens a report and keeps state and URL together from then on. */
-export function open(report: Model) {
-    opened = report;
+export async function open(report: Model) {
+    if (url.decode(location.hash).part && report.pack.head.parts.length > 0) { await report.pack.load(...needed(report.pack)); }
+    opened.value = report;
     events.value = eventsOf(report);
     eventAt.value = report.pack.head.primary;
     if (!report.hasCalls) { panes.value = ["overview", "code"]; url.NOTHING.p = ["overview", "code"]; }

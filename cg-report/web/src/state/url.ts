@@ -21,10 +21,12 @@ export interface Shown {
     /** Function, file or what else the code view shows. */
     file: string;
     why: string;
+    /** Numbers of parts, from 1: `2-5,7`. */
+    part: string;
 }
 
 export const NOTHING: Shown = { f: "", s: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
-    file: "", why: "" };
+    file: "", why: "", part: "" };
 
 export function encode(shown: Shown): string {
     const out: string[] = ["v=1"];
@@ -42,6 +44,7 @@ export function encode(shown: Shown): string {
     put("path", shown.path.join("."));
     put("file", shown.file);
     put("why", shown.why);
+    put("part", shown.part);
     shown.x.forEach((formula) => put("x", formula));
     return `#${out.join("&")}`;
 }
@@ -68,6 +71,7 @@ export function decode(hash: string): Shown {
             case "cmp": shown.cmp = value; break;
             case "file": shown.file = value; break;
             case "why": shown.why = value; break;
+            case "part": shown.part = value; break;
             case "x": shown.x.push(value); break;
             case "path": shown.path = value.split(".").filter((id) => /^[0-9a-f]{16}$/.test(id)); break;
             case "p": {
@@ -79,4 +83,28 @@ export function decode(hash: string): Shown {
         }
     }
     return shown;
+}
+
+/** Places, which ascend from 0, as ranges of numbers from 1. */
+export function ranges(places: readonly number[]): string {
+    const out: string[] = [];
+    for (let at = 0; at < places.length;) {
+        let end = at;
+        while (places[end + 1] === places[end] + 1) { end += 1; }
+        out.push(end > at ? `${places[at] + 1}-${places[end] + 1}` : String(places[at] + 1));
+        at = end + 1;
+    }
+    return out.join(",");
+}
+
+/** Places below `count` that ranges of numbers name, in ascending order; what is no range names nothing. */
+export function places(text: string, count: number): number[] {
+    const found = new Set<number>();
+    for (const part of text.split(",")) {
+        const range = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec(part);
+        if (!range) { continue; }
+        const last = Math.min(count, Number(range[2] ?? range[1]));
+        for (let number = Math.max(1, Number(range[1])); number <= last; number++) { found.add(number - 1); }
+    }
+    return [...found].sort((a, b) => a - b);
 }

@@ -5,7 +5,7 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { compact, digits } from "../data/format.ts";
 import { exactTotal } from "../state/events.ts";
-import { activate, active, addFormula, comparison, dialog, event, eventAt, events, formulas, hottest, isDiff, model, nextEvent,
+import { activate, active, addFormula, choose, chosen, comparison, dialog, event, eventAt, events, formulas, hottest, isDiff, model, nextEvent,
     note, numbering, panes, permalink, query, removeFormula, secondAt, short, show, theme, total, baseTotal, WHOLE } from "../state/store.ts";
 import { Functions } from "../views/functions.tsx";
 import { Groups } from "../views/groups.tsx";
@@ -13,6 +13,7 @@ import { VIEWS } from "../views/index.ts";
 import { copy, Menu } from "./menu.tsx";
 import { Delta, Name, Segments } from "./parts.tsx";
 import { shortened } from "../data/names.ts";
+import { partNames } from "../data/partnames.ts";
 
 const navigator = signal<"functions" | "groups">("functions");
 const sheet = signal(false);
@@ -54,6 +55,7 @@ function Bar() {
                 <span class="muted number" title={`${digits(exactTotal(report, report.side, event.value))} ${event.value.name}`}>{compact(total.value)} {event.value.name}</span>
                 {isDiff.value && <Delta now={total.value} before={baseTotal.value} />}
             </button>
+            <Chosen />
             <Crumbs />
             <span class="grow" />
             <label class="search"><span class="hidden">Search functions</span>
@@ -87,6 +89,15 @@ function Bar() {
             <button type="button" class="quiet" title="Help (?)" aria-label="Help" onClick={() => { dialog.value = "help"; }}>?</button>
         </header>
     );
+}
+
+/** That not all of the profile is shown, which nobody must miss. */
+function Chosen() {
+    const { head } = model().pack;
+    const parts = chosen.value;
+    if (parts.length === 0) { return null; }
+    const text = parts.length === 1 ? partNames(head)[parts[0]] : `${parts.length} of ${head.parts.length} parts`;
+    return <button type="button" class="chosen-parts" title="Only these parts are shown, in all views. Show all." onClick={() => choose([])}>{text} {"\u2715"}</button>;
 }
 
 /** The program without its folders, and the beginning of its arguments. */

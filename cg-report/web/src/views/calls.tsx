@@ -47,7 +47,7 @@ function List({ callers }: { callers: boolean }) {
         const ends = new Set([...(arcs?.keys() ?? []), ...(before?.keys() ?? [])]);
         const of = (end: number) => arcs?.get(end)?.cost ?? 0;
         return [...ends].sort((a, b) => of(b) - of(a) || (report.names[a] < report.names[b] ? -1 : 1));
-    }, [arcs && f, event.value, before && f, callers]);
+    }, [arcs && f, event.value, before && f, callers, report.side]);
     const incl = inclusive();
     if (!arcs || !incl) { return <Loading />; }
     const whole = incl[f];

@@ -300,7 +300,7 @@ export function useTree(up: boolean, wanted: boolean, pixels: number, along: rea
             size = Math.max(...way.cost.map((cost) => cost[node]));
         }
         return expand(list, root, model().functions, { budget, least: (size * 0.5) / Math.max(300, pixels), along });
-    }, [list === undefined, root, event.value, comparison.value, up, pixels, along, budget]);
+    }, [list === undefined, model().side, root, event.value, comparison.value, up, pixels, along, budget]);
 }
 
 export function Flame() {

@@ -43,7 +43,7 @@ export function Graph() {
         if (!down || !ready) { return undefined; }
         return neighbourhood(down, up, root, report.functions, { node: nodeLimit.value, arc: arcLimit.value,
             callers: callers.value, callees: callees.value, most: MOST }, backArcs);
-    }, [comparison.value, ready, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
+    }, [comparison.value, ready, report.side, root, event.value, nodeLimit.value, arcLimit.value, callers.value, callees.value, isDiff.value]);
     const [laid, setLaid] = useState<{ around: Neighbourhood; laid: Laid } | null>(null);
     const [fault, setFault] = useState("");
     const [busy, setBusy] = useState(false);

@@ -11,6 +11,7 @@ import { Graph } from "./graph.tsx";
 import { InlinedView } from "./inlined.tsx";
 import { Loops } from "./loops.tsx";
 import { Overview } from "./overview.tsx";
+import { hasParts, Parts } from "./parts.tsx";
 import { Why } from "./why.tsx";
 import { Treemap } from "./treemap.tsx";
 
@@ -33,6 +34,7 @@ export const VIEWS: View[] = [
     { id: "loops", title: "Loops", hint: "Loops of the active function", component: Loops, wanted: () => model().pack.head.sides[0].jumps },
     { id: "inlined", title: "Inlined", hint: "What was inlined into the active function", component: InlinedView, wanted: () => model().pack.head.sides[0].addresses },
     { id: "cache", title: "Cache", hint: "Cache misses and their rates", component: Cache, wanted: hasCaches },
+    { id: "parts", title: "Parts", hint: "Dumps, threads and processes, one by one", component: Parts, wanted: hasParts },
     { id: "why", title: "Why", hint: "What the change consists of", component: Why, wanted: () => isDiff.value },
     { id: "functions", title: "Functions", hint: "All functions with all events", component: AllFunctions },
 ];

@@ -19,7 +19,7 @@ export function InlinedView() {
     const f = active.value;
     const usable = f !== WHOLE && report.pack.head.sides[0].addresses;
     const lines = usable ? machineOf(report, report.side, f, event.value, second.value, syntax.value) : undefined;
-    const tree = useMemo(() => (lines ? inlinedOf(lines, report.names[f]) : []), [lines?.length, f, event.value]);
+    const tree = useMemo(() => (lines ? inlinedOf(lines, report.names[f]) : []), [lines?.length, f, event.value, report.side]);
     if (!report.pack.head.sides[0].addresses) { return <Empty title="This profile has no addresses"><p>What was inlined is found by instructions: record with <code>--dump-instr=yes</code>, and build with <code>-g</code>.</p></Empty>; }
     if (f === WHOLE) { return <Empty title="Choose a function"><p>Double-click a function to see what was inlined into it.</p></Empty>; }
     if (!lines) { return <Loading />; }

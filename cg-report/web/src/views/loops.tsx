@@ -27,7 +27,7 @@ export function Loops() {
     const lines = ready ? machineOf(report, report.side, f, event.value, second.value, syntax.value) : undefined;
     const ir = events.value.find((of) => of.name === "Ir");
     const counts = ready && ir ? machineOf(report, report.side, f, ir, undefined, syntax.value) : undefined;
-    const loops = useMemo(() => (lines && counts ? loopsIn(lines, counts) : []), [lines?.length, counts?.length, f, event.value, second.value]);
+    const loops = useMemo(() => (lines && counts ? loopsIn(lines, counts) : []), [lines?.length, counts?.length, f, event.value, second.value, report.side]);
     if (!addresses || !jumps) {
         return <Empty title="This profile has no jumps"><p>Loops are found by jumps between instructions: record with <code>--dump-instr=yes --collect-jumps=yes</code>.</p></Empty>;
     }

@@ -40,7 +40,7 @@ export function Machine() {
             line.calls.forEach((call) => out.push({ kind: "call", call }));
         });
         return out;
-    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value, inlines.value]);
+    }, [lines?.length, f, event.value, second.value, syntax.value, comparison.value, inlines.value, model().side]);
     const place = useMemo(() => new Map(items.flatMap((item, at): [number, number][] => (item.kind === "line" ? [[item.line.addr, at]] : []))), [items]);
     const arrows = useMemo(() => items.flatMap((item, from): Arrow[] => (item.kind !== "line" ? [] : item.line.jumps.flatMap((jump) => {
         const to = place.get(jump.to);

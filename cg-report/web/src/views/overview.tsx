@@ -114,7 +114,7 @@ function HotPath() {
             steps.push({ f: tree.fn[node], cost: tree.cost[0][node], exact: tree.exact[node] });
         }
         return steps;
-    }, [flow !== undefined, event.value]);
+    }, [flow, event.value]);
     if (!report.hasCalls) { return null; }
     return (
         <section class="card wide">

@@ -1,0 +1,53 @@
+//! Parts of profiles as columns: which rows, calls and jumps of their sum each has, and how much of them.
+//!
+//! Everything else that is known of some parts together follows from these in the page, as it followed from all rows here.
+//! Numbers of rows, calls and jumps are those of [`crate::side`]'s columns.
+
+use std::io;
+
+use cg_model::{CallSite, Detail, JumpSite, Row};
+
+use crate::pack::Pack;
+use crate::side::Shown;
+
+/// Packs parts of a side; nothing if there is but one.
+pub(crate) fn pack(pack: &mut Pack, whole: &Detail, parts: &[Detail], events: &[Shown]) -> io::Result<()> {
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let key = |row: &Row| (row.function, row.at);
+    places(pack, "row", parts.iter().map(|part| find(&whole.rows, &part.rows, key)))?;
+    let key = |call: &CallSite| (call.function, call.at, call.callee);
+    places(pack, "call", parts.iter().map(|part| find(&whole.calls, &part.calls, key)))?;
+    let key = |jump: &JumpSite| (jump.function, jump.at, jump.target_function, jump.target, jump.executed.is_some());
+    places(pack, "jump", parts.iter().map(|part| find(&whole.jumps, &part.jumps, key)))?;
+    for Shown { event, number } in events {
+        let rows = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.row_costs(row)[*event]));
+        pack.costs(format!("part.row.cost.{number}"), &rows.collect::<Vec<_>>())?;
+        let calls = parts.iter().flat_map(|part| part.calls.iter().map(|call| part.call_costs(call)[*event]));
+        pack.costs(format!("part.call.cost.{number}"), &calls.collect::<Vec<_>>())?;
+    }
+    let all = |value: &dyn Fn(&JumpSite) -> u64| parts.iter().flat_map(|part| part.jumps.iter().map(value)).collect();
+    let counts: Vec<u64> = parts.iter().flat_map(|part| part.calls.iter().map(|call| call.count)).collect();
+    let (taken, executed): (Vec<u64>, Vec<u64>) = (all(&|jump| jump.taken), all(&|jump| jump.executed.unwrap_or(0)));
+    pack.numbers("part.call.count", &counts)?;
+    pack.numbers("part.jump.taken", &taken)?;
+    pack.numbers("part.jump.executed", &executed)
+}
+
+/// Where entries of a part stand in the sum; both are in the same order, and the sum has them all.
+fn find<T, K: PartialEq>(whole: &[T], part: &[T], key: impl Fn(&T) -> K) -> Vec<u64> {
+    let mut rest = whole.iter().enumerate();
+    let place = |entry: &T| rest.find(|(_, known)| key(known) == key(entry)).map(|(at, _)| at as u64);
+    part.iter().filter_map(place).collect()
+}
+
+fn places(pack: &mut Pack, kind: &str, lists: impl Iterator<Item = Vec<u64>>) -> io::Result<()> {
+    let (mut from, mut all) = (vec![0], Vec::new());
+    for list in lists {
+        all.extend(list);
+        from.push(all.len() as u64);
+    }
+    pack.close(format!("part.{kind}.from"), &from)?;
+    pack.close(format!("part.{kind}"), &all)
+}

@@ -1,0 +1,61 @@
+// What parts are called: by what tells them apart, which may be processes, numbers, threads or files.
+
+import type { Head, PartInfo } from "./head.ts";
+import { baseName, visible } from "./names.ts";
+
+export type PartsBy = "part" | "thread" | "process" | "file";
+
+/** Some parts that belong together. */
+export interface PartGroup {
+    name: string;
+    parts: number[];
+}
+
+const several = (head: Head, of: (part: PartInfo) => unknown) => new Set(head.parts.map(of)).size > 1;
+
+function fileOf(head: Head, part: PartInfo): string {
+    const { inputs } = head.sides[0];
+    const name = visible(inputs[part.input]?.name ?? "");
+    const short = baseName(name);
+    return inputs.filter((input) => baseName(visible(input.name)) === short).length > 1 ? name : short;
+}
+
+/** The name of each part; no two have the same. */
+export function partNames(head: Head): string[] {
+    const names = head.parts.map((part) => [
+        several(head, ({ pid }) => pid) ? `process ${part.pid ?? "?"}` : "",
+        several(head, ({ number }) => number) ? `part ${part.number ?? "?"}` : "",
+        several(head, ({ thread }) => thread) ? `thread ${part.thread ?? "?"}` : "",
+    ].filter((word) => word).join(" \u00b7 "));
+    return names.map((name, at) => {
+        if (name && names.indexOf(name) === names.lastIndexOf(name)) { return name; }
+        const part = head.parts[at];
+        const alike = head.parts.filter((other, place) => names[place] === name && other.input === part.input);
+        const words = [name, several(head, ({ input }) => input) ? fileOf(head, part) : "", alike.length > 1 ? `no. ${alike.indexOf(part) + 1}` : ""];
+        return words.filter((word) => word).join(" \u00b7 ");
+    });
+}
+
+/** Ways in which the parts of a report can be put together: those that make several groups. */
+export function waysOf(head: Head): PartsBy[] {
+    const ways: PartsBy[] = ["part"];
+    for (const by of ["thread", "process", "file"] as const) {
+        const count = groupsOf(head, by).length;
+        if (count > 1 && count < head.parts.length) { ways.push(by); }
+    }
+    return ways;
+}
+
+/** The parts as groups, in the order of their first ones. */
+export function groupsOf(head: Head, by: PartsBy): PartGroup[] {
+    if (by === "part") { return partNames(head).map((name, at) => ({ name, parts: [at] })); }
+    const groups = new Map<string, PartGroup>();
+    const threads = several(head, ({ pid }) => pid);
+    head.parts.forEach((part, at) => {
+        const process = `process ${part.pid ?? "?"}`;
+        const name = by === "file" ? fileOf(head, part) : by === "process" ? process : `${threads ? `${process} \u00b7 ` : ""}thread ${part.thread ?? "?"}`;
+        const known = groups.get(name);
+        if (known) { known.parts.push(at); } else { groups.set(name, { name, parts: [at] }); }
+    });
+    return [...groups.values()];
+}
