@@ -2,7 +2,7 @@
 //!
 //! Names, commands and sources are hostile. They stand in the file as JSON without a `<`, as base64, or in the table for
 //! browsers without scripts, escaped. The policy in the head lets the browser run two scripts and use one style sheet, by
-//! their hashes, and open no connection: the first script unpacks the second, since every report has them.
+//! their hashes, and open no connection, unless it is served, and then only to where it comes from: the first script unpacks the second, since every report has them.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -18,6 +18,15 @@ const LOADER: &str = include_str!("../dist/loader.js");
 const SCRIPT: &str = include_str!("../dist/app.js");
 const WORKER: &str = include_str!("../dist/worker.js");
 const STYLE: &str = include_str!("../dist/app.css");
+
+/// Where the page finds its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Data {
+    /// In itself.
+    Inside,
+    /// Where it comes from itself, below this path.
+    Below(&'static str),
+}
 
 /// What a page is made of.
 #[derive(Debug)]
@@ -37,12 +46,18 @@ impl Page {
     ///
     /// # Errors
     /// Those of `out`.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.beginning().as_bytes())?;
+    pub(crate) fn write(&self, data: Data, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(self.beginning(data).as_bytes())?;
         out.write_all(b"<script type=\"application/json\" id=\"head\">")?;
         out.write_all(inert(&self.head).as_bytes())?;
-        out.write_all(b"</script>\n<script type=\"application/octet-stream\" id=\"data\">")?;
-        out.write_all(self.data.as_bytes())?;
+        out.write_all(b"</script>\n<script type=\"application/octet-stream\" id=\"data\"")?;
+        match data {
+            Data::Inside => {
+                out.write_all(b">")?;
+                out.write_all(self.data.as_bytes())?;
+            }
+            Data::Below(path) => write!(out, " data-below=\"{path}\">")?,
+        }
         for (id, program) in [("worker", WORKER), ("program", SCRIPT)] {
             write!(out, "</script>\n<script type=\"application/octet-stream\" id=\"{id}\">")?;
             out.write_all(packed(program.as_bytes())?.as_bytes())?;
@@ -57,10 +72,11 @@ impl Page {
         LOADER.len() + SCRIPT.len() + WORKER.len() + STYLE.len() + self.head.len() + self.data.len()
     }
 
-    fn beginning(&self) -> String {
+    fn beginning(&self, data: Data) -> String {
+        let reach = if data == Data::Inside { "'none'" } else { "'self'" };
         let policy = format!(
             "default-src 'none'; script-src 'sha256-{}' 'sha256-{}'; style-src 'sha256-{}'; worker-src blob:; img-src data: blob:; \
-             connect-src 'none'; base-uri 'none'; form-action 'none'",
+             connect-src {reach}; base-uri 'none'; form-action 'none'",
             hash(LOADER),
             hash(SCRIPT),
             hash(STYLE)

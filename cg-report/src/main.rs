@@ -1,6 +1,7 @@
 //! `cg_report`: makes one HTML file of profiles.
 //!
-//! The program reads profiles, sources and object files, and writes the report in one step: nothing half-written stays.
+//! The program reads profiles, sources and object files, and writes the report in one step: nothing half-written stays. Or it
+//! serves the report to a browser on the same machine.
 //! All that a profile says is hostile until it is text.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod pack;
 mod pair;
 mod parts;
 mod report;
+mod serve;
 mod side;
 mod sources;
 mod verdict;
@@ -28,8 +30,10 @@ use anyhow::{Context, bail};
 use cg_cli::{exit, options as cli};
 use clap::CommandFactory;
 
+use html::Data;
 use load::Renaming;
 use options::{Options, Parts};
+use serve::Server;
 
 /// What others may do with the report, before the umask: what they may do with profiles.
 const MODE: u32 = 0o600;
@@ -49,7 +53,8 @@ fn run(options: &Options) -> anyhow::Result<u8> {
             bail!("--include {}: this is no folder", folder.display());
         }
     }
-    let output = output(options)?;
+    let server = options.serve.map(Server::start).transpose()?;
+    let output = if server.is_none() { output(options)? } else { OsString::new() };
     let renaming = Renaming {
         file: options.mod_filename.as_ref(),
         function: options.mod_funcname.as_ref(),
@@ -63,6 +68,16 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     let loaded = load::sides(lists, renaming, options.parts == Parts::Keep)?;
     let verdicts = verdict::verdicts(&loaded.sides, &options.fail_above)?;
     let page = report::page(options, &loaded)?;
+    if let Some(server) = server {
+        // All that is asked for is in the page.
+        drop(loaded);
+        writeln!(io::stdout(), "{}", server.url()).context("standard output")?;
+        if options.open {
+            open(OsStr::new(server.url()))?;
+        }
+        server.run(&page, (!options.keep).then_some(serve::PATIENCE))?;
+        return Ok(exit::SUCCESS);
+    }
     let size = page.size() as u64;
     if size > options.max_size {
         bail!(
@@ -73,11 +88,12 @@ fn run(options: &Options) -> anyhow::Result<u8> {
     }
     if output == "-" {
         let mut out = BufWriter::new(io::stdout().lock());
-        page.write(&mut out).and_then(|()| out.flush()).context("standard output")?;
+        page.write(Data::Inside, &mut out).and_then(|()| out.flush()).context("standard output")?;
     } else {
-        cg_format::atomic::write_file(Path::new(&output), MODE, |out| page.write(out))?;
+        cg_format::atomic::write_file(Path::new(&output), MODE, |out| page.write(Data::Inside, out))?;
         if options.open {
-            open(&output)?;
+            let path = std::path::absolute(Path::new(&output)).context("the current folder")?;
+            open(path.as_os_str())?;
         }
     }
     // The process ends: giving millions of small pieces back one by one would take longer than the report.
@@ -101,16 +117,15 @@ fn output(options: &Options) -> anyhow::Result<OsString> {
     Ok(output)
 }
 
-/// Shows the report in a browser, which goes on by itself.
+/// Shows the report, a path or an address, in a browser, which goes on by itself.
 fn open(report: &OsStr) -> anyhow::Result<()> {
     let named = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let browser = named.unwrap_or_else(|| "xdg-open".into());
-    let path = std::path::absolute(Path::new(report)).context("the current folder")?;
-    let quiet = Command::new(&browser).arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    let quiet = Command::new(&browser).arg(report).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     quiet.map(|_| ()).with_context(|| {
         format!(
             "the report is {}, but it cannot be opened: {} cannot be started; name a browser in $BROWSER",
-            path.display(),
+            report.to_string_lossy(),
             browser.to_string_lossy()
         )
     })

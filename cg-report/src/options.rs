@@ -3,6 +3,7 @@
 //! The manual page and the completions are made from it. An option that is not built is not here.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use cg_cli::substitute::Substitution;
@@ -20,6 +21,22 @@ pub(crate) struct Options {
     /// Open the report in $BROWSER, or in what xdg-open finds
     #[arg(long)]
     pub(crate) open: bool,
+
+    /// Serve the report from this machine alone, at an address that nobody can guess, instead of writing a file: parts of it are
+    /// sent when they are looked at, so that there is no limit to its size [default: any free port]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "127.0.0.1:0",
+        conflicts_with_all = ["output", "max_size", "fail_above"]
+    )]
+    pub(crate) serve: Option<SocketAddr>,
+
+    /// With --serve: go on when the page has been closed for ten minutes
+    #[arg(long, requires = "serve", conflicts_with_all = ["output", "max_size", "fail_above"])]
+    pub(crate) keep: bool,
 
     /// Compare with this profile: everything in the report is then told of both, and as a difference
     #[arg(long, value_name = "FILE")]

@@ -1,8 +1,10 @@
 //! The program as it is called: what it writes, what it refuses, and what it leaves behind.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -339,4 +341,68 @@ fn sides_with_different_events_are_compared_by_those_they_share() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("`Dr` is not in the base: it has Ir Bc"));
     let output = run(folder.path(), &["new", "new", "--base=base", "-o", "-"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--base compares one profile with one other"));
+}
+
+/// A server that is ended with the test.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(arguments: &[&str]) -> Served {
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_cg_report")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    Served { child, url: url.trim().to_owned() }
+}
+
+/// Status line and headers, and the body, of an answer.
+fn ask(address: &str, request: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_served_report_is_that_of_the_file_in_pieces_and_for_its_owner_only() {
+    let server = serve(&["--serve", &path("exact.cg")]);
+    let (address, root) = server.url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{}", server.url);
+    let get = |path: &str, host: &str| {
+        ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
+    };
+    let (head, html) = get(&format!("/{root}"), address);
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("no-store") && !head.contains("Allow-Origin"), "{head}");
+    assert!(html.contains("connect-src 'self'") && !html.contains("'unsafe"), "{}", &html[..600]);
+    let file = page(&[&path("exact.cg")]);
+    assert_eq!(element(&html, "head"), element(&file, "head"));
+    let data = element(&file, "data");
+    assert!(html.len() + data.len() - 100 < file.len() && html.contains("data-below=\"data/\"></script>"));
+    assert_eq!(get(&format!("/{root}data/0-{}", data.len()), address).1, data);
+    assert!(get(&format!("/{root}data/0-{}", data.len() + 1), address).0.starts_with("HTTP/1.1 404"));
+    assert!(get(&format!("/{root}"), "evil.example").0.starts_with("HTTP/1.1 403"), "another name for this host");
+    for path in ["/", "/0123456789abcdef0123456789abcdef/"] {
+        assert!(get(path, address).0.starts_with("HTTP/1.1 403"), "{path}");
+    }
+    let post = format!("POST /{root} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert!(ask(address, &post).0.starts_with("HTTP/1.1 405"));
+    let output = run(Path::new("/"), &["--serve=0.0.0.0:0", &path("exact.cg")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("others could reach this address"));
+    assert_eq!(run(Path::new("/"), &["--serve", "-o-", &path("exact.cg")]).status.code(), Some(2), "usage");
+    let exact = path("exact.cg");
+    for arguments in [&["--keep", &exact][..], &["--keep", "-o-", &exact]] {
+        assert_eq!(run(Path::new("/"), arguments).status.code(), Some(2), "usage");
+    }
 }

@@ -23,7 +23,7 @@ _cg_report() {
 
     case "${cmd}" in
         cg_report)
-            opts="-o -I -h -V --output --open --base --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --redact --max-size --help --version"
+            opts="-o -I -h -V --output --open --serve --keep --base --fail-above --show --sort --source --source-limit --include --mod-filename --mod-funcname --code --root --parts --redact --max-size --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -34,6 +34,10 @@ _cg_report() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --serve)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -4,8 +4,8 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { SCHEMA, type Head } from "./data/head.ts";
 import { Model } from "./data/model.ts";
-import { Pack } from "./data/pack.ts";
-import { open, short, theme } from "./state/store.ts";
+import { Pack, served } from "./data/pack.ts";
+import { note, open, short, theme } from "./state/store.ts";
 import { colouring } from "./ui/colours.ts";
 import { layoutSizes, Shell } from "./ui/shell.tsx";
 import { sorry } from "./ui/sorry.ts";
@@ -26,6 +26,16 @@ function keep(name: string, value: string) {
     }
 }
 
+/** The server goes when nobody looks any more. */
+function sayAlive() {
+    const timer = setInterval(() => {
+        fetch("alive").catch(() => { // lint: where the page is served
+            clearInterval(timer);
+            note.value = "cg_report has ended: what was not looked at yet cannot be shown.";
+        });
+    }, 60_000);
+}
+
 async function start() {
     document.documentElement.dataset.started = "yes";
     const stored = setting("theme");
@@ -43,7 +53,9 @@ async function start() {
     const text = (id: string) => document.getElementById(id)?.textContent ?? "";
     const head = JSON.parse(text("head")) as Head;
     if (head.schema !== SCHEMA) { throw new Error(`it has version ${head.schema}, not ${SCHEMA}`); }
-    const pack = new Pack(head, text("data"));
+    const below = document.getElementById("data")?.dataset.below;
+    const pack = new Pack(head, below ? served(below) : text("data"));
+    if (below) { sayAlive(); }
     const report = await Model.open(pack);
     await open(report);
     // What a comparison is about comes first.

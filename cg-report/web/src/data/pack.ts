@@ -4,9 +4,21 @@ import { signal } from "@preact/signals";
 import { bytesOf, decode, inflate, type Column, type ColumnInfo } from "./columns.ts";
 import type { Head } from "./head.ts";
 
+/** The text of all columns, or how some of it is fetched. */
+export type Data = string | ((start: number, length: number) => Promise<string>);
+
+/** Columns from where the page comes from. */
+export function served(below: string): Data {
+    return async (start, length) => {
+        const answer = await fetch(`${below}${start}-${length}`); // lint: the policy allows this where the page is served
+        if (!answer.ok) { throw new Error(`the server says ${answer.status}`); }
+        return answer.text();
+    };
+}
+
 export class Pack {
     readonly head: Head;
-    private readonly data: string;
+    private readonly data: Data;
     private readonly columns = new Map<string, Column>();
     private readonly texts = new Map<string, string>();
     private readonly waiting = new Map<string, Promise<void>>();
@@ -14,7 +26,7 @@ export class Pack {
     /** What could not be unpacked. */
     readonly fault = signal("");
 
-    constructor(head: Head, data: string) {
+    constructor(head: Head, data: Data) {
         this.head = head;
         this.data = data;
     }
@@ -73,7 +85,8 @@ export class Pack {
         const info: ColumnInfo = this.head.columns[name];
         const [start, length] = info;
         // Never before who asked has gone on, since it may be in the middle of computing something.
-        const bytes = await (length === 0 ? new Uint8Array(0) : inflate(bytesOf(this.data.slice(start, start + length))));
+        const text = typeof this.data === "string" ? this.data.slice(start, start + length) : length > 0 ? await this.data(start, length) : "";
+        const bytes = await (length === 0 ? new Uint8Array(0) : inflate(bytesOf(text)));
         if (name.startsWith("names.") || name.startsWith("src.") || name.startsWith("text.")) {
             this.texts.set(name, new TextDecoder().decode(bytes));
         } else {
