@@ -264,6 +264,17 @@ impl SpaceTrace {
     }
 }
 
+/// Why a system call stops before it runs: each reason is a bit of the call's byte in the table that emitted code looks into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CallStop {
+    /// The dispatcher serves it.
+    Served = 1,
+    /// It may write where the driver has something that it would spoil.
+    Watched = 2,
+    /// Every call is recorded.
+    Recorded = 4,
+}
+
 /// See the module's description.
 #[derive(Debug)]
 pub(crate) struct CodeCache {
@@ -359,7 +370,7 @@ impl CodeCache {
     /// A code cache around freshly mapped tables, without chunks.
     pub(crate) fn new(tables_at: u64, tables: SharedMemory, masked: bool) -> Self {
         for nr in STOPPING_CALLS {
-            tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, 1);
+            tables.store_u8((layout::SYSCALL_TABLE as usize) + nr as usize, CallStop::Served as u8);
         }
         tables.store_u64(layout::PAIR_BITS as usize, emit::PAIR_BITS.into());
         Self {
@@ -490,6 +501,9 @@ impl CodeCache {
         self.home.take(settings.stolen_registers());
         self.trace = SpaceTrace { settings, recorded: settings, id, ..SpaceTrace::default() };
         self.ask_as_settings_say();
+        if settings.system_calls {
+            self.stop_before_all_calls(true);
+        }
         let frames = stack::frames_told(&settings);
         let Some(chunk) = self.chunks.first_mut() else { return };
         for (at, emit) in self.trace.miss_paths.iter_mut().zip(miss_path::all(&settings, frames)) {
@@ -557,28 +571,23 @@ impl CodeCache {
         self.chunk_for(pc).is_some()
     }
 
-    /// Lets this system call stop before it runs from now on.
-    pub(crate) fn stop_before(&self, nr: i64) {
-        self.tables.store_u8(layout::SYSCALL_TABLE as usize + nr as usize, 1);
+    /// Whether this system call stops before it runs from now on, for that reason. It runs without a stop once there is none.
+    pub(crate) fn stop_before(&self, nr: i64, why: CallStop, on: bool) {
+        let at = layout::SYSCALL_TABLE as usize + nr as usize;
+        let others = self.tables.load_u8(at) & !(why as u8);
+        self.tables.store_u8(at, if on { others | why as u8 } else { others });
     }
 
-    /// Lets this system call run without a stop from now on.
-    pub(crate) fn stop_no_longer_before(&self, nr: i64) {
-        self.tables.store_u8(layout::SYSCALL_TABLE as usize + nr as usize, 0);
-    }
-
-    /// Lets every system call stop before it runs.
-    pub(crate) fn stop_before_all_calls(&self) {
-        for nr in 0..layout::SYSCALL_TABLE_SIZE {
-            self.tables.store_u8((layout::SYSCALL_TABLE + nr) as usize, 1);
-        }
+    /// The same for every system call, in order to record them.
+    fn stop_before_all_calls(&self, on: bool) {
+        (0..layout::SYSCALL_TABLE_SIZE as i64).for_each(|nr| self.stop_before(nr, CallStop::Recorded, on));
     }
 
     /// Lets the system calls that create threads and processes stop before they run.
     pub(crate) fn stop_before_births(&self) {
         use nix::libc as l;
         for nr in [l::SYS_clone, l::SYS_clone3, l::SYS_fork, l::SYS_vfork] {
-            self.stop_before(nr);
+            self.stop_before(nr, CallStop::Served, true);
         }
     }
 

@@ -106,7 +106,9 @@ pub(crate) struct Progress {
 /// would have done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupted {
-    /// Where in translated code that is.
+    /// Where in the guest's code that is.
+    pub(crate) pc: u64,
+    /// And where in translated code; 0 until the thread is there.
     pub(crate) at: u64,
     /// What the kernel had left in rax, and which call it was.
     pub(crate) result: u64,

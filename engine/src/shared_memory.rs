@@ -157,6 +157,12 @@ impl SharedMemory {
         unsafe { std::ptr::copy_nonoverlapping(from, to, n) };
     }
 
+    /// Reads one byte.
+    pub(crate) fn load_u8(&self, offset: usize) -> u8 {
+        // SAFETY: in bounds; a byte is always aligned; it may be replaced meanwhile, but only by whole bytes.
+        unsafe { AtomicU8::from_ptr(self.check(offset, 1)) }.load(Ordering::SeqCst)
+    }
+
     /// Replaces one byte, visible to running code at once.
     pub(crate) fn store_u8(&self, offset: usize, v: u8) {
         // SAFETY: in bounds; a byte is always aligned; the guest only executes or reads it.

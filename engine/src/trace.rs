@@ -73,7 +73,7 @@ impl TraceSettings {
     /// Whether emitted code may ask for code without a stop. What it has recorded is taken over, if the answer hangs on that,
     /// while it waits for it. (Calls that are told one by one are so rare that nobody has tried.)
     pub(crate) fn may_ask(&self) -> bool {
-        (self.calls.is_none() || self.followed()) && !self.system_calls
+        self.calls.is_none() || self.followed()
     }
 
     /// Whether there are records of what caches or predictors miss.
@@ -526,7 +526,9 @@ pub struct SystemCall {
     pub addr: GuestAddr,
     /// It begins: its time is told when it is over (never, if it does not return).
     pub begins: bool,
-    /// Nanoseconds from its beginning to its end, or to where the thread stopped within it.
+    /// It is over. If it neither begins nor ends, it has been interrupted, and may go on: what comes of that is told later.
+    pub ends: bool,
+    /// Nanoseconds from its beginning, or from where it went on, to its end, or to where the thread stopped within it.
     pub elapsed: u64,
     /// Nanoseconds that a processor spent on it.
     pub processor: u64,

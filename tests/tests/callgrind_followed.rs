@@ -329,3 +329,70 @@ fn signals_in_blocks_change_no_other_events() {
         }
     }
 }
+
+/// A thread waits in the kernel: while so much code is executed that it is thrown away; while instrumentation is switched off and on; and
+/// from before that.
+const WAITS: &str = r#"
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "callgrind.h"
+enum { BLOCKS = 250000, EACH = 16 };
+static int ends[3][2];
+static int take(int which) { char c; return read(ends[which][0], &c, 1) == 1 ? 0 : 1; }
+__attribute__((noinline)) static void waits(void) { if (take(0)) _exit(1); }
+__attribute__((noinline)) static void leaves(void) { if (take(1)) _exit(2); }
+__attribute__((noinline)) static void enters(void) { if (take(2)) _exit(3); }
+static void *thread(void *unused) { waits(); leaves(); enters(); return unused; }
+static void sleeps(int ms) { struct timespec t = {0, ms * 1000000L}; nanosleep(&t, 0); }
+static void lets(int which) { if (write(ends[which][1], "", 1) != 1) _exit(4); sleeps(100); }
+int main(void)
+{
+    pthread_t other;
+    if (pipe(ends[0]) || pipe(ends[1]) || pipe(ends[2]) || pthread_create(&other, 0, thread, 0)) return 1;
+    sleeps(100);
+    unsigned char *code = mmap(0, BLOCKS * EACH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (code == MAP_FAILED) return 1;
+    for (int i = 0; i < BLOCKS; i++) memcpy(code + i * EACH, i + 1 < BLOCKS ? "\xeb\x0e" : "\xc3", 2);
+    if (mprotect(code, BLOCKS * EACH, PROT_READ | PROT_EXEC)) return 1;
+    ((void (*)(void))code)();
+    sleeps(300);
+    lets(0);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    sleeps(100);
+    lets(1);
+    CALLGRIND_START_INSTRUMENTATION;
+    lets(2);
+    return pthread_join(other, 0);
+}
+"#;
+
+#[test]
+fn a_system_call_that_is_made_again_counts_once_where_it_began() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (dir.path().join("waits.c"), dir.path().join("waits"));
+    std::fs::write(&source, WAITS).expect("a file");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let words = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-pthread", &include, "-o"].map(str::to_owned);
+    let words = words.into_iter().chain([&program, &source].map(|p| p.display().to_string()));
+    build::compile(&words.collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    for way in ["--tell-calls=no", "--tell-calls=yes"] {
+        let done = plain(&job, &[way, "--code-limit=4", "--collect-systime=msec"]);
+        assert_eq!(done.outcome.status.code(), Some(0), "{way}: {}\n{}", done.outcome.show(), done.log);
+        let counts = parse(&done.raw[0].1).counts;
+        let of = |function: &str, event: &str| {
+            let mine = |key: &&String| key.contains(&format!("-> {function}:")) && key.ends_with(event);
+            counts.iter().filter(|(key, _)| mine(key)).map(|(_, n)| *n).sum::<u64>()
+        };
+        let calls = ["waits", "leaves", "enters"].map(|function| of(function, " sysCount"));
+        assert_eq!(calls, [1, 1, 0], "{way}: {counts:#?}");
+        let waited = of("waits", " sysTime");
+        assert!((400..60_000).contains(&waited), "{way}: {waited} ms");
+    }
+}

@@ -67,8 +67,8 @@ const SIMULATION: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
 /// Calls and returns as those of large programs.
 const PAIRS: [&str; 1] = ["--pair-calls-from=0"];
 const CALLS: [&str; 1] = ["--tool=callgrind"];
-/// As they are followed where not everything that matters is in emitted code.
-const TOLD: [&str; 2] = ["--tool=callgrind", "--collect-systime=yes"];
+/// As they are told, one by one, where options ask for more than emitted code follows; and with each system call stopping.
+const TOLD: [&str; 3] = ["--tool=callgrind", "--tell-calls=yes", "--collect-systime=yes"];
 
 macro_rules! programs {
     ($($(#[$attribute:meta])* $name:ident)*) => {

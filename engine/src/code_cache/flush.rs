@@ -105,10 +105,14 @@ impl CodeCache {
             return;
         }
         trace.settings = if on { trace.recorded } else { TraceSettings::default() };
+        let recorded = trace.recorded.system_calls;
         if on {
             // Where calls are recorded, translations neither have pairs nor know any.
             self.pairs &= trace.settings.calls.is_none();
             self.pairs_due = false;
+        }
+        if recorded {
+            self.stop_before_all_calls(on);
         }
         self.home.take(self.trace.settings.stolen_registers());
         self.ask_as_settings_say();

@@ -50,9 +50,9 @@ pub(super) fn ignored(tid: i32, signal: i32) -> bool {
 
 impl Dispatcher<'_> {
     /// Thread `tid` is going to make its call again, which the kernel would have made again, too.
-    pub(super) fn interrupted_by_us(&mut self, tid: i32, regs: &Regs) {
+    pub(super) fn interrupted_by_us(&mut self, tid: i32, call: Interrupted) {
         if let Some(th) = self.threads.get_mut(&tid) {
-            th.interrupted = Some(Interrupted { at: 0, result: regs.rax, nr: regs.orig_rax });
+            th.interrupted = Some(call);
         }
     }
 

@@ -11,6 +11,7 @@ use super::kinds::stops_processes;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
+use crate::code_cache::CallStop;
 use crate::contexts::Books;
 use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
@@ -106,7 +107,9 @@ impl Dispatcher<'_> {
         };
         p.threads.push(child);
         if p.threads.len() > 1 {
-            super::deadly::CALLS.into_iter().for_each(|nr| p.code_cache.borrow().stop_before(nr));
+            super::deadly::CALLS
+                .into_iter()
+                .for_each(|nr| p.code_cache.borrow().stop_before(nr, CallStop::Served, true));
         }
         tracee::settle(child, &p.code_cache.borrow().home);
         if p.pool.borrow().is_low() {

@@ -1,11 +1,12 @@
 //! How long system calls take, if somebody wants to know: each of them stops when it begins and when it ends.
 //!
-//! A call that is interrupted by a stop of another kind (a signal, a new thread) is timed up to there. What a call does is
-//! never changed. Nothing here happens unless system calls are recorded.
+//! A call that is interrupted by a stop of another kind (a signal, a new thread) is timed up to there. If new code makes it once more, it
+//! is the same call, which goes on. What a call does is never changed. Nothing here happens unless system calls are recorded.
 
 use std::time::Instant;
 
 use super::Dispatcher;
+use super::flush::makes_again;
 use crate::addr::GuestAddr;
 use crate::trace::SystemCall;
 use crate::tracee::{How, Stopped};
@@ -21,14 +22,16 @@ pub(super) struct Timed {
 impl Dispatcher<'_> {
     /// Thread `tid` is about to make the system call that ends at `next`; answers how it is to go on.
     pub(super) fn time_call(&mut self, tid: i32, next: u64) -> How {
-        if !self.settings.trace.system_calls {
+        if !self.process_of(tid).is_some_and(|p| p.code_cache.borrow().trace.settings.system_calls) {
             return How::Continue;
         }
         // The instruction has two bytes.
         let addr = next.wrapping_sub(2);
         self.timed.insert(tid, Timed { addr, begun: None });
-        let call = SystemCall { addr: GuestAddr(addr), begins: true, elapsed: 0, processor: 0 };
-        self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
+        if self.was_interrupted.is_none_or(|call| call.pc != addr) {
+            let call = SystemCall { addr: GuestAddr(addr), begins: true, ends: false, elapsed: 0, processor: 0 };
+            self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
+        }
         How::Syscall
     }
 
@@ -40,22 +43,24 @@ impl Dispatcher<'_> {
                 How::Syscall
             }
             _ => {
-                self.call_left(t.tid());
+                // An interrupted call that may go on ends here as well.
+                let over = t.regs().map_or(true, |regs| makes_again(&regs).is_none());
+                self.call_left(t.tid(), over);
                 How::Continue
             }
         };
         let _ = t.resume(how, 0);
     }
 
-    /// The thread has stopped: a system call that it was in counts up to here.
-    pub(super) fn call_left(&mut self, tid: i32) {
+    /// The thread has stopped: a system call that it was in counts up to here, and may be `over`.
+    pub(super) fn call_left(&mut self, tid: i32, over: bool) {
         if !self.settings.trace.system_calls {
             return;
         }
         let Some(Timed { addr, begun: Some((start, used)) }) = self.timed.remove(&tid) else { return };
         let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let processor = processor_time(tid).saturating_sub(used);
-        let call = SystemCall { addr: GuestAddr(addr), begins: false, elapsed, processor };
+        let call = SystemCall { addr: GuestAddr(addr), begins: false, ends: over, elapsed, processor };
         self.tell(tid, |trace_channel, pid| trace_channel.system_call(pid, tid, call));
     }
 }

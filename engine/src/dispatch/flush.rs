@@ -15,7 +15,7 @@ use super::announce::announce;
 use super::kinds::ASYNCHRONOUS;
 use super::resume::middle;
 use super::trapflag;
-use crate::process::State;
+use crate::process::{Interrupted, State};
 use crate::recover::{self, Boundary, CachePosition};
 use crate::subject;
 use crate::tracee::{self, How, Regs, Stop, Stopped};
@@ -227,14 +227,13 @@ impl Dispatcher<'_> {
         let (t, mut regs) = match cache_position {
             CachePosition::Boundary(b) if b.after_call && b.executed > 0 => {
                 let mut regs = regs;
-                let again = makes_again(&regs);
-                if again.is_some() {
-                    self.interrupted_by_us(tid, &regs);
-                }
+                let (again, left) = (makes_again(&regs), (regs.rax, regs.orig_rax));
                 // A call that is made once more is counted then.
                 let executed = b.executed - u16::from(again.is_some());
                 self.at_boundary(tid, &Boundary { executed, ..b }, &mut regs);
                 if let Some(nr) = again {
+                    let call = Interrupted { at: 0, pc: regs.rip, result: left.0, nr: left.1 };
+                    self.interrupted_by_us(tid, call);
                     regs.rax = nr;
                 }
                 (t, regs)
@@ -345,8 +344,8 @@ impl Dispatcher<'_> {
             match state {
                 State::Guest => {
                     if let Ok(rip) = thread.rip() {
-                        let again = self.threads.get(&tid).is_some_and(|th| th.interrupted.is_some());
-                        if begins && again {
+                        let call = self.threads.get(&tid).and_then(|th| th.interrupted);
+                        if begins && call.is_some_and(|call| call.pc == rip) {
                             self.call_has_counted(tid, rip);
                         }
                         self.enter(thread, rip);

@@ -162,9 +162,6 @@ impl Dispatcher<'_> {
         code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
         code_cache.trace.settings.forms = self.settings.trace.forms;
         if let Some(trace_channel) = &mut self.trace_channel {
-            if self.settings.trace.system_calls {
-                code_cache.stop_before_all_calls();
-            }
             code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
             let on = counting || !code_cache.may_be_plain();
             code_cache.record(on);

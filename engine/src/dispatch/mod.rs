@@ -262,7 +262,7 @@ impl Dispatcher<'_> {
             self.still_interrupted(tid);
         }
         if stop != Stop::Syscall {
-            self.call_left(tid);
+            self.call_left(tid, false);
         }
         match stop {
             Stop::Event(event, signal) => self.event(t, event, signal),

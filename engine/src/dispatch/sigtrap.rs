@@ -24,7 +24,7 @@ use super::kinds::bit;
 use super::resume::{answer, run};
 use super::signal::ACTION_SIZE;
 use super::status::Status;
-use crate::code_cache::MASKS_LOOKED_AT;
+use crate::code_cache::{CallStop, MASKS_LOOKED_AT};
 use crate::image::Remote;
 use crate::process::{Process, State};
 use crate::tracee::{self, How, Regs, Stop, Stopped};
@@ -89,16 +89,14 @@ impl Dispatcher<'_> {
         }
         pids.iter().for_each(|pid| drop(self.traps.remove(pid)));
         code_cache.borrow_mut().masks_left = 0;
-        if !self.settings.trace.system_calls {
-            code_cache.borrow().stop_no_longer_before(libc::SYS_rt_sigprocmask);
-        }
+        code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask, CallStop::Served, false);
     }
 
     /// A process says what is to be done with SIGTRAP: its masks are looked at in any case.
     fn act_on_traps(&mut self, tid: i32) {
         if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
             code_cache.borrow_mut().masks_left = MASKS_LOOKED_AT;
-            code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask);
+            code_cache.borrow().stop_before(libc::SYS_rt_sigprocmask, CallStop::Served, true);
         }
         self.mind_traps(tid);
         if let Some(traps) = self.traps_of(tid) {

@@ -10,7 +10,7 @@ use nix::libc;
 
 use super::Dispatcher;
 use crate::api::{ProcessTally, Tally};
-use crate::code_cache::CodeCache;
+use crate::code_cache::{CallStop, CodeCache};
 
 /// System calls that write, or copy, to a descriptor which may be a terminal.
 const OUTPUT: [i64; 4] = [libc::SYS_write, libc::SYS_writev, libc::SYS_sendfile, libc::SYS_splice];
@@ -37,10 +37,7 @@ impl Dispatcher<'_> {
 
     fn watch_output(&mut self, on: bool) {
         self.watched = on;
-        // Otherwise all calls stop.
-        if !self.settings.trace.system_calls {
-            self.processes.values().for_each(|p| watch(&p.code_cache.borrow(), on));
-        }
+        self.processes.values().for_each(|p| watch(&p.code_cache.borrow(), on));
     }
 
     /// Thread `tid` stands before system call `nr`.
@@ -59,10 +56,6 @@ impl Dispatcher<'_> {
 
 fn watch(code_cache: &CodeCache, on: bool) {
     for nr in OUTPUT {
-        if on {
-            code_cache.stop_before(nr);
-        } else {
-            code_cache.stop_no_longer_before(nr);
-        }
+        code_cache.stop_before(nr, CallStop::Watched, on);
     }
 }

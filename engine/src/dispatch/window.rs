@@ -33,12 +33,10 @@ pub(super) struct Windows {
 }
 
 impl CodeCache {
-    /// Whether translations are plain where nothing is recorded: only where calls are followed and system calls are not counted.
-    /// (Else a system call that is under way when a window opens, and is made once more by new code, would count, though it began
-    /// before. Cachegrind's caches and predictors go on where they were.)
+    /// Whether translations are plain where nothing is recorded: only where calls are followed. (Cachegrind's caches and predictors
+    /// go on where they were.)
     pub(crate) fn may_be_plain(&self) -> bool {
-        let recorded = self.trace.recorded;
-        recorded.followed() && !recorded.system_calls && !self.trans.follow.given_up
+        self.trace.recorded.followed() && !self.trans.follow.given_up
     }
 }
 

@@ -251,7 +251,6 @@ impl Settings {
             && !self.skip_direct_rec
             && !self.collect_jumps
             && !self.collect_bus
-            && self.collect_systime.is_none()
             && self.dump_every_bb == 0
             && self.cache_use == CacheUse::No
     }

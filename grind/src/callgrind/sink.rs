@@ -256,7 +256,7 @@ impl Sink for Recorder {
         if !t.recording || !(call.begins || t.in_counted_call) {
             return;
         }
-        t.in_counted_call = call.begins;
+        t.in_counted_call = !call.ends;
         if !std::mem::replace(&mut t.begun, true) {
             t.calls.begin(&mut *catalogue, call.addr.0);
         }
@@ -269,9 +269,17 @@ impl Sink for Recorder {
         };
         // What remains below a unit counts with the next call.
         let Some(first) = self.columns.system_calls else { return };
+        let followed = self.settings.followed();
         let spend = |t: &mut Thread, event: usize, n: u64| {
-            t.calls.cost(counter, event, n);
-            t.now[event] += n;
+            if followed {
+                t.calls.spent(counter, event, n, &t.now);
+            } else {
+                t.calls.cost(counter, event, n);
+            }
+            // Where calls are followed and nothing is collected, totals stand still.
+            if !followed || t.calls.collecting() {
+                t.now[event] += n;
+            }
         };
         spend(t, first, u64::from(call.begins));
         for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
