@@ -176,6 +176,8 @@ impl Progress {
         }
         let mut state = self.shared.lock();
         self.shared.clear(&mut state);
+        // An answer that comes yet would show the line behind what is written now.
+        state.due = false;
         state.next = Instant::now() + if terminal { self.quiet } else { BUSY };
         if terminal {
             self.quiet = (self.quiet * 2).min(QUIET[1]);
@@ -291,6 +293,23 @@ mod tests {
         );
         assert_eq!(text(&[(7, 5_000, 1)], &[(7, 5_000, 1)]), None, "it waits");
         assert_eq!(text(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_question_asked_before_a_program_wrote_to_the_terminal_is_not_answered() {
+        let terminal = File::options().write(true).open("/dev/null").unwrap();
+        let device = terminal.metadata().unwrap().rdev();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&terminal);
+        let start = Instant::now();
+        let state = State { over: false, next: start, due: true, wanted: None, shown: true };
+        let shared = Arc::new(Shared { terminal, state: Mutex::new(state), changed: Condvar::new() });
+        let last = (start, Tally::default());
+        let mut progress =
+            Progress { shared, thread: None, device, start, asked: start, last, quiet: QUIET[0], stops: 0 };
+        assert!(!progress.before_output(std::process::id().cast_signed(), descriptor));
+        assert!(!progress.is_due());
+        let state = progress.shared.lock();
+        assert!(!state.shown && state.next > start + QUIET[0] / 2);
     }
 
     #[test]
