@@ -396,3 +396,51 @@ fn a_system_call_that_is_made_again_counts_once_where_it_began() {
         assert!((400..60_000).contains(&waited), "{way}: {waited} ms");
     }
 }
+
+/// Children that count, call and return all the time are killed at any moment.
+const KILLED: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long kept;
+__attribute__((noinline)) static unsigned long leaf(unsigned long n) { return n * 31 + 1; }
+__attribute__((noinline)) static unsigned long inner(unsigned long n) { for (int i = 0; i < 3; i++) n = leaf(n) + i; return n; }
+__attribute__((noinline)) static void outer(void) { for (;;) kept = inner(kept); }
+__attribute__((noinline)) static void loops(void) { for (;;) kept = kept * 31 + 1; }
+int main(int argc, char **argv)
+{
+    for (int i = 0; i < atoi(argv[argc - 1]); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (i % 4) outer();
+            loops();
+        }
+        struct timespec t = {0, 8000000 + i * 97};
+        nanosleep(&t, 0);
+        kill(child, SIGKILL);
+        int status;
+        if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status)) return 1;
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn what_is_killed_while_it_counts_has_a_profile_that_keeps_the_laws() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (dir.path().join("killed.c"), dir.path().join("killed"));
+    std::fs::write(&source, KILLED).expect("a file");
+    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string(), "60".to_owned()], dir.path());
+    for options in [&[][..], &["--cache-sim=yes", "--branch-sim=yes"]] {
+        let done = plain(&job, options);
+        assert_eq!(done.outcome.status.code(), Some(0), "{options:?}: {}\n{}", done.outcome.show(), done.log);
+        assert_eq!(done.raw.len(), 61, "{options:?}");
+    }
+}

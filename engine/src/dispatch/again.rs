@@ -103,37 +103,10 @@ impl Dispatcher<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracee::no_regs;
 
     fn regs(nr: i64, r10: u64, rdx: u64) -> Regs {
-        Regs {
-            orig_rax: nr as u64,
-            rax: -i64::from(libc::EINTR) as u64,
-            r10,
-            rdx,
-            r15: 0,
-            r14: 0,
-            r13: 0,
-            r12: 0,
-            rbp: 0,
-            rbx: 0,
-            r11: 0,
-            r9: 0,
-            r8: 0,
-            rcx: 0,
-            rsi: 0,
-            rdi: 0,
-            rip: 0,
-            cs: 0,
-            eflags: 0,
-            rsp: 0,
-            ss: 0,
-            fs_base: 0,
-            gs_base: 0,
-            ds: 0,
-            es: 0,
-            fs: 0,
-            gs: 0,
-        }
+        Regs { orig_rax: nr as u64, rax: -i64::from(libc::EINTR) as u64, r10, rdx, ..no_regs() }
     }
 
     #[test]

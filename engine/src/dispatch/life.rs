@@ -247,6 +247,9 @@ impl Dispatcher<'_> {
         if let (Some((code_cache, state)), Ok(mut regs)) = (self.code_cache_and_state(tid), t.regs())
             && matches!(state, State::Cache | State::Call { .. } | State::Exec { .. })
         {
+            if let Some(rip) = self.finish_counting(&t) {
+                regs.rip = rip;
+            }
             let cache_position = recover::cache_position(&code_cache.borrow(), regs.rip);
             let boundary = match cache_position {
                 CachePosition::Boundary(b) => Some(b),

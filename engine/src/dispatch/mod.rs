@@ -41,6 +41,7 @@ mod syscall;
 mod tally;
 mod trace;
 mod trapflag;
+mod unfinished;
 mod window;
 mod x87;
 

@@ -185,7 +185,7 @@ impl Asm {
     }
 
     /// `add qword gs:[offset], value`
-    pub(super) fn add_gs(&mut self, offset: u32, value: i32) {
+    pub(crate) fn add_gs(&mut self, offset: u32, value: i32) {
         match i8::try_from(value) {
             Ok(v) => {
                 self.gs_op(0x83, Gpr(0), offset);

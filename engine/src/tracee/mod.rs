@@ -138,8 +138,8 @@ impl Stopped {
         self.set_raw_regs(regs)
     }
 
-    /// All general registers, as the kernel has them.
-    fn raw_regs(&self) -> Result<Regs> {
+    /// All general registers, as the kernel has them: in translated code some are ours.
+    pub(crate) fn raw_regs(&self) -> Result<Regs> {
         gone(ptrace::getregs(self.pid()))
     }
 
@@ -512,4 +512,37 @@ pub(crate) fn interrupt(tid: i32) {
     owed::told(tid);
     // SAFETY: the request takes no pointers. A thread that is gone needs no stop.
     unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, tid, 0usize, 0usize) };
+}
+/// All of them zero.
+#[cfg(test)]
+pub(crate) fn no_regs() -> Regs {
+    Regs {
+        r15: 0,
+        r14: 0,
+        r13: 0,
+        r12: 0,
+        rbp: 0,
+        rbx: 0,
+        r11: 0,
+        r10: 0,
+        r9: 0,
+        r8: 0,
+        rax: 0,
+        rcx: 0,
+        rdx: 0,
+        rsi: 0,
+        rdi: 0,
+        orig_rax: 0,
+        rip: 0,
+        cs: 0,
+        eflags: 0,
+        rsp: 0,
+        ss: 0,
+        fs_base: 0,
+        gs_base: 0,
+        ds: 0,
+        es: 0,
+        fs: 0,
+        gs: 0,
+    }
 }
