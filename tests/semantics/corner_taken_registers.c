@@ -4,7 +4,7 @@
 
 static unsigned long memory[64] __attribute__((aligned(64)));
 unsigned long far_word = 0x1122334455667788;
-static volatile int signals, odd;
+static volatile int signals, odd, counting;
 static unsigned long last;
 
 #define R "r11"
