@@ -134,6 +134,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
+    use dynasmrt::{DynasmApi, dynasm};
+
     use crate::asm::{Asm, Gpr};
     use crate::tracee::no_regs;
 
@@ -173,8 +175,7 @@ mod tests {
         code.gs_op(0x01, Gpr::R10, 0x118);
         code.spill(SlotWord::T1, Gpr::R10);
         let ours = code.pos() as u64;
-        // add qword ptr [rbx], 1
-        code.bytes(&[0x48, 0x83, 0x03, 0x01]);
+        dynasm!(code; add QWORD [rbx], 1);
         let gs_base = 0x7e80_0000_0000;
         let mut regs = Regs { r9: 5, r11: layout::base_of(gs_base), gs_base, ..no_regs() };
         let mut slot = Slot([(0x100, 1), (0x110, 50), (0x118, 1)].into());
@@ -186,17 +187,20 @@ mod tests {
 
     #[test]
     fn nothing_of_the_guests_is_executed() {
-        let guests: [&[u8]; 6] = [
-            &[0x48, 0x8b, 0x07],                            // mov rax, [rdi]
-            &[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0x7f], // mov rax, gs:[0x7f000000]: beyond the slot
-            &[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], // mov rax, fs:[0x28]
-            &[0x89, 0xc8],                                  // mov eax, ecx
-            &[0x74, 0x02],                                  // je
-            &[0x0f, 0x05],                                  // syscall
+        let guests: [fn(&mut Asm); 5] = [
+            |c| dynasm!(c; mov rax, [rdi]),
+            |c| dynasm!(c; fs mov rax, [BYTE rbx + 0x28]),
+            |c| dynasm!(c; mov eax, ecx),
+            |c| {
+                c.jrcxz();
+            },
+            // Beyond the slot.
+            |c| c.load_gs(Gpr::RAX, 0x7f00_0000),
         ];
-        for bytes in guests {
-            let code = Asm { buf: bytes.to_vec(), base: 0x1000 };
-            assert_eq!(run(&code, &mut no_regs(), &mut Slot::default()), 0, "{bytes:x?}");
+        for (n, emit) in guests.into_iter().enumerate() {
+            let mut code = Asm { buf: Vec::new(), base: 0x1000 };
+            emit(&mut code);
+            assert_eq!(run(&code, &mut no_regs(), &mut Slot::default()), 0, "{n}: {:x?}", code.buf);
         }
     }
 }
