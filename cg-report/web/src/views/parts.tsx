@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { compact, digits, percent } from "../data/format.ts";
+import { digits, percent } from "../data/format.ts";
 import type { Model } from "../data/model.ts";
 import { groupsOf, partNames, waysOf, type PartGroup, type PartsBy } from "../data/partnames.ts";
 import { visible } from "../data/names.ts";
@@ -168,7 +168,7 @@ function Matrix({ groups, left, timed }: { groups: PartGroup[]; left: number; ti
     if (!ready) { return <Loading />; }
     const totals = models.map((one) => totalOf(one, one.side, of));
     const whole = totalOf(report, report.side, of);
-    const said = (value: number, share: number) => (numbering.value === "percent" ? percent(value, share) : compact(value));
+    const said = (value: number, share: number) => (numbering.value === "percent" ? percent(value, share) : digits(value));
     const columns: TableColumn[] = [
         { id: "name", title: "Function", text: true, least: 200, cell: (f) => <Name f={f} /> },
         { id: "total", title: "Together", width: 84, hint: "In all parts that are shown", cell: (f) => said(all[f], whole), full: (f) => `${digits(all[f])} ${of.name}` },

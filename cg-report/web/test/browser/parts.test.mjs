@@ -122,7 +122,7 @@ test("parts are chosen by keys and by dragging, and the table adds up", async ()
     assert.ok(table.length > 10);
     for (const [name, together, , ...parts] of table) {
         assert.equal(parts.length, 3);
-        if (!/[kM]/.test([together, ...parts].join(""))) { assert.equal(parts.reduce((sum, text) => sum + number(text), 0), number(together), name); }
+        assert.equal(parts.reduce((sum, text) => sum + number(text), 0), number(together), name);
     }
     await page.getByRole("columnheader", { name: "Spread" }).getByRole("button").click();
     await settled(page);
