@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::addr::GuestAddr;
 use crate::counts::Counts;
 pub use crate::cpuid::CpuModel;
+pub use crate::objects::Allocator;
 pub use crate::types::{InstructionCount, Module, Query, StaticEvents};
 
 /// The program to run: resolved by the driver, which has also checked that it can be executed.
@@ -224,6 +225,11 @@ pub trait Session {
     /// Where functions and sections of a module begin and end, as addresses of the guest, in ascending order. Asked for when
     /// the module is mapped, if calls are recorded.
     fn boundaries(&mut self, _module: &Module) -> Vec<u64> {
+        Vec::new()
+    }
+    /// Where allocators of memory begin in a module, as addresses of the guest, in ascending order. Asked for when the module is
+    /// mapped, if blocks of memory are recorded.
+    fn watched(&mut self, _module: &Module) -> Vec<(u64, Allocator)> {
         Vec::new()
     }
     /// Text that the guest prints through a client request (already formatted).

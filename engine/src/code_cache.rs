@@ -30,6 +30,7 @@ use crate::fragment_table::{FragmentId, FragmentTable, StubKind, Way};
 use crate::hash::Map;
 use crate::hotness::Hotness;
 use crate::layout::{self, SlotWord};
+use crate::objects::Watched;
 use crate::own_memory::AHEAD;
 use crate::shared_memory::SharedMemory;
 use crate::subject;
@@ -147,6 +148,7 @@ struct Outside<'a> {
     trans: &'a FragmentTable,
     ranges: &'a [ExecRange],
     boundaries: &'a [Arc<[u64]>],
+    watched: Option<&'a Watched>,
     through: usize,
     /// The chunk that the code is for.
     chunk: &'a Chunk,
@@ -175,10 +177,14 @@ impl Known for Outside<'_> {
     }
 
     fn boundary_in(&self, start: u64, end: u64) -> Option<u64> {
-        if !self.bounded {
+        if !self.bounded && self.watched.is_none() {
             return None;
         }
         let range = self.ranges.iter().find(|r| start >= r.start && start < r.end)?;
+        if let Some(watched) = self.watched {
+            // Calls are not told then.
+            return watched.next(range.module, start).filter(|b| *b < end);
+        }
         let list = self.boundaries.get(range.module as usize)?;
         list.get(list.partition_point(|b| *b < start)).copied().filter(|b| *b < end)
     }
@@ -282,6 +288,7 @@ pub(crate) struct CodeCache {
     pub(crate) modules: Vec<Module>,
     /// Where functions and sections of each module begin and end, if calls are recorded: sorted addresses.
     boundaries: Vec<Arc<[u64]>>,
+    watched: Watched,
     ranges: Vec<ExecRange>,
     pub(crate) chunks: Vec<Chunk>,
     /// Where they are, but for the gadget.
@@ -377,6 +384,7 @@ impl CodeCache {
             trans: FragmentTable::default(),
             modules: Vec::new(),
             boundaries: Vec::new(),
+            watched: Watched::default(),
             ranges: Vec::new(),
             chunks: Vec::new(),
             home: Home::default(),
@@ -465,6 +473,7 @@ impl CodeCache {
             trans: self.trans.clone(),
             modules: self.modules.clone(),
             boundaries: self.boundaries.clone(),
+            watched: self.watched.clone(),
             ranges: self.ranges.clone(),
             chunks,
             home: self.home.copy(),
@@ -639,6 +648,7 @@ impl CodeCache {
             trans: &self.trans,
             ranges: &self.ranges,
             boundaries: &self.boundaries,
+            watched: self.trace.recorded.objects.then_some(&self.watched),
             through: if settings.calls.is_some() && settings.every.is_none() { THROUGH } else { 0 },
             chunk: &self.chunks[chunk],
             fixed: (!told && self.users == 1).then_some((&self.fixed, memory)),
@@ -672,8 +682,10 @@ impl CodeCache {
                 r.module
             };
             let base = self.chunks[chunk].guest + self.chunks[chunk].used;
+            let watched = self.trace.recorded.objects.then_some(&self.watched);
+            let is_watched = |pc: u64| watched.is_some_and(|watched| watched.is(module_of(pc), pc));
             // Branches to code that changes are taken back, which uncounted ones cannot be; what records needs every entry.
-            let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any();
+            let derived_edges = !self.self_modifying(pc) && !self.trace.settings.any() && !self.trace.recorded.objects;
             self.trans.begin_batch();
             let emitted = Emitter::new(&self.batch, &mut self.trans, base, self.tables_at, &module_of, &mut self.work)
                 .with_derived_edges(derived_edges)
@@ -683,6 +695,7 @@ impl CodeCache {
                 .in_pairs(self.pairs)
                 .asking(self.chunks[chunk].requests)
                 .bounded(&crosses, !any_self_modifying)
+                .watching(&is_watched)
                 .emit();
             for &(pos, target) in emitted.links.iter().filter(|_| any_self_modifying) {
                 self.note_link(base + pos as u64, target, call_context);

@@ -167,6 +167,8 @@ pub(crate) enum StubKind {
     /// Behind the instruction at `pc`, which has written down where the last instruction of the x87 was. Execution goes on behind the
     /// stub.
     SavedX87 { pc: u64 },
+    /// In front of the block at `pc`, where an allocator begins or a call of one returns to. Execution goes on behind the stub.
+    Watched { pc: u64 },
 }
 
 /// Instructions that grind carries out.

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::addr::GuestAddr;
 use crate::api::{ControlRequest, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session, Tally};
 use crate::follow::{Book, CallContext, Calls, Counts, Names, Outcome};
+use crate::objects::Allocator;
 use crate::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
 
 /// Does `act`; a panic is an error with its message.
@@ -250,6 +251,9 @@ impl Session for CarefulSession<'_> {
     }
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.tell(Vec::new(), |session| session.boundaries(module))
+    }
+    fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
+        self.tell(Vec::new(), |session| session.watched(module))
     }
     fn client_print(&mut self, pid: i32, text: &[u8]) {
         self.tell((), |session| session.client_print(pid, text));

@@ -21,6 +21,7 @@ mod layout;
 mod level1;
 mod mapped_file;
 mod maps;
+mod objects;
 mod process;
 mod recover;
 mod shared_memory;

@@ -10,6 +10,7 @@ use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
 use crate::fragment_table::FragmentId;
+use crate::objects::Allocating;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;
 use crate::tracee::Memory;
@@ -56,6 +57,8 @@ pub(crate) struct Thread {
     pub(crate) frames: RefCell<Vec<Frame>>,
     /// Where its own trap flag has stopped it last.
     pub(crate) trapped_at: Option<u64>,
+    /// The calls of allocators that it is in.
+    pub(crate) allocating: Allocating,
     pub(crate) progress: Progress,
     /// A call that it is about to make once more.
     pub(crate) interrupted: Option<Interrupted>,

@@ -40,6 +40,9 @@ pub struct TraceSettings {
     pub system_calls: bool,
     /// Nothing is recorded for this: what is known of instructions says of which form they are.
     pub forms: bool,
+    /// Which blocks of memory the allocators of [`crate::Session::watched`] hand out and take back, in order with what is
+    /// missed: records of [`OBJECT_BORN`] and of [`OBJECT_DIED`]. Not where calls are told or followed.
+    pub objects: bool,
 }
 
 impl TraceSettings {
@@ -476,6 +479,33 @@ pub const LINE_REUSED: u32 = u32::MAX - 2;
 
 /// Words of a record of [`LINE_LOADED`] and [`LINE_REUSED`].
 pub const LINE_WORDS: usize = 4;
+
+/// In place of a site's number: an allocator has handed out a block of memory. Operands, two words each: its address, its
+/// bytes, where the call of the allocator returns to; then the index of the module of that address. A block that lies
+/// there already is gone.
+pub const OBJECT_BORN: u32 = u32::MAX - 5;
+
+/// Words of a record of [`OBJECT_BORN`].
+pub const BORN_WORDS: usize = 8;
+
+/// In place of a site's number: what happens to the block of memory at an address. Operands: the address (two words), and one of
+/// [`OBJECT_FREED`], [`OBJECT_IN_QUESTION`], [`OBJECT_MOVED`], [`OBJECT_KEPT`].
+pub const OBJECT_DIED: u32 = u32::MAX - 6;
+
+/// Words of a record of [`OBJECT_DIED`].
+pub const DIED_WORDS: usize = 4;
+
+/// It is taken back.
+pub const OBJECT_FREED: u32 = 0;
+
+/// It may be taken back from now on: its size is being changed. Until another block lies there, it still does.
+pub const OBJECT_IN_QUESTION: u32 = 1;
+
+/// What was in question is gone.
+pub const OBJECT_MOVED: u32 = 2;
+
+/// What was in question stays as it was.
+pub const OBJECT_KEPT: u32 = 3;
 
 /// A place in the program that records events. Its number is the first word of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

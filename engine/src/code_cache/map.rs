@@ -11,6 +11,7 @@ use crate::code_reader::VSYSCALL_PAGE;
 use crate::emit;
 use crate::mapped_file::MappedFile;
 use crate::maps::Region;
+use crate::objects::Allocator;
 use crate::tracee::Memory;
 use crate::types::Module;
 
@@ -232,6 +233,27 @@ impl CodeCache {
     /// Takes note of the boundaries of the first module that has none yet.
     pub(crate) fn add_boundaries(&mut self, list: Vec<u64>) {
         self.boundaries.push(list.into());
+    }
+
+    /// Modules whose allocators are not known yet.
+    pub(crate) fn unwatched_modules(&self) -> &[Module] {
+        &self.modules[self.watched.modules().min(self.modules.len())..]
+    }
+
+    /// Takes note of the allocators of the first module of which they are not known.
+    pub(crate) fn add_watched(&mut self, list: Vec<(u64, Allocator)>) {
+        self.watched.add_module(list);
+    }
+
+    /// The allocator that begins at `pc`.
+    pub(crate) fn allocator_at(&self, pc: u64) -> Option<Allocator> {
+        self.watched.allocator(self.range_of(pc)?.module, pc)
+    }
+
+    /// A call of an allocator will return to `pc`: what is translated of that from now on says when it does. Returns the module,
+    /// and whether that is news.
+    pub(crate) fn watch_return(&mut self, pc: u64) -> (u32, bool) {
+        (self.range_of(pc).map_or(u32::MAX, |r| r.module), self.watched.add_return(pc))
     }
 
     /// What is executable at present.

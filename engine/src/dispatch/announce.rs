@@ -7,7 +7,7 @@ use crate::trace_channel::TraceChannel;
 /// Tells the sink of everything in `code_cache` that records may name.
 pub(super) fn announce(trace_channel: &TraceChannel, code_cache: &mut CodeCache) {
     let known = code_cache.trace;
-    if known.map_changed && known.recorded.calls.is_some() {
+    if known.map_changed && (known.recorded.calls.is_some() || known.recorded.objects) {
         trace_channel.mapped(known.id, code_cache.mapped_modules());
         code_cache.trace.map_changed = false;
     }

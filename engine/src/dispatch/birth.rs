@@ -13,6 +13,7 @@ use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::code_cache::CallStop;
 use crate::contexts::Books;
+use crate::objects::Allocating;
 use crate::process::{Process, Progress, State, Thread};
 use crate::stacks::Stacks;
 use crate::subject;
@@ -131,6 +132,7 @@ impl Dispatcher<'_> {
                 contexts,
                 frames: RefCell::default(),
                 trapped_at: None,
+                allocating: Allocating::default(),
                 progress: Progress::default(),
                 interrupted: None,
             },

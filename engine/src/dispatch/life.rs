@@ -19,6 +19,7 @@ use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
+use crate::objects::Allocating;
 use crate::process::{Process, Progress, State, Thread};
 use crate::recover::{self, CachePosition};
 use crate::stacks::Stacks;
@@ -203,6 +204,7 @@ impl Dispatcher<'_> {
                 contexts: ThreadContexts::default(),
                 frames: RefCell::default(),
                 trapped_at: None,
+                allocating: Allocating::default(),
                 progress: Progress::default(),
                 interrupted: None,
             },

@@ -29,6 +29,7 @@ mod life;
 mod limits;
 mod made;
 mod native;
+mod objects;
 mod poller;
 mod progress;
 mod resume;
@@ -421,7 +422,7 @@ impl Dispatcher<'_> {
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
             StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
-            StubKind::MissPath { .. } | StubKind::SavedX87 { .. } => {
+            StubKind::MissPath { .. } | StubKind::SavedX87 { .. } | StubKind::Watched { .. } => {
                 self.serve_within(&t, kind);
                 if t.set_rip(rip).is_ok() {
                     let _ = t.resume(How::Continue, 0);
@@ -579,6 +580,13 @@ impl Dispatcher<'_> {
         }
         self.files
             .complain(new.iter().filter_map(Module::mapped), |text| self.session.notice(pid, Notice::Warning(text)));
+        if self.settings.trace.objects {
+            let new = code_cache.borrow().unwatched_modules().to_vec();
+            for module in new {
+                let list = self.session.watched(&module);
+                code_cache.borrow_mut().add_watched(list);
+            }
+        }
         if self.settings.trace.calls.is_some() {
             let new = code_cache.borrow().unbounded_modules().to_vec();
             for module in new {

@@ -309,7 +309,7 @@ impl Dispatcher<'_> {
     }
 
     /// Writes a record to a thread's trace buffer, which is handed over first if there is no room.
-    fn append(&mut self, tid: i32, slot: SlotId, record: &[u32]) {
+    pub(super) fn append(&mut self, tid: i32, slot: SlotId, record: &[u32]) {
         let Some(pool) = self.process_of(tid).map(|p| p.pool.clone()) else { return };
         if pool.borrow().trace_room(slot) < 4 * record.len() as u64 {
             self.drain(tid, slot);

@@ -271,6 +271,8 @@ pub(crate) struct Emitter<'a> {
     call_recorder: calls::CallRecorder,
     /// Whether a way from one address to another gets to, or over, a boundary of functions.
     crosses: &'a dyn Fn(u64, u64) -> bool,
+    /// Whether the engine is to be told whenever code at an address runs.
+    watched: &'a dyn Fn(u64) -> bool,
     masked: bool,
     /// The plan of the block at hand.
     here: derived_edges::Plan,
@@ -318,6 +320,7 @@ impl<'a> Emitter<'a> {
             tracer: simulate::Tracer::default(),
             call_recorder: calls::CallRecorder::default(),
             crosses: &|_, _| false,
+            watched: &|_| false,
             masked: false,
             here: derived_edges::Plan::default(),
             with_derived_edges: true,
@@ -355,6 +358,13 @@ impl<'a> Emitter<'a> {
     pub(crate) fn bounded(mut self, crosses: &'a dyn Fn(u64, u64) -> bool, steady: bool) -> Self {
         self.crosses = crosses;
         self.call_recorder.steady = steady;
+        self
+    }
+
+    /// Where the engine is to be told that code runs.
+    #[inline(always)]
+    pub(crate) fn watching(mut self, watched: &'a dyn Fn(u64) -> bool) -> Self {
+        self.watched = watched;
         self
     }
 
@@ -495,6 +505,11 @@ impl<'a> Emitter<'a> {
                     self.out.code.reload(Gpr::RAX, SlotWord::Rax);
                 }
                 _ => {}
+            }
+            if i == 0 && (self.watched)(b.pc) {
+                let id = self.trans.add_stub(StubKind::Watched { pc: b.pc });
+                self.out.stubs.push((self.out.code.pos(), id));
+                self.out.code.stop(id);
             }
             if counts_only && insn.is_copied() {
                 self.out.code.first_bytes(insn.raw(), insn.len());

@@ -1,0 +1,95 @@
+//! Calls of allocators: the thread stops where one begins, and where it returns to. What comes of them is recorded behind what the
+//! thread has missed before.
+//!
+//! With several threads the order among them counts: who has been handed a block may use it on another thread. So what all
+//! other threads have recorded is handed over first, while they run on. That is enough: before this thread goes on, nobody
+//! can have got the block, and who has used one before it was taken back has recorded that before this thread could come to know.
+//! (Stores are seen in order, and a record is there before the word that says so.)
+
+use super::Dispatcher;
+use super::announce::announce;
+use crate::layout::SlotWord;
+use crate::objects::Event;
+use crate::trace::{
+    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
+};
+use crate::tracee::Stopped;
+
+impl Dispatcher<'_> {
+    /// `t` is about to run watched code at `pc`.
+    pub(super) fn watched_code(&mut self, t: &Stopped, pc: u64) {
+        let tid = t.tid();
+        let Ok(regs) = t.regs() else { return };
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let mut allocating = th.allocating.clone();
+        let code_cache = p.code_cache.clone();
+        // First of all: it may be both.
+        let [first, second] = allocating.returns(pc, regs.rsp, regs.rax, |at| p.memory.word(at));
+        let allocator = code_cache.borrow().allocator_at(pc);
+        let began = allocator.zip(p.memory.word(regs.rsp)).and_then(|(allocator, returns_to)| {
+            let (module, news) = code_cache.borrow_mut().watch_return(returns_to);
+            if news {
+                code_cache.borrow_mut().kill_range(returns_to, returns_to.saturating_add(1));
+            }
+            allocating.begins(allocator, [regs.rdi, regs.rsi, regs.rdx], regs.rsp, returns_to, module)
+        });
+        if let Some(th) = self.threads.get_mut(&tid) {
+            th.allocating = allocating;
+        }
+        for event in [first, second, began].into_iter().flatten() {
+            self.record_object(tid, event);
+        }
+    }
+
+    /// Records what happens to a block, behind what all threads have recorded before.
+    fn record_object(&mut self, tid: i32, event: Event) {
+        let mut record = Vec::with_capacity(BORN_WORDS);
+        let mut died =
+            |address: u64, how: u32| record.extend([OBJECT_DIED, address as u32, (address >> 32) as u32, how]);
+        match event {
+            Event::Freed(address) => died(address, OBJECT_FREED),
+            Event::InQuestion(address) => died(address, OBJECT_IN_QUESTION),
+            Event::Moved(address) => died(address, OBJECT_MOVED),
+            Event::Kept(address) => died(address, OBJECT_KEPT),
+            Event::Born { address, size, site, module } => {
+                record.push(OBJECT_BORN);
+                record.extend([address, size, site].iter().flat_map(|word| [*word as u32, (word >> 32) as u32]));
+                record.push(module);
+            }
+        }
+        debug_assert!(matches!(record.len(), BORN_WORDS | DIED_WORDS));
+        let (Some(th), Some(p)) = (self.threads.get(&tid), self.process_of(tid)) else { return };
+        let slot = th.slot;
+        let recording = th.counted_slot(p.counting) == Some(slot)
+            && !p.code_cache.borrow().trace.plain()
+            && p.pool.borrow().slot_word(slot, SlotWord::TracePos) != 0;
+        if recording && p.threads.len() == 1 {
+            return self.append(tid, slot, &record);
+        }
+        let (pid, threads) = (p.pid, p.threads.clone());
+        for thread in threads {
+            self.hand_over_ahead(thread);
+        }
+        if let Some(trace_channel) = &self.trace_channel {
+            trace_channel.records(pid, tid, record);
+        }
+    }
+
+    /// Hands over what a thread has recorded so far, while it may run on.
+    fn hand_over_ahead(&self, tid: i32) {
+        let (Some(trace_channel), Some(th), Some(p)) =
+            (&self.trace_channel, self.threads.get(&tid), self.process_of(tid))
+        else {
+            return;
+        };
+        if th.counted_slot(p.counting) != Some(th.slot) {
+            return;
+        }
+        let mut words = Vec::new();
+        p.pool.borrow_mut().read_trace_ahead(th.slot, usize::MAX, &mut words);
+        announce(trace_channel, &mut p.code_cache.borrow_mut());
+        if !words.is_empty() {
+            trace_channel.records(p.pid, tid, words);
+        }
+    }
+}
