@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,6 +131,9 @@ impl Sink for CarefulSink {
     }
     fn moved(&mut self, pid: i32, code_cache: SpaceId) {
         self.tell(State::Closed, (), |sink| sink.moved(pid, code_cache));
+    }
+    fn stack(&mut self, pid: i32, tid: i32, range: Range<u64>) {
+        self.tell(State::Closed, (), |sink| sink.stack(pid, tid, range));
     }
     fn forked(&mut self, parent: i32, tid: i32, child: i32) {
         self.tell(State::Closed, (), |sink| sink.forked(parent, tid, child));

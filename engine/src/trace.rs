@@ -583,6 +583,9 @@ pub trait Sink: Send {
     fn moved(&mut self, pid: i32, code_cache: SpaceId);
     /// `child`, whose only thread is `child` too, is a copy of thread `tid` of `parent`.
     fn forked(&mut self, parent: i32, tid: i32, child: i32);
+    /// The stack of a thread that begins, or of the first one of a new image: where it may grow to. Only if blocks of memory are
+    /// recorded.
+    fn stack(&mut self, _pid: i32, _tid: i32, _range: Range<u64>) {}
     /// A thread has recorded these words.
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]);
     /// Something is asked about the process, by its thread `tid` or from outside (0); what its threads have recorded has been

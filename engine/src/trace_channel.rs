@@ -3,6 +3,7 @@
 //! which it has a thread, too: whoever asks waits until those have been dealt with. What is sent arrives in order.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -32,6 +33,7 @@ enum Message {
     SpaceCopied(SpaceId, SpaceId),
     Image(i32, SpaceId),
     Moved(i32, SpaceId),
+    Stack(i32, i32, Range<u64>),
     Forked(i32, i32, i32),
     Records(i32, i32, Vec<u32>),
     Segment(i32, i32, Segment),
@@ -243,6 +245,10 @@ impl TraceChannel {
         self.send(Message::Forked(parent, tid, child));
     }
 
+    pub(crate) fn stack(&self, pid: i32, tid: i32, range: Range<u64>) {
+        self.send(Message::Stack(pid, tid, range));
+    }
+
     pub(crate) fn records(&self, pid: i32, tid: i32, words: Vec<u32>) {
         self.send(Message::Records(pid, tid, words));
     }
@@ -321,6 +327,7 @@ fn deliver(sink: &mut dyn Sink, buffer: &mut Vec<u32>, message: Message) {
         Message::SpaceCopied(from, to) => sink.space_copied(from, to),
         Message::Image(pid, code_cache) => sink.image(pid, code_cache),
         Message::Moved(pid, code_cache) => sink.moved(pid, code_cache),
+        Message::Stack(pid, tid, range) => sink.stack(pid, tid, range),
         Message::Forked(parent, tid, child) => sink.forked(parent, tid, child),
         Message::Records(pid, tid, words) => sink.records(pid, tid, &words),
         Message::Segment(pid, tid, segment) => {

@@ -22,6 +22,7 @@ pub mod invocation;
 pub mod log;
 pub mod made;
 pub mod manual;
+pub mod objects;
 pub mod options;
 pub mod os;
 pub mod outfile;

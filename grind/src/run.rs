@@ -19,6 +19,7 @@ use crate::callgrind::sink::Recorder;
 use crate::cycles::Cycles;
 use crate::invocation::Invocation;
 use crate::log::{self, Target};
+use crate::objects::Reader;
 use crate::options::{self, LogTarget, Options, Request, Tool, UsageError, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
@@ -179,6 +180,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.out_file, "profile", "--cachegrind-out-file")?;
     }
 
+    if options.objects {
+        outfile::prove(&options.objects_out_file(), "profile of data objects", "--objects-out-file")?;
+    }
+
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let mut settings = Settings {
         cpu: options.cpu,
@@ -223,6 +228,10 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let (mut simulator, findings) = simulator.unzip();
     if let Some(simulator) = simulator.as_mut().filter(|_| options.tree.is_some()) {
         simulator.forks_count_anew();
+    }
+    if let Some(simulator) = simulator.as_mut().filter(|_| options.objects) {
+        simulator.find_objects(Reader::new(options.names()));
+        runner.watch(options.names());
     }
     let (caches, descriptions) = (simulation.caches, simulation.descriptions());
     runner.simulate(simulation, findings.unwrap_or_default());

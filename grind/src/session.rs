@@ -7,11 +7,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::objects::{self, allocators::Watchers};
 use cg_format::cachegrind::Profile;
+use cg_format::count::TooLarge;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
-    ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport, Query, Session,
-    Tally, fault,
+    Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
+    Query, Session, Tally, fault,
 };
 use nix::sys::signal::Signal;
 
@@ -54,6 +56,8 @@ pub struct Runner<'a> {
     options: &'a Options,
     simulation: Simulation,
     findings: Findings,
+    /// Finds the allocators of modules, if objects are asked for.
+    watchers: Option<Watchers>,
     /// The callgrind tool's share.
     calls: Option<CallSession>,
     log: Log,
@@ -97,6 +101,7 @@ impl<'a> Runner<'a> {
             options,
             simulation: Simulation::default(),
             findings: Findings::default(),
+            watchers: None,
             calls: None,
             log: Log::new(target, options.time_stamp),
             sequence: Sequence::default(),
@@ -160,6 +165,11 @@ impl<'a> Runner<'a> {
     pub fn simulate(&mut self, simulation: Simulation, findings: Findings) {
         self.simulation = simulation;
         self.findings = findings;
+    }
+
+    /// Makes profiles of data objects; `names` says where symbols are looked for.
+    pub fn watch(&mut self, names: crate::debuginfo::Options) {
+        self.watchers = Some(Watchers::new(names));
     }
 
     /// Makes profiles of calls, which are handed over at `dump_service`.
@@ -297,6 +307,33 @@ impl<'a> Runner<'a> {
         let (reader, name) = (self.options.tool.reader(), command_line(&[first.clone().into_os_string()]));
         let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
         self.user(pid, &format!("\nProfile: {name}{more}\nTo read it: {reader} {name}"));
+    }
+
+    /// Writes the profile of data objects, and tells where it is.
+    fn save_objects(&mut self, pid: i32, objects: Result<Profile, TooLarge>) {
+        let mut profile = match objects {
+            Ok(profile) => profile,
+            Err(error) => {
+                let text = format!("error: no profile of data objects: {error}");
+                return self.user(pid, &text);
+            }
+        };
+        profile.header.desc = self.simulation.descriptions();
+        if let Some(process) = self.processes.get(&pid) {
+            profile.header.cmd = dump::command(&process.args);
+        }
+        if let Some(what) = &self.broken {
+            profile.header.desc.push(broken::description(what));
+        }
+        let path = self.options.objects_out_file().expand(pid, &mut self.sequence);
+        let saved = self.save(pid, &profile, &path);
+        if let Some(path) = saved.filter(|path| path.metadata().is_ok_and(|m| m.is_file()))
+            && self.options.verbosity > 0
+            && self.invocation == Invocation::Grind
+        {
+            let name = command_line(&[path.into_os_string()]);
+            self.user(pid, &format!("\nData objects: {name}\nTo read it: cg_annotate {name}"));
+        }
     }
 
     /// What was asked for by the names of functions none of which has run.
@@ -609,6 +646,8 @@ impl Session for Runner<'_> {
             dump::profiles(report, &tables, &self.simulation, &mut symbolizer::Nothing)
         });
         drop(tables);
+        let objects =
+            self.watchers.is_some().then(|| objects::report::profile(report, &found.objects, &mut *self.symbolizer));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
@@ -660,6 +699,9 @@ impl Session for Runner<'_> {
                     });
                 }
                 self.tell_what_next(pid, file.as_slice());
+                if let Some(objects) = objects {
+                    self.save_objects(pid, objects);
+                }
                 if self.tree.is_none() {
                     self.take_name(pid, path);
                 }
@@ -676,6 +718,10 @@ impl Session for Runner<'_> {
 
     fn boundaries(&mut self, module: &Module) -> Vec<u64> {
         self.calls.as_mut().map(|calls| calls.boundaries(module)).unwrap_or_default()
+    }
+
+    fn watched(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
+        self.watchers.as_mut().map(|watchers| watchers.of(module)).unwrap_or_default()
     }
 
     fn code_made(&mut self, pid: i32, modules: &[Module]) -> u32 {

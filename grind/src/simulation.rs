@@ -25,6 +25,8 @@ pub struct Simulation {
     pub branches: bool,
     /// Every access is told, and simulated by whoever follows the calls.
     pub every: bool,
+    /// Misses are told by data object.
+    pub objects: bool,
     /// How lines are used is measured.
     uses: bool,
     /// Whose words are used.
@@ -49,6 +51,10 @@ pub enum Impossible {
         /// The largest register, in bytes.
         register: u32,
     },
+    /// There are no misses by data object.
+    Objects,
+    /// They are not told by calls.
+    ObjectsOfCalls,
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -71,6 +77,10 @@ impl fmt::Display for Impossible {
                  but it is not.  Exiting now.",
                 if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
+            Self::Objects => write!(f, "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
+            Self::ObjectsOfCalls => {
+                write!(f, "--objects=yes cannot be used with --tool=callgrind: use --tool=cachegrind --cache-sim=yes")
+            }
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -96,9 +106,13 @@ impl Simulation {
 
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
         let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
-        if !options.cache_sim {
-            return Ok(simulation);
+        if options.objects && options.tool == Tool::Callgrind {
+            return Err(Impossible::ObjectsOfCalls);
         }
+        if !options.cache_sim {
+            return if options.objects { Err(Impossible::Objects) } else { Ok(simulation) };
+        }
+        simulation.objects = options.objects;
         let found = host::configure(options.caches, cpuid).map_err(Impossible::Host)?;
         // Wider registers exist with `--cpu=host`; their accesses to three lines are simulated all the same.
         let register = if avx { 32 } else { 16 };
@@ -150,6 +164,7 @@ impl Simulation {
             calls: None,
             system_calls: false,
             forms: false,
+            objects: self.objects,
         }
     }
 

@@ -8,16 +8,22 @@
 mod contexts;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cg_sim::{Geometries, LastLevel};
+use grind_engine::Module;
 use grind_engine::addr::GuestAddr;
 use grind_engine::fault;
 use grind_engine::own_memory;
-use grind_engine::trace::{CONTEXT_SITE, Done, Sink, Site, SiteKind, SpaceId, Special, Target};
+use grind_engine::trace::{
+    BORN_WORDS, CONTEXT_SITE, DIED_WORDS, Done, OBJECT_BORN, OBJECT_DIED, Sink, Site, SiteKind, SpaceId, Special,
+    Target,
+};
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
+use crate::objects::{self, Images, Object, Objects, Reader};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +47,8 @@ pub struct Found {
     pub reuse_d1: Reuse,
     /// The same of the last level.
     pub reuse_ll: Reuse,
+    /// What was missed by object, if that was asked for.
+    pub objects: Vec<(Object, objects::Tally)>,
 }
 
 /// What was found of processes that have ended, by process.
@@ -87,6 +95,8 @@ struct Sites {
     hot: Vec<Hot>,
     all: Vec<Site>,
     specials: Vec<Special>,
+    /// Files that are mapped, if objects are asked for.
+    images: Images,
 }
 
 /// First- and last-level misses of a site (mispredictions: the first).
@@ -102,6 +112,8 @@ struct Process {
     rare: HashMap<u32, EventCounts>,
     /// Threads that have recorded anything.
     seen: HashSet<i32>,
+    /// What was missed by object, if that is asked for.
+    objects: Option<Box<Objects>>,
     /// What there is instead once a thread has left context 0. What was found before belongs to it.
     contexts: Option<Box<contexts::Contexts>>,
 }
@@ -114,6 +126,8 @@ pub struct Simulator {
     processes: HashMap<i32, Process>,
     findings: Findings,
     anew: bool,
+    /// Where variables of files are, if objects are asked for.
+    images: Option<Reader>,
 }
 
 impl Simulator {
@@ -122,7 +136,12 @@ impl Simulator {
     pub fn new(geometries: Option<Geometries>) -> (Self, Findings) {
         let findings = Findings::default();
         let (spaces, processes) = (HashMap::new(), HashMap::new());
-        (Self { geometries, spaces, processes, findings: findings.clone(), anew: false }, findings)
+        (Self { geometries, spaces, processes, findings: findings.clone(), anew: false, images: None }, findings)
+    }
+
+    /// Books what is missed on objects, too. `images` reads where those of files are.
+    pub fn find_objects(&mut self, images: Reader) {
+        self.images = Some(images);
     }
 
     /// Forked processes have nothing of what was found before they were created.
@@ -160,17 +179,31 @@ impl Sink for Simulator {
         if let Some(last_level) = &last_level {
             own_memory::prefer_large_pages_within(last_level.addresses());
         }
+        let objects = self.images.is_some().then(Box::default);
         self.processes.insert(
             pid,
             Process {
                 space,
                 last_level,
+                objects,
                 tallies: Vec::new(),
                 rare: HashMap::new(),
                 seen: HashSet::new(),
                 contexts: None,
             },
         );
+    }
+
+    fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
+        if let Some(reader) = &mut self.images {
+            self.spaces.entry(space).or_default().images = reader.of(modules);
+        }
+    }
+
+    fn stack(&mut self, pid: i32, tid: i32, range: Range<u64>) {
+        if let Some(objects) = self.processes.get_mut(&pid).and_then(|p| p.objects.as_mut()) {
+            objects.stack(tid, range);
+        }
     }
 
     fn moved(&mut self, pid: i32, space: SpaceId) {
@@ -189,6 +222,7 @@ impl Sink for Simulator {
             copy.tallies.fill(Tally::default());
             copy.rare.clear();
             copy.contexts.iter_mut().for_each(|contexts| contexts.forget());
+            copy.objects.iter_mut().for_each(|objects| objects.forget());
         }
         self.processes.insert(child, copy);
     }
@@ -212,10 +246,19 @@ impl Sink for Simulator {
                 p.contexts = Some(Box::new(contexts::Contexts::new(p.last_level.as_ref(), &p.seen)));
                 return contexts::records(p, sites, tid, rest);
             }
-            let Some(hot) = sites.hot.get(site as usize) else { return };
+            let Some(hot) = sites.hot.get(site as usize) else {
+                let Some(behind) = p.objects.as_mut().and_then(|objects| objects.record(rest)) else { return };
+                rest = behind;
+                continue;
+            };
             let tally = &mut p.tallies[site as usize].0;
             let mut last_level =
                 |addr, size: u16| p.last_level.as_mut().is_some_and(|ll| ll.access(addr, size.into()).missed_ll());
+            let mut book = |addr, missed| {
+                if let Some(objects) = &mut p.objects {
+                    missed_object(objects, sites, site, addr, missed);
+                }
+            };
             match hot.kind {
                 HotKind::Fetch => {
                     rest = operands;
@@ -225,8 +268,10 @@ impl Sink for Simulator {
                 HotKind::Access => {
                     let Some(([low, high], after)) = operands.split_first_chunk() else { return };
                     rest = after;
+                    let missed = last_level(word(*low, *high), hot.size);
                     tally[0] += 1;
-                    tally[1] += u64::from(last_level(word(*low, *high), hot.size));
+                    tally[1] += u64::from(missed);
+                    book(word(*low, *high), missed);
                 }
                 HotKind::Branch => {
                     rest = operands;
@@ -237,8 +282,10 @@ impl Sink for Simulator {
                     let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
                     rest = after;
                     if let SiteKind::Sized { .. } = kind {
+                        let missed = last_level(word(record[1], record[2]), record[3] as u16);
                         tally[0] += 1;
-                        tally[1] += u64::from(last_level(word(record[1], record[2]), record[3] as u16));
+                        tally[1] += u64::from(missed);
+                        book(word(record[1], record[2]), missed);
                     } else {
                         accesses(kind, record, &sites.specials, p.rare.entry(site).or_default());
                     }
@@ -250,6 +297,7 @@ impl Sink for Simulator {
     fn thread_ended(&mut self, pid: i32, tid: i32) {
         if let Some(p) = self.processes.get_mut(&pid) {
             p.seen.remove(&tid);
+            p.objects.iter_mut().for_each(|objects| objects.thread_ended(tid));
             if let Some(contexts) = &mut p.contexts {
                 contexts.thread_ended(tid);
             }
@@ -275,8 +323,18 @@ impl Sink for Simulator {
         if let Some(contexts) = p.contexts {
             contexts.add_to(&sites.all, &mut found);
         }
+        found.objects = p.objects.map(|objects| objects.found()).unwrap_or_default();
         self.findings.put(pid, found);
     }
+}
+
+/// Books a data miss, of the last level if that is so, on the object at `addr`.
+fn missed_object(objects: &mut Objects, sites: &Sites, number: u32, addr: u64, missed_ll: bool) {
+    let site = &sites.all[number as usize];
+    // Cachegrind books a modification as a read.
+    let write = matches!(site.kind, SiteKind::Write(_) | SiteKind::Sized { done: Done::Write });
+    let at = objects::Site { module: site.module, addr: site.addr.0 };
+    objects.missed(&sites.images, addr, at, write, missed_ll);
 }
 
 /// Asks for what the record at the start of `records` will need of the tables, which are mostly larger than the processor's
@@ -284,7 +342,14 @@ impl Sink for Simulator {
 #[inline(always)]
 fn look_ahead<'a>(p: &Process, sites: &Sites, records: &'a [u32]) -> &'a [u32] {
     let Some((&site, operands)) = records.split_first() else { return records };
-    let Some(hot) = sites.hot.get(site as usize) else { return &[] };
+    let Some(hot) = sites.hot.get(site as usize) else {
+        let words = match site {
+            OBJECT_BORN => BORN_WORDS,
+            OBJECT_DIED => DIED_WORDS,
+            _ => return &[],
+        };
+        return records.get(words..).unwrap_or_default();
+    };
     own_memory::prefetch(std::ptr::from_ref(&p.tallies[site as usize]).addr());
     let line = |addr| {
         if let Some(last_level) = &p.last_level {

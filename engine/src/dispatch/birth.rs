@@ -8,6 +8,7 @@ use std::rc::Rc;
 use nix::libc;
 
 use super::kinds::stops_processes;
+use super::objects;
 use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
@@ -205,6 +206,13 @@ impl Dispatcher<'_> {
         if stops_processes(signal) {
             // It was born into a stopped process: it stops again once it is ready.
             tracee::interrupt(tid);
+        }
+        if let (true, Some(trace_channel), Some(p)) =
+            (self.settings.trace.objects, &self.trace_channel, self.process_of(tid))
+            && p.pid != tid
+            && let Some(stack) = objects::stack(&t, p.pid)
+        {
+            trace_channel.stack(p.pid, tid, stack);
         }
         let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };

@@ -12,6 +12,7 @@ use nix::libc;
 
 use super::kinds::stops_processes;
 use super::limits::Limits;
+use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
@@ -167,6 +168,9 @@ impl Dispatcher<'_> {
             let on = counting || !code_cache.may_be_plain();
             code_cache.record(on);
             trace_channel.image(tid, code_cache.trace.id);
+            if let Some(stack) = self.settings.trace.objects.then(|| objects::stack(&t, tid)).flatten() {
+                trace_channel.stack(tid, tid, stack);
+            }
             if !counting {
                 trace_channel.recording(tid, tid, false);
             }

@@ -6,14 +6,32 @@
 //! can have got the block, and who has used one before it was taken back has recorded that before this thread could come to know.
 //! (Stores are seen in order, and a record is there before the word that says so.)
 
+use std::ops::Range;
+
 use super::Dispatcher;
 use super::announce::announce;
 use crate::layout::SlotWord;
+use crate::maps;
 use crate::objects::Event;
 use crate::trace::{
     BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
 };
 use crate::tracee::Stopped;
+
+/// The kernel leaves at least so much room for the stack of a process.
+const ROOM: u64 = 128 << 20;
+
+/// Where the stack of `t`, a thread of `pid` that is about to begin, may grow to: for the first one of an image what the
+/// kernel keeps free for it, for others the mapping, which ends where the thread begins.
+pub(super) fn stack(t: &Stopped, pid: i32) -> Option<Range<u64>> {
+    let sp = t.regs().ok()?.rsp;
+    let regions = maps::read(pid).ok()?;
+    let region = regions.iter().find(|r| (r.start..r.end).contains(&sp.wrapping_sub(1)))?;
+    Some(match region.name.as_slice() {
+        b"[stack]" => region.start.min(region.end.saturating_sub(ROOM))..region.end,
+        _ => region.start..sp,
+    })
+}
 
 impl Dispatcher<'_> {
     /// `t` is about to run watched code at `pc`.

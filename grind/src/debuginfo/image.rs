@@ -375,6 +375,22 @@ impl Image {
         self.segments.iter().find(within).and_then(|s| (at - s.vaddr).checked_add(s.offset))
     }
 
+    /// The lowest and one past the highest link-time address that is loaded; 0 and 0 if nothing is.
+    pub(super) fn loaded(&self) -> (u64, u64) {
+        let start = self.segments.iter().map(|s| s.vaddr).min().unwrap_or(0);
+        let end = self.segments.iter().map(|s| s.vaddr.saturating_add(s.mem_size)).max().unwrap_or(0);
+        (start, end)
+    }
+
+    /// Sections that are part of memory. (Those of thread-local data are only where it is copied from.)
+    pub(super) fn loaded_sections(&self) -> impl Iterator<Item = &Section> {
+        const SHF_TLS: u64 = 0x400;
+        self.sections.iter().filter(|s| s.flags & SHF_ALLOC != 0 && s.address > 0 && s.size > 0).filter(
+            // What is not in the file of those takes no room.
+            |s| s.flags & SHF_TLS == 0 || s.kind != SHT_NOBITS,
+        )
+    }
+
     /// The address ranges `[start, end)`, in whole pages, from which code can run.
     pub(super) fn executable_ranges(&self) -> Vec<(u64, u64)> {
         let ranges = self.segments.iter().filter(|s| s.executable && s.mem_size > 0);

@@ -15,6 +15,7 @@
 //! - No name contains a line break or a NUL, so that no file can forge lines of a profile.
 //! - The choice among names and lines is that of the reference tool; the modules below say where a rule looks odd.
 
+mod data;
 mod demangle;
 mod image;
 mod inlines;
@@ -30,6 +31,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
+pub use data::{Data, Variable};
 use grind_engine::MappedFile;
 use image::Image;
 use lines::{DwarfSections, Home};

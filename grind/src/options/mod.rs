@@ -133,6 +133,10 @@ pub struct Options {
     pub instr_at_start: bool,
     /// Whether caches are simulated.
     pub cache_sim: bool,
+    /// Whether misses are told by data object.
+    pub objects: bool,
+    /// The profile of data objects.
+    pub objects_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
     pub branch_sim: bool,
     /// Whether cycles are estimated (`--cycle-estimation`).
@@ -158,6 +162,14 @@ impl Options {
     pub fn callgrind_out_file(&self) -> Template {
         self.callgrind.out_file.clone().unwrap_or_else(|| {
             Template::parse(OsStr::new("callgrind.out.%p"), |_| None).expect("the default name is a template")
+        })
+    }
+
+    /// The profile of data objects.
+    #[must_use]
+    pub fn objects_out_file(&self) -> Template {
+        self.objects_out_file.clone().unwrap_or_else(|| {
+            Template::parse(OsStr::new("mem.out.%p.data"), |_| None).expect("the default name is a template")
         })
     }
 
@@ -203,6 +215,8 @@ impl Options {
             tree: None,
             instr_at_start: true,
             cache_sim: false,
+            objects: false,
+            objects_out_file: None,
             branch_sim: false,
             cycle_estimation: false,
             cycle_model: cg_cycles::MODELS[0],

@@ -314,6 +314,27 @@ pub static OPTIONS: &[Opt] = &[
         "simulate caches: count reads, writes, and misses of the first and of the last level",
     ),
     opt(
+        &["--objects"],
+        Kind::Bool,
+        Role::Tool(|o, v| {
+            o.objects = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "with --cache-sim=yes: count misses by data object, too (blocks of the heap by where they were allocated, variables, \
+         stacks), in a profile of their own, in which objects are functions",
+    ),
+    opt(
+        &["--objects-out-file"],
+        Kind::Text("file"),
+        Role::Tool(|o, v| {
+            o.objects_out_file = Some(template(o, v)?);
+            Ok(())
+        }),
+        "mem.out.%p.data",
+        "with --objects=yes: the profile of data objects; %p, %n, %q{VAR}, %r and %% as in --log-file",
+    ),
+    opt(
         &["--branch-sim"],
         Kind::Bool,
         Role::Tool(|o, v| {

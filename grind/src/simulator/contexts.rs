@@ -13,7 +13,7 @@ use cg_sim::context::ContextLastLevel;
 use cg_sim::usage::Level;
 use grind_engine::trace::{CONTEXT_SITE, CONTEXT_WORDS, LINE_LOADED, LINE_REUSED, LINE_WORDS, Site, SiteKind};
 
-use super::{Finding, Found, HotKind, Process, Sites, accesses, misses, word};
+use super::{Finding, Found, HotKind, Process, Sites, accesses, missed_object, misses, word};
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
 
@@ -159,7 +159,11 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
             }
             continue;
         }
-        let Some(hot) = sites.hot.get(site as usize) else { return };
+        let Some(hot) = sites.hot.get(site as usize) else {
+            let Some(behind) = p.objects.as_mut().and_then(|objects| objects.record(rest)) else { return };
+            rest = behind;
+            continue;
+        };
         let kind = sites.all[site as usize].kind;
         let Some((record, after)) = rest.split_at_checked(kind.words()) else { return };
         rest = after;
@@ -184,6 +188,9 @@ pub(super) fn records(p: &mut Process, sites: &Sites, tid: i32, words: &[u32]) {
             old += 1;
             *reuse[1].entry((context, owner)).or_default() += 1;
         });
+        if let Some(objects) = p.objects.as_mut().filter(|_| !matches!(hot.kind, HotKind::Fetch)) {
+            missed_object(objects, sites, site, addr, served.missed_ll());
+        }
         let mut counts = misses(kind, 1, served.missed_ll().into());
         counts.oc_ll = old;
         count(site, &counts);

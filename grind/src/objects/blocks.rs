@@ -1,0 +1,137 @@
+//! Blocks of the heap that are there at a time. Invariant: no two of them overlap, since the older one of two that would is gone,
+//! whether somebody has said so or not.
+
+use std::collections::BTreeMap;
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// One past its last byte; one of no bytes has one.
+    end: u64,
+    object: u32,
+    /// It may be gone, see [`grind_engine::trace::OBJECT_IN_QUESTION`].
+    in_question: bool,
+}
+
+/// See the module's description.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    all: BTreeMap<u64, Block>,
+    /// The last one that was found.
+    last: Option<(u64, u64, u32)>,
+}
+
+impl Blocks {
+    pub(super) fn born(&mut self, start: u64, size: u64, object: u32) {
+        self.last = None;
+        let end = start.saturating_add(size.max(1));
+        while let Some((&other, _)) = self.all.range(..end).next_back().filter(|(_, block)| block.end > start) {
+            self.all.remove(&other);
+        }
+        self.all.insert(start, Block { end, object, in_question: false });
+    }
+
+    pub(super) fn freed(&mut self, start: u64) {
+        self.last = None;
+        self.all.remove(&start);
+    }
+
+    pub(super) fn in_question(&mut self, start: u64, yes: bool) {
+        if let Some(block) = self.all.get_mut(&start) {
+            block.in_question = yes;
+        }
+    }
+
+    /// A block that was in question is gone.
+    pub(super) fn moved(&mut self, start: u64) {
+        if self.all.get(&start).is_some_and(|block| block.in_question) {
+            self.freed(start);
+        }
+    }
+
+    /// The object of the block at an address.
+    #[inline]
+    pub(super) fn find(&mut self, at: u64) -> Option<u32> {
+        if let Some((start, end, object)) = self.last
+            && (start..end).contains(&at)
+        {
+            return Some(object);
+        }
+        let (&start, block) = self.all.range(..=at).next_back().filter(|(_, block)| at < block.end)?;
+        self.last = Some((start, block.end, block.object));
+        Some(block.object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same by a list of bytes: each belongs to who has got it last.
+    #[derive(Default)]
+    struct Twin {
+        bytes: Vec<Option<usize>>,
+        /// Object, start, whether in question, whether there.
+        blocks: Vec<(u32, u64, bool, bool)>,
+    }
+
+    impl Twin {
+        fn at(&mut self, start: u64) -> Option<&mut (u32, u64, bool, bool)> {
+            self.blocks.iter_mut().find(|b| b.1 == start && b.3)
+        }
+
+        fn end(&mut self, start: u64) {
+            if let Some(block) = self.at(start) {
+                block.3 = false;
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_those_of_a_list_of_bytes() {
+        let (mut blocks, mut twin) = (Blocks::default(), Twin { bytes: vec![None; 600], ..Twin::default() });
+        let mut state = 9u64;
+        let mut random = move |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let mut hits = 0;
+        for object in 0..20_000 {
+            let start = random(500);
+            match random(6) {
+                0 | 1 => {
+                    let size = random(80);
+                    blocks.born(start, size, object);
+                    let bytes = start as usize..(start + size.max(1)) as usize;
+                    for n in twin.bytes[bytes.clone()].iter().flatten() {
+                        twin.blocks[*n].3 = false;
+                    }
+                    twin.bytes[bytes].fill(Some(twin.blocks.len()));
+                    twin.blocks.push((object, start, false, true));
+                }
+                2 => {
+                    blocks.freed(start);
+                    twin.end(start);
+                }
+                3 => {
+                    let yes = random(2) == 0;
+                    blocks.in_question(start, yes);
+                    twin.at(start).into_iter().for_each(|b| b.2 = yes);
+                }
+                4 => {
+                    blocks.moved(start);
+                    if twin.at(start).is_some_and(|b| b.2) {
+                        twin.end(start);
+                    }
+                }
+                _ => {
+                    for at in [start, random(600)] {
+                        let expected = twin.bytes[at as usize].map(|n| twin.blocks[n]).filter(|b| b.3).map(|b| b.0);
+                        assert_eq!(blocks.find(at), expected, "at {at}");
+                        hits += u32::from(expected.is_some());
+                    }
+                }
+            }
+        }
+        assert!(hits > 1000, "{hits}");
+    }
+}
