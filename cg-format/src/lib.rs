@@ -36,6 +36,7 @@ pub mod callgrind;
 pub mod count;
 pub mod events;
 pub mod hash;
+pub mod mem;
 pub mod show;
 mod text;
 pub mod tree;

@@ -54,6 +54,10 @@ pub struct Tally {
     pub blocks: u64,
     /// Their bytes, as they were asked for.
     pub bytes: u64,
+    /// The bytes of those that are there.
+    live: u64,
+    /// The most that were there at a time.
+    pub peak: u64,
 }
 
 /// How an object is found again.
@@ -73,6 +77,17 @@ pub struct Objects {
     stacks: BTreeMap<u64, (u64, i32)>,
     numbers: HashMap<Key, u32>,
     found: Vec<(Object, Tally)>,
+    /// The calls that took back what had not been handed out.
+    unknown_frees: u64,
+}
+
+/// What was found of a process's objects.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By object.
+    pub objects: Vec<(Object, Tally)>,
+    /// The calls that took back a block that no allocator had handed out.
+    pub unknown_frees: u64,
 }
 
 impl Objects {
@@ -87,9 +102,12 @@ impl Objects {
         self.stacks.retain(|_, (_, of)| *of != tid);
     }
 
-    /// Forgets what has been counted.
+    /// Forgets what has been counted, but not what is there.
     pub fn forget(&mut self) {
-        self.found.iter_mut().for_each(|(_, tally)| *tally = Tally::default());
+        self.unknown_frees = 0;
+        for (_, tally) in &mut self.found {
+            *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
+        }
     }
 
     /// Takes note of what a record says that is none of a site. `None` if it is another one, or too short; else the words behind it.
@@ -102,17 +120,24 @@ impl Objects {
                 let tally = &mut self.found[number as usize].1;
                 tally.blocks += 1;
                 tally.bytes = tally.bytes.saturating_add(size);
-                self.blocks.born(address, size, number);
+                let found = &mut self.found;
+                self.blocks.born(address, size, number, |object, bytes| gone(found, (object, bytes)));
+                let tally = &mut self.found[number as usize].1;
+                tally.live = tally.live.saturating_add(size);
+                tally.peak = tally.peak.max(tally.live);
                 Some(rest)
             }
             [OBJECT_DIED, a, b, how, ref rest @ ..] => {
                 const { assert!(DIED_WORDS == 4) };
                 let address = word(a, b);
                 match how {
-                    OBJECT_FREED => self.blocks.freed(address),
+                    OBJECT_FREED => match self.blocks.freed(address) {
+                        Some(block) => gone(&mut self.found, block),
+                        None => self.unknown_frees += 1,
+                    },
                     OBJECT_IN_QUESTION => self.blocks.in_question(address, true),
                     OBJECT_KEPT => self.blocks.in_question(address, false),
-                    OBJECT_MOVED => self.blocks.moved(address),
+                    OBJECT_MOVED => self.blocks.moved(address).into_iter().for_each(|b| gone(&mut self.found, b)),
                     _ => {}
                 }
                 Some(rest)
@@ -156,9 +181,15 @@ impl Objects {
 
     /// All that was found.
     #[must_use]
-    pub fn found(self) -> Vec<(Object, Tally)> {
-        self.found
+    pub fn found(self) -> Found {
+        Found { objects: self.found, unknown_frees: self.unknown_frees }
     }
+}
+
+/// A block of an object is not there any more.
+fn gone(found: &mut [(Object, Tally)], (object, bytes): (u32, u64)) {
+    let live = &mut found[object as usize].1.live;
+    *live = live.saturating_sub(bytes);
 }
 
 fn word(low: u32, high: u32) -> u64 {

@@ -181,7 +181,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     }
 
     if options.objects {
-        outfile::prove(&options.objects_out_file(), "profile of data objects", "--objects-out-file")?;
+        outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::objects::{self, allocators::Watchers};
 use cg_format::cachegrind::Profile;
-use cg_format::count::TooLarge;
+use cg_format::mem::Mem;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
     Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
@@ -309,30 +309,36 @@ impl<'a> Runner<'a> {
         self.user(pid, &format!("\nProfile: {name}{more}\nTo read it: {reader} {name}"));
     }
 
-    /// Writes the profile of data objects, and tells where it is.
-    fn save_objects(&mut self, pid: i32, objects: Result<Profile, TooLarge>) {
-        let mut profile = match objects {
-            Ok(profile) => profile,
-            Err(error) => {
-                let text = format!("error: no profile of data objects: {error}");
-                return self.user(pid, &text);
+    /// The data objects of a process that has ended.
+    fn objects(&mut self, report: &ProcessReport<'_>, found: &objects::Found) -> Mem {
+        let mut desc = self.simulation.descriptions();
+        desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
+        let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
+        objects::report::mem(report, found, &mut *self.symbolizer, &command, &desc)
+    }
+
+    /// Writes the data objects, beside them the same as a profile, and tells where they are.
+    fn save_objects(&mut self, pid: i32, objects: &Mem) {
+        let path = self.options.mem_out_file().expand(pid, &mut self.sequence);
+        let saved = dump::save_text(&path, "mem.out", &self.spare, |out| objects.write(out));
+        let saved = self.tell_saved(pid, &path, saved);
+        // Something that is no file, as /dev/null or a pipe, has no place beside it.
+        let Some(path) = saved.filter(|path| path.metadata().is_ok_and(|m| m.is_file())) else { return };
+        let mut beside = path.clone().into_os_string();
+        beside.push(".data");
+        match objects.profile() {
+            Ok(profile) => {
+                let _ = self.save(pid, &profile, Path::new(&beside));
             }
-        };
-        profile.header.desc = self.simulation.descriptions();
-        if let Some(process) = self.processes.get(&pid) {
-            profile.header.cmd = dump::command(&process.args);
+            Err(error) => self.user(pid, &format!("error: no profile of data objects: {error}")),
         }
-        if let Some(what) = &self.broken {
-            profile.header.desc.push(broken::description(what));
+        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
+            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
+            self.log.say(pid, Voice::Detail, &text);
         }
-        let path = self.options.objects_out_file().expand(pid, &mut self.sequence);
-        let saved = self.save(pid, &profile, &path);
-        if let Some(path) = saved.filter(|path| path.metadata().is_ok_and(|m| m.is_file()))
-            && self.options.verbosity > 0
-            && self.invocation == Invocation::Grind
-        {
-            let name = command_line(&[path.into_os_string()]);
-            self.user(pid, &format!("\nData objects: {name}\nTo read it: cg_annotate {name}"));
+        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
+            let name = command_line(&[beside]);
+            self.user(pid, &format!("\nData objects: {}\nTo read them: cg_annotate {name}", command_line(&[path.into_os_string()])));
         }
     }
 
@@ -646,8 +652,7 @@ impl Session for Runner<'_> {
             dump::profiles(report, &tables, &self.simulation, &mut symbolizer::Nothing)
         });
         drop(tables);
-        let objects =
-            self.watchers.is_some().then(|| objects::report::profile(report, &found.objects, &mut *self.symbolizer));
+        let objects = self.watchers.is_some().then(|| self.objects(report, &found.objects));
         if self.options.verbosity > 1 {
             for warning in self.symbolizer.warnings() {
                 self.log.say(pid, Voice::Detail, &warning);
@@ -700,7 +705,7 @@ impl Session for Runner<'_> {
                 }
                 self.tell_what_next(pid, file.as_slice());
                 if let Some(objects) = objects {
-                    self.save_objects(pid, objects);
+                    self.save_objects(pid, &objects);
                 }
                 if self.tree.is_none() {
                     self.take_name(pid, path);

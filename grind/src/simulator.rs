@@ -23,7 +23,7 @@ use grind_engine::trace::{
 
 use crate::contexts::Reuse;
 use crate::counts::EventCounts;
-use crate::objects::{self, Images, Object, Objects, Reader};
+use crate::objects::{self, Images, Objects, Reader};
 
 /// What was found of one instruction: misses, mispredictions, and accesses that only the trace knows.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub struct Found {
     /// The same of the last level.
     pub reuse_ll: Reuse,
     /// What was missed by object, if that was asked for.
-    pub objects: Vec<(Object, objects::Tally)>,
+    pub objects: objects::Found,
 }
 
 /// What was found of processes that have ended, by process.

@@ -37,7 +37,7 @@ impl Data {
         (Svma(self.loaded.0), Svma(self.loaded.1))
     }
 
-    /// The name of what is at an address, and its number: of the variable, else of the section.
+    /// The number of what is at an address: of the variable, else of the section.
     #[must_use]
     pub fn at(&self, at: Svma) -> Option<usize> {
         let find = |list: &[Variable]| {
@@ -47,11 +47,11 @@ impl Data {
         find(&self.variables).or_else(|| find(&self.sections).map(|n| self.variables.len() + n))
     }
 
-    /// What has this number.
+    /// What has this number, and whether it is a variable.
     #[must_use]
-    pub fn name(&self, n: usize) -> Option<&Name> {
-        let section = || self.sections.get(n.checked_sub(self.variables.len())?);
-        self.variables.get(n).or_else(section).map(|v| &v.name)
+    pub fn get(&self, n: usize) -> Option<(&Variable, bool)> {
+        let section = || self.sections.get(n.checked_sub(self.variables.len())?).map(|v| (v, false));
+        self.variables.get(n).map(|v| (v, true)).or_else(section)
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 struct Block {
     /// One past its last byte; one of no bytes has one.
     end: u64,
+    /// As many as were asked for.
+    bytes: u64,
     object: u32,
     /// It may be gone, see [`grind_engine::trace::OBJECT_IN_QUESTION`].
     in_question: bool,
@@ -21,18 +23,21 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn born(&mut self, start: u64, size: u64, object: u32) {
+    /// A block is there; `gone` is told the objects, and the bytes, of those that lay where it lies.
+    pub(super) fn born(&mut self, start: u64, bytes: u64, object: u32, mut gone: impl FnMut(u32, u64)) {
         self.last = None;
-        let end = start.saturating_add(size.max(1));
-        while let Some((&other, _)) = self.all.range(..end).next_back().filter(|(_, block)| block.end > start) {
+        let end = start.saturating_add(bytes.max(1));
+        while let Some((&other, block)) = self.all.range(..end).next_back().filter(|(_, block)| block.end > start) {
+            gone(block.object, block.bytes);
             self.all.remove(&other);
         }
-        self.all.insert(start, Block { end, object, in_question: false });
+        self.all.insert(start, Block { end, bytes, object, in_question: false });
     }
 
-    pub(super) fn freed(&mut self, start: u64) {
+    /// A block is taken back. Returns its object and its bytes, if there was one.
+    pub(super) fn freed(&mut self, start: u64) -> Option<(u32, u64)> {
         self.last = None;
-        self.all.remove(&start);
+        self.all.remove(&start).map(|block| (block.object, block.bytes))
     }
 
     pub(super) fn in_question(&mut self, start: u64, yes: bool) {
@@ -41,11 +46,10 @@ impl Blocks {
         }
     }
 
-    /// A block that was in question is gone.
-    pub(super) fn moved(&mut self, start: u64) {
-        if self.all.get(&start).is_some_and(|block| block.in_question) {
-            self.freed(start);
-        }
+    /// A block that was in question is gone. Returns its object and its bytes, if it was there.
+    pub(super) fn moved(&mut self, start: u64) -> Option<(u32, u64)> {
+        self.all.get(&start).filter(|block| block.in_question)?;
+        self.freed(start)
     }
 
     /// The object of the block at an address.
@@ -79,10 +83,11 @@ mod tests {
             self.blocks.iter_mut().find(|b| b.1 == start && b.3)
         }
 
-        fn end(&mut self, start: u64) {
-            if let Some(block) = self.at(start) {
+        fn end(&mut self, start: u64) -> Option<u32> {
+            self.at(start).map(|block| {
                 block.3 = false;
-            }
+                block.0
+            })
         }
     }
 
@@ -100,17 +105,23 @@ mod tests {
             match random(6) {
                 0 | 1 => {
                     let size = random(80);
-                    blocks.born(start, size, object);
+                    let mut gone = Vec::new();
+                    blocks.born(start, size, object, |object, _| gone.push(object));
                     let bytes = start as usize..(start + size.max(1)) as usize;
+                    let mut expected = Vec::new();
                     for n in twin.bytes[bytes.clone()].iter().flatten() {
-                        twin.blocks[*n].3 = false;
+                        if std::mem::take(&mut twin.blocks[*n].3) {
+                            expected.push(twin.blocks[*n].0);
+                        }
                     }
+                    gone.sort_unstable();
+                    expected.sort_unstable();
+                    assert_eq!(gone, expected, "at {start}");
                     twin.bytes[bytes].fill(Some(twin.blocks.len()));
                     twin.blocks.push((object, start, false, true));
                 }
                 2 => {
-                    blocks.freed(start);
-                    twin.end(start);
+                    assert_eq!(blocks.freed(start).map(|b| b.0), twin.end(start), "at {start}");
                 }
                 3 => {
                     let yes = random(2) == 0;
@@ -118,10 +129,9 @@ mod tests {
                     twin.at(start).into_iter().for_each(|b| b.2 = yes);
                 }
                 4 => {
-                    blocks.moved(start);
-                    if twin.at(start).is_some_and(|b| b.2) {
-                        twin.end(start);
-                    }
+                    let there = twin.at(start).is_some_and(|b| b.2);
+                    let expected = there.then(|| twin.end(start)).flatten();
+                    assert_eq!(blocks.moved(start).map(|b| b.0), expected, "at {start}");
                 }
                 _ => {
                     for at in [start, random(600)] {

@@ -1,22 +1,21 @@
-//! The objects of a process as a profile: objects are functions, at the file and the line of the call that has allocated them.
+//! The objects of a process as the rows of its `mem.out`.
 //!
-//! The sum of its misses is that of the process's profile. Names are those that are known, and no guesses: `heap@file:line`, else
+//! Their misses sum to those of the process's profile. Names are those that are known, and no guesses: `heap@file:line`, else
 //! `heap@module+offset`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use cg_format::cachegrind::Profile;
-use cg_format::count::TooLarge;
+use cg_format::mem::{self, Head, Kind, Mem};
 use grind_engine::ProcessReport;
 
-use super::{Object, Site, Tally};
+use super::{Found, Object, Site, Tally};
 use crate::debuginfo::sanitised;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
-/// The events of such a profile.
-pub const EVENTS: [&str; 6] = ["D1mr", "DLmr", "D1mw", "DLmw", "Blocks", "Bytes"];
+/// What is counted of each object, in the order of [`Tally::misses`].
+pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
 
 /// Where a site is in the source.
 #[derive(Clone, Debug)]
@@ -28,48 +27,77 @@ struct Known {
     module: Vec<u8>,
 }
 
-/// The profile.
-///
-/// # Errors
-/// When a count is larger than a profile can hold.
-pub fn profile(
+/// The file of a process. `command` and `desc` are those of its profile.
+pub fn mem(
     report: &ProcessReport<'_>,
-    found: &[(Object, Tally)],
+    found: &Found,
     symbolizer: &mut dyn Symbolizer,
-) -> Result<Profile, TooLarge> {
-    let mut profile = Profile::new(EVENTS);
-    let places = places(report, found, symbolizer);
-    for (object, tally) in found {
-        if *tally == Tally::default() {
-            continue;
-        }
-        let [d1mr, dlmr, d1mw, dlmw] = tally.misses;
-        let counts = [d1mr, dlmr, d1mw, dlmw, tally.blocks, tally.bytes].map(i128::from);
-        match object {
-            Object::Heap(site) => {
-                let known = &places[&before(*site)];
-                let mut name = b"heap@".to_vec();
-                if known.line > 0 {
-                    name.extend_from_slice(known.file.rsplit(|b| *b == b'/').next().unwrap_or_default());
-                    name.extend_from_slice(format!(":{}", known.line).as_bytes());
-                } else {
-                    name.extend_from_slice(&known.module);
-                }
-                profile.add(&known.file, &name, known.line.into(), &counts)?;
-            }
-            Object::Variable(image, n) => {
-                let name = image.data.name(*n).map_or(UNKNOWN, |name| name);
-                profile.add(&sanitised(image.path.as_os_str().as_bytes()), name, 0, &counts)?;
-            }
-            Object::Stack(site) => {
-                let known = &places[site];
-                let name = [b"[stack] ", &known.function[..]].concat();
-                profile.add(&known.file, &name, 0, &counts)?;
-            }
-            Object::Unknown => profile.add(UNKNOWN, UNKNOWN, 0, &counts)?,
-        }
+    command: &[u8],
+    desc: &[Vec<u8>],
+) -> Mem {
+    let places = places(report, &found.objects, symbolizer);
+    let mut all = Mem {
+        head: Head {
+            version: mem::VERSION,
+            command: text(command),
+            pid: report.pid,
+            desc: desc.iter().map(|d| text(d)).collect(),
+            events: EVENTS.map(str::to_owned).into(),
+            totals: Vec::new(),
+            unknown_frees: found.unknown_frees,
+        },
+        objects: Vec::new(),
+    };
+    for (object, tally) in found.objects.iter().filter(|(_, t)| t.misses != [0; 4] || t.blocks > 0) {
+        all.objects.push(row(object, tally, &places));
     }
-    Ok(profile)
+    all.finish();
+    all
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::Object {
+    let mut row = mem::Object {
+        kind: Kind::Unknown,
+        name: text(UNKNOWN),
+        file: String::new(),
+        line: 0,
+        function: String::new(),
+        bytes: tally.bytes,
+        blocks: tally.blocks,
+        peak_bytes: tally.peak,
+        counts: tally.misses.into(),
+    };
+    match object {
+        Object::Heap(site) => {
+            let known = &places[&before(*site)];
+            row.kind = Kind::Heap;
+            (row.file, row.function, row.line) = (text(&known.file), text(&known.function), known.line.into());
+            let file = known.file.rsplit(|b| *b == b'/').next().unwrap_or_default();
+            row.name = match known.line {
+                0 => format!("heap@{}", text(&known.module)),
+                line => format!("heap@{}:{line}", text(file)),
+            };
+        }
+        Object::Variable(image, n) => {
+            row.file = text(&sanitised(image.path.as_os_str().as_bytes()));
+            if let Some((variable, named)) = image.data.get(*n) {
+                row.kind = if named { Kind::Variable } else { Kind::Section };
+                row.name = text(&variable.name);
+                row.bytes = variable.end.0.saturating_sub(variable.start.0);
+            }
+        }
+        Object::Stack(site) => {
+            let known = &places[site];
+            row.kind = Kind::Stack;
+            (row.file, row.name) = (text(&known.file), text(&known.function));
+        }
+        Object::Unknown => {}
+    }
+    row
 }
 
 /// The call that returns there.

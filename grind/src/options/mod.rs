@@ -135,8 +135,8 @@ pub struct Options {
     pub cache_sim: bool,
     /// Whether misses are told by data object.
     pub objects: bool,
-    /// The profile of data objects.
-    pub objects_out_file: Option<Template>,
+    /// The file of data objects.
+    pub mem_out_file: Option<Template>,
     /// Whether branch prediction is simulated.
     pub branch_sim: bool,
     /// Whether cycles are estimated (`--cycle-estimation`).
@@ -165,11 +165,11 @@ impl Options {
         })
     }
 
-    /// The profile of data objects.
+    /// The file of data objects.
     #[must_use]
-    pub fn objects_out_file(&self) -> Template {
-        self.objects_out_file.clone().unwrap_or_else(|| {
-            Template::parse(OsStr::new("mem.out.%p.data"), |_| None).expect("the default name is a template")
+    pub fn mem_out_file(&self) -> Template {
+        self.mem_out_file.clone().unwrap_or_else(|| {
+            Template::parse(OsStr::new("mem.out.%p"), |_| None).expect("the default name is a template")
         })
     }
 
@@ -216,7 +216,7 @@ impl Options {
             instr_at_start: true,
             cache_sim: false,
             objects: false,
-            objects_out_file: None,
+            mem_out_file: None,
             branch_sim: false,
             cycle_estimation: false,
             cycle_model: cg_cycles::MODELS[0],

@@ -322,17 +322,17 @@ pub static OPTIONS: &[Opt] = &[
         }),
         "no",
         "with --cache-sim=yes: count misses by data object, too (blocks of the heap by where they were allocated, variables, \
-         stacks), in a profile of their own, in which objects are functions",
+         stacks), in a file of their own (--mem-out-file)",
     ),
     opt(
-        &["--objects-out-file"],
+        &["--mem-out-file"],
         Kind::Text("file"),
         Role::Tool(|o, v| {
-            o.objects_out_file = Some(template(o, v)?);
+            o.mem_out_file = Some(template(o, v)?);
             Ok(())
         }),
-        "mem.out.%p.data",
-        "with --objects=yes: the profile of data objects; %p, %n, %q{VAR}, %r and %% as in --log-file",
+        "mem.out.%p",
+        "with --objects=yes: the file of data objects, JSON lines; FILE.data beside it is a profile of them for cg_annotate; %p, %n, %q{VAR}, %r and %% as in --log-file",
     ),
     opt(
         &["--branch-sim"],

@@ -1,0 +1,392 @@
+//! The file of a run's data objects (`mem.out`): JSON lines, one object a line, behind a line that says what the run was.
+//!
+//! Every data miss of the run is a miss of exactly one object, so the objects' misses sum to the totals of the first line. The
+//! reader asks for that: a file that was cut off, or put together from two, is an error and no report. Text is UTF-8; bytes of names
+//! that are not are replaced (U+FFFD). Rows are written in a stable order: by kind, file, line, name. A reader ignores keys that it
+//! does not know.
+
+use std::io::{self, BufRead, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cachegrind::Profile;
+use crate::count::TooLarge;
+
+/// The version of the format that is written, and the newest that is read.
+pub const VERSION: u32 = 1;
+
+/// The longest line that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What stands for a name that is not known.
+pub const UNKNOWN: &str = "???";
+
+/// What kind of memory an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Blocks that an allocator has handed out, by the place of the call.
+    Heap,
+    /// A variable of the program or a library, by its symbol.
+    Variable,
+    /// What is not a variable in a file that is mapped as a program or a library, by its section.
+    Section,
+    /// A variable of each thread, by its symbol.
+    Tls,
+    /// Stacks, by the function that accessed them.
+    Stack,
+    /// Other mappings, by file, and memory that the program has from the kernel without a file.
+    Mapping,
+    /// Memory of which nothing is known.
+    Unknown,
+}
+
+impl Kind {
+    /// Its name in the file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Variable => "variable",
+            Self::Section => "section",
+            Self::Tls => "tls",
+            Self::Stack => "stack",
+            Self::Mapping => "mapping",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The first line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The version of the format.
+    pub version: u32,
+    /// The program and its arguments.
+    pub command: String,
+    /// The process.
+    pub pid: i32,
+    /// What the run was, as the profile has it: the simulated caches, and whether it is incomplete.
+    pub desc: Vec<String>,
+    /// What is counted of each object.
+    pub events: Vec<String>,
+    /// The sums over all objects, by event.
+    pub totals: Vec<u64>,
+    /// The calls that took back a block that none of the allocators had handed out.
+    #[serde(default)]
+    pub unknown_frees: u64,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// What kind of memory it is.
+    pub kind: Kind,
+    /// Its name: of a variable, a section or a file; of blocks `heap@FILE:LINE` or `heap@MODULE+OFFSET`; of a stack the function.
+    pub name: String,
+    /// The source file of the call that allocates, or of the function whose stack it is; else the file that has the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line of the call that allocates.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line: u64,
+    /// The function that allocates.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub function: String,
+    /// Bytes of a variable; of blocks the bytes that were asked for, all together.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+    /// Blocks that were handed out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub blocks: u64,
+    /// The most bytes of them that were there at a time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peak_bytes: u64,
+    /// By event.
+    pub counts: Vec<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mem {
+    /// What the run was.
+    pub head: Head,
+    /// Its objects.
+    pub objects: Vec<Object>,
+}
+
+/// Why a file is none of data objects.
+#[derive(Debug)]
+pub enum Error {
+    /// It cannot be read.
+    Io(io::Error),
+    /// A line is not what it should be.
+    Line {
+        /// Its number, from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The objects' counts are not the totals.
+    Incomplete {
+        /// The event.
+        event: String,
+        /// What the objects' counts sum to.
+        sum: u64,
+        /// The total of the first line.
+        total: u64,
+    },
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Line { number, problem } => write!(f, "line {number}: {problem}"),
+            Self::Incomplete { event, sum, total } => {
+                write!(f, "incomplete: {event} of all objects is {sum}, but the file's total is {total}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Mem {
+    /// Puts rows in order, makes those one that nothing tells apart, and sets the totals.
+    pub fn finish(&mut self) {
+        fn key(o: &Object) -> (Kind, &str, u64, &str, &str) {
+            (o.kind, &o.file, o.line, &o.name, &o.function)
+        }
+        self.objects.sort_by(|a, b| key(a).cmp(&key(b)));
+        self.objects.dedup_by(|next, first| {
+            let same = key(next) == key(first);
+            if same {
+                first.bytes = match first.kind {
+                    Kind::Heap => first.bytes.saturating_add(next.bytes),
+                    _ => first.bytes.max(next.bytes),
+                };
+                first.blocks = first.blocks.saturating_add(next.blocks);
+                first.peak_bytes = first.peak_bytes.saturating_add(next.peak_bytes);
+                add(&mut first.counts, &next.counts);
+            }
+            same
+        });
+        let mut totals = vec![0; self.head.events.len()];
+        self.objects.iter().for_each(|object| add(&mut totals, &object.counts));
+        self.head.totals = totals;
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, &self.head)?;
+        out.write_all(b"\n")?;
+        for object in &self.objects {
+            serde_json::to_writer(&mut *out, object)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is none of this format, or not whole.
+    pub fn read(from: &mut dyn BufRead) -> Result<Self, Error> {
+        let mut lines = Lines { from, number: 0, text: Vec::new() };
+        let head: Head = lines.next()?.ok_or_else(|| lines.wrong("the file is empty"))?;
+        if head.version == 0 || head.version > VERSION {
+            return Err(lines.wrong(format!("version {} is not known, only up to {VERSION}", head.version)));
+        }
+        if head.events.is_empty() || head.totals.len() != head.events.len() {
+            return Err(lines.wrong("there must be a total for each event"));
+        }
+        let mut objects = Vec::new();
+        let mut sums = vec![0u64; head.events.len()];
+        while let Some(object) = lines.next::<Object>()? {
+            if object.counts.len() != head.events.len() {
+                return Err(lines.wrong("there must be a count for each event"));
+            }
+            for (sum, count) in sums.iter_mut().zip(&object.counts) {
+                *sum = sum.checked_add(*count).ok_or_else(|| lines.wrong("counts are too large"))?;
+            }
+            objects.push(object);
+        }
+        for ((event, total), sum) in head.events.iter().zip(&head.totals).zip(sums) {
+            if *total != sum {
+                return Err(Error::Incomplete { event: event.clone(), sum, total: *total });
+            }
+        }
+        Ok(Self { head, objects })
+    }
+
+    /// The objects as a profile, in which they are functions: each at the file and the line of what has allocated it.
+    ///
+    /// # Errors
+    /// When a count is larger than a profile can hold.
+    pub fn profile(&self) -> Result<Profile, TooLarge> {
+        let mut profile = Profile::new(self.head.events.iter().map(String::as_str));
+        profile.header.desc = self.head.desc.iter().map(|d| d.clone().into_bytes()).collect();
+        profile.header.cmd = self.head.command.clone().into_bytes();
+        for object in self.objects.iter().filter(|object| object.counts.iter().any(|n| *n != 0)) {
+            let counts: Vec<i128> = object.counts.iter().map(|n| i128::from(*n)).collect();
+            let file = if object.file.is_empty() { UNKNOWN } else { &object.file };
+            let name = match object.kind {
+                Kind::Stack => format!("[stack] {}", object.name),
+                Kind::Mapping => format!("[mapping] {}", object.name),
+                Kind::Tls => format!("[tls] {}", object.name),
+                _ => object.name.clone(),
+            };
+            profile.add(file.as_bytes(), name.as_bytes(), object.line, &counts)?;
+        }
+        Ok(profile)
+    }
+}
+
+fn add(to: &mut [u64], counts: &[u64]) {
+    to.iter_mut().zip(counts).for_each(|(sum, n)| *sum = sum.saturating_add(*n));
+}
+
+struct Lines<'a> {
+    from: &'a mut dyn BufRead,
+    number: usize,
+    text: Vec<u8>,
+}
+
+impl Lines<'_> {
+    fn wrong(&self, problem: impl Into<String>) -> Error {
+        Error::Line { number: self.number.max(1), problem: problem.into() }
+    }
+
+    fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Result<Option<T>, Error> {
+        self.text.clear();
+        io::Read::take(&mut *self.from, LONGEST).read_until(b'\n', &mut self.text)?;
+        if self.text.is_empty() {
+            return Ok(None);
+        }
+        self.number += 1;
+        if self.text.len() as u64 == LONGEST {
+            return Err(self.wrong("the line is too long"));
+        }
+        serde_json::from_slice(&self.text).map(Some).map_err(|error| self.wrong(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: Kind, name: &str, line: u64, counts: [u64; 2]) -> Object {
+        Object {
+            kind,
+            name: name.into(),
+            file: "t.c".into(),
+            line,
+            function: String::new(),
+            bytes: 8,
+            blocks: 1,
+            peak_bytes: 0,
+            counts: counts.into(),
+        }
+    }
+
+    fn mem() -> Mem {
+        let objects = vec![
+            object(Kind::Variable, "\u{fffd}\"x\"", 0, [5, 1]),
+            object(Kind::Heap, "heap@t.c:9", 9, [1, 0]),
+            object(Kind::Heap, "heap@t.c:7", 7, [2, 2]),
+            object(Kind::Heap, "heap@t.c:9", 9, [3, 1]),
+        ];
+        let head = Head { version: VERSION, events: vec!["D1mr".into(), "D1mw".into()], ..Head::default() };
+        let mut mem = Mem { head, objects };
+        mem.finish();
+        mem
+    }
+
+    fn text(mem: &Mem) -> Vec<u8> {
+        let mut out = Vec::new();
+        mem.write(&mut out).expect("memory");
+        out
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mem = mem();
+        assert_eq!(mem.head.totals, [11, 4]);
+        let of = |o: &Object| (o.name.clone(), o.bytes, o.blocks, o.counts.clone());
+        let (seven, nine) = (of(&mem.objects[0]), of(&mem.objects[1]));
+        assert_eq!(seven, ("heap@t.c:7".into(), 8, 1, vec![2, 2]));
+        assert_eq!(nine, ("heap@t.c:9".into(), 16, 2, vec![4, 1]), "rows that nothing tells apart are one");
+        assert_eq!(Mem::read(&mut text(&mem).as_slice()).expect("a file of ours"), mem);
+    }
+
+    #[test]
+    fn a_file_that_is_not_whole_is_none() {
+        let whole = text(&mem());
+        let ends: Vec<usize> = (0..whole.len()).filter(|n| whole[*n] == b'\n').map(|n| n + 1).collect();
+        for end in &ends[..ends.len() - 1] {
+            let error = Mem::read(&mut &whole[..*end]).expect_err("cut off");
+            assert!(matches!(error, Error::Incomplete { .. }), "{error}");
+        }
+        // What is left of a line is none; what is read is all of it.
+        for end in 0..whole.len() - 1 {
+            Mem::read(&mut &whole[..end]).expect_err("cut off");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_read_is_a_panic() {
+        let whole = text(&mem());
+        let mut state = 7u64;
+        let mut random = move |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        for _ in 0..5000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=random(4) {
+                let at = random(bytes.len());
+                match random(3) {
+                    0 => bytes[at] = random(256) as u8,
+                    1 => bytes.truncate(at + 1),
+                    _ => bytes.insert(at, b"0129\"{}[],:-\n"[random(13)]),
+                }
+            }
+            if let Ok(mem) = Mem::read(&mut bytes.as_slice()) {
+                mem.profile().expect("counts that have been read");
+            }
+        }
+        for (bytes, problem) in [
+            (&b""[..], "line 1: the file is empty"),
+            (b"events: Ir\n", "line 1: expected value at line 1 column 1"),
+            (br#"{"version":9,"command":"","pid":1,"desc":[],"events":["a"],"totals":[0]}"#, "version 9 is not known"),
+            (br#"{"version":1,"command":"","pid":1,"desc":[],"events":["a"],"totals":[]}"#, "a total for each event"),
+        ] {
+            let error = Mem::read(&mut &bytes[..]).expect_err("none of ours").to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn as_a_profile_objects_are_functions() {
+        let profile = mem().profile().expect("small counts");
+        let mut out = Vec::new();
+        crate::cachegrind::write(&mut out, &profile).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("fl=t.c\nfn=\u{fffd}\"x\"\n0 5 1\nfn=heap@t.c:7\n7 2 2\nfn=heap@t.c:9\n9 4 1\n"), "{text}");
+    }
+}
