@@ -31,30 +31,10 @@ pub enum Kind {
     Variable,
     /// What is not a variable in a file that is mapped as a program or a library, by its section.
     Section,
-    /// A variable of each thread, by its symbol.
-    Tls,
     /// Stacks, by the function that accessed them.
     Stack,
-    /// Other mappings, by file, and memory that the program has from the kernel without a file.
-    Mapping,
-    /// Memory of which nothing is known.
+    /// All other memory, together: thread-local data, other mappings, what allocators keep for themselves.
     Unknown,
-}
-
-impl Kind {
-    /// Its name in the file.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Heap => "heap",
-            Self::Variable => "variable",
-            Self::Section => "section",
-            Self::Tls => "tls",
-            Self::Stack => "stack",
-            Self::Mapping => "mapping",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// The first line.
@@ -247,8 +227,6 @@ impl Mem {
             let file = if object.file.is_empty() { UNKNOWN } else { &object.file };
             let name = match object.kind {
                 Kind::Stack => format!("[stack] {}", object.name),
-                Kind::Mapping => format!("[mapping] {}", object.name),
-                Kind::Tls => format!("[tls] {}", object.name),
                 _ => object.name.clone(),
             };
             profile.add(file.as_bytes(), name.as_bytes(), object.line, &counts)?;
@@ -387,6 +365,9 @@ mod tests {
         let mut out = Vec::new();
         crate::cachegrind::write(&mut out, &profile).expect("memory");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.contains("fl=t.c\nfn=\u{fffd}\"x\"\n0 5 1\nfn=heap@t.c:7\n7 2 2\nfn=heap@t.c:9\n9 4 1\n"), "{text}");
+        assert!(
+            text.contains("fl=t.c\nfn=heap@t.c:7\n7 2 2\nfn=heap@t.c:9\n9 4 1\nfn=\u{fffd}\"x\"\n0 5 1\n"),
+            "{text}"
+        );
     }
 }

@@ -332,13 +332,24 @@ impl<'a> Runner<'a> {
             }
             Err(error) => self.user(pid, &format!("error: no profile of data objects: {error}")),
         }
+        if self.options.verbosity > 0 && self.watchers.as_mut().is_some_and(Watchers::none) {
+            let text = "warning: no allocator was found by its name, so blocks of the heap are not told apart\n\
+                        (is the program stripped, and linked statically?)";
+            self.user(pid, text);
+        }
         if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
             let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
             self.log.say(pid, Voice::Detail, &text);
         }
         if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
             let name = command_line(&[beside]);
-            self.user(pid, &format!("\nData objects: {}\nTo read them: cg_annotate {name}", command_line(&[path.into_os_string()])));
+            self.user(
+                pid,
+                &format!(
+                    "\nData objects: {}\nTo read them: cg_annotate {name}",
+                    command_line(&[path.into_os_string()])
+                ),
+            );
         }
     }
 

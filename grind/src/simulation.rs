@@ -53,8 +53,6 @@ pub enum Impossible {
     },
     /// There are no misses by data object.
     Objects,
-    /// They are not told by calls.
-    ObjectsOfCalls,
     /// The use of lines cannot be added up over lines of different sizes.
     Uses(LinesDiffer),
     /// A first-level cache has more lines than a thread has room for.
@@ -78,9 +76,6 @@ impl fmt::Display for Impossible {
                 if *tool == Tool::Callgrind { "Callgrind" } else { "Cachegrind" }
             ),
             Self::Objects => write!(f, "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
-            Self::ObjectsOfCalls => {
-                write!(f, "--objects=yes cannot be used with --tool=callgrind: use --tool=cachegrind --cache-sim=yes")
-            }
             Self::Uses(differ) => write!(f, "--cacheuse: {differ}; use --I1, --D1 and --LL"),
             Self::Large { option, lines } => write!(
                 f,
@@ -106,9 +101,6 @@ impl Simulation {
 
     fn with(options: &Options, cpuid: host::Cpuid<'_>, avx: bool) -> Result<Self, Impossible> {
         let mut simulation = Self { branches: options.branch_sim, tool: options.tool, ..Self::default() };
-        if options.objects && options.tool == Tool::Callgrind {
-            return Err(Impossible::ObjectsOfCalls);
-        }
         if !options.cache_sim {
             return if options.objects { Err(Impossible::Objects) } else { Ok(simulation) };
         }

@@ -68,6 +68,9 @@ _grind_options='--tool=cachegrind
 --instr-at-start=no
 --cache-sim=yes
 --cache-sim=no
+--objects=yes
+--objects=no
+--mem-out-file=
 --branch-sim=yes
 --branch-sim=no
 --cycle-estimation=yes

@@ -39,7 +39,7 @@ pub(crate) const AREAS: &[Area] = &[
         &[
             &["-p", "cg-sim"],
             &["-p", "grind-engine", "--test", "simulation"],
-            &["-p", "grind-tests", "--test", "cache_oracle", "--test", "dynamic_simulation"],
+            &["-p", "grind-tests", "--test", "cache_oracle", "--test", "dynamic_simulation", "--test", "objects"],
         ],
     ),
     area(

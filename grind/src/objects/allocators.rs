@@ -38,18 +38,28 @@ pub fn allocator(name: &[u8]) -> Option<Allocator> {
     })
 }
 
+/// Where allocators begin in a file, and what they do.
+type Offsets = Vec<(u64, Allocator)>;
+
 /// Finds the allocators of modules, and remembers the files that it has read.
 #[derive(Debug)]
 pub struct Watchers {
     names: Options,
-    known: HashMap<(PathBuf, Arc<MappedFile>), Vec<(u64, Allocator)>>,
+    known: HashMap<(PathBuf, Arc<MappedFile>), Offsets>,
+    said: bool,
 }
 
 impl Watchers {
     /// `names` says where symbols are looked for.
     #[must_use]
     pub fn new(names: Options) -> Self {
-        Self { names, known: HashMap::new() }
+        Self { names, known: HashMap::new(), said: false }
+    }
+
+    /// Whether no module had one that hands out blocks; says so once.
+    pub fn none(&mut self) -> bool {
+        let none = !self.known.values().flatten().any(|(_, allocator)| *allocator != Allocator::Free);
+        none && !std::mem::replace(&mut self.said, true)
     }
 
     /// The allocators in `module`, as addresses of the program, in ascending order.

@@ -1,0 +1,174 @@
+//! Misses by data object: they sum to the profile's for programs of every kind, and blocks of the heap are those that a program
+//! which knows its own accesses counts by itself, also where threads use and take back what others have allocated.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cg_format::mem::{Kind, Mem, Object};
+use grind_tests::build::{Source, compile};
+use grind_tests::run::{Job, Profiled};
+use grind_tests::tools;
+
+/// What a run wrote of each process: the profile's totals by event, and the data objects.
+struct Run {
+    processes: Vec<(BTreeMap<String, u64>, Mem)>,
+    profiled: Profiled,
+}
+
+impl Run {
+    /// All objects of the only process.
+    fn objects(&self) -> &[Object] {
+        assert_eq!(self.processes.len(), 1, "one process");
+        &self.processes[0].1.objects
+    }
+
+    /// Reads and writes that missed the first level, by object of one kind.
+    fn misses(&self, kind: Kind) -> BTreeMap<String, (u64, u64)> {
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for o in self.objects().iter().filter(|o| o.kind == kind) {
+            let sum = sums.entry(o.name.clone()).or_default();
+            *sum = (sum.0 + o.counts[0], sum.1 + o.counts[2]);
+        }
+        sums
+    }
+}
+
+/// The totals of a profile, by event.
+fn totals(profile: &[u8]) -> BTreeMap<String, u64> {
+    let text = String::from_utf8_lossy(profile);
+    let words = |key: &str| {
+        let line = text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let counts: Vec<u64> = words("summary:").iter().map(|n| n.parse().expect("a number")).collect();
+    words("events:").into_iter().zip(counts.into_iter().chain(std::iter::repeat(0))).collect()
+}
+
+/// Runs a program, and holds it to the law: of each process, the misses of its objects sum to those of its profile, in its file
+/// and in the profile beside that.
+fn run_with(options: &[&str], words: &[&str], dir: &Path) -> Run {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let mut profiler = tools::under_test().to_vec();
+    profiler.extend(["--cache-sim=yes", "--objects=yes", "--I1=32768,8,64", "--LL=8388608,16,64"].map(str::to_owned));
+    profiler.push(format!("--mem-out-file={}/mem.%p", out.path().display()));
+    profiler.extend(options.iter().map(|o| (*o).to_owned()));
+    let profiled = Job::new(words.iter().copied(), dir).profiled(&profiler);
+    let mut processes = Vec::new();
+    for (pid, profile) in &profiled.raw {
+        let name = out.path().join(format!("mem.{pid}"));
+        let text = std::fs::read(&name).unwrap_or_else(|e| panic!("{pid}: {e}\n{}", profiled.log));
+        let mem = Mem::read(&mut text.as_slice()).unwrap_or_else(|e| panic!("{pid}: {e}"));
+        let expected = totals(profile);
+        let beside = totals(&std::fs::read(name.with_extension(format!("{pid}.data"))).expect("the profile beside it"));
+        for (event, total) in mem.head.events.iter().zip(&mem.head.totals) {
+            assert_eq!(expected[event], *total, "{event} of process {pid} of {words:?}, by object");
+            assert_eq!(expected[event], beside[event], "{event} of process {pid} of {words:?}, by object as a profile");
+        }
+        assert!(expected["D1mr"] > 0 && mem.head.events.len() == 4, "{words:?}");
+        processes.push((expected, mem));
+    }
+    assert!(!processes.is_empty(), "{}", profiled.log);
+    Run { processes, profiled }
+}
+
+/// The same with the first-level cache of data that many processors have.
+fn run(words: &[&str], dir: &Path) -> Run {
+    run_with(&["--D1=32768,8,64"], words, dir)
+}
+
+/// Builds a program of `tests/objects`.
+fn build(name: &str, more: &[&str], dir: &Path) -> PathBuf {
+    let source = Source::open("objects", name);
+    let out = dir.join(name);
+    let mut words = vec!["gcc".to_owned(), "-g".into(), "-o".into(), out.display().to_string()];
+    words.push(source.path.display().to_string());
+    words.extend(source.words("cc"));
+    words.extend(more.iter().map(|w| (*w).to_owned()));
+    compile(&words, dir);
+    out
+}
+
+/// What the program counted by itself: reads and writes by object, and whether blocks of it were given to `realloc`.
+fn own_counts(run: &Run) -> BTreeMap<String, (u64, u64, bool)> {
+    let text = String::from_utf8_lossy(&run.profiled.outcome.stdout).into_owned();
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |n: usize| words[n].parse::<u64>().expect("a number");
+        counts.insert(format!("heap@blocks.c:{}", words[0]), (number(1), number(2), words.len() > 3));
+    }
+    counts
+}
+
+/// Each access of the program to a block misses, and is booked on the place that has allocated the block. Of those that `realloc`
+/// has copied from, and taken back within the call, it has read and written some more.
+#[test]
+fn blocks_are_those_that_a_program_knows_of() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("blocks", &[], dir.path()).display().to_string();
+    for argument in [None, Some("threads")] {
+        let words: Vec<&str> = std::iter::once(program.as_str()).chain(argument).collect();
+        // Of two lines: whatever lies between two accesses takes their place.
+        let run = run_with(&["--D1=128,1,64"], &words, dir.path());
+        let (expected, got) = (own_counts(&run), run.misses(Kind::Heap));
+        assert!(expected.len() >= 8 + usize::from(argument.is_some()), "{expected:?}");
+        for (name, (reads, writes, old)) in expected {
+            assert!(reads > 100 && writes > 100, "{name}");
+            let (got_reads, got_writes) = got[&name];
+            if old {
+                assert!(got_reads > reads && got_writes >= writes, "{name}: {got_reads} {got_writes}");
+            } else {
+                assert_eq!((got_reads, got_writes), (reads, writes), "{name}, {argument:?}");
+            }
+        }
+        // (Where a thread ends, the C library frees what it keeps of blocks that have been taken back.)
+        assert!(argument.is_some() || run.processes[0].1.head.unknown_frees == 0);
+    }
+}
+
+/// Programs that fork, execute others, unload libraries, leave calls by exceptions and jumps, and have many threads.
+#[test]
+fn misses_of_objects_sum_to_the_profile() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for name in [
+        "code_dlopen_dlclose",
+        "corner_exceptions",
+        "process_exec_self_again",
+        "process_fork_tree",
+        "signal_siglongjmp_out_of_handler",
+        "thread_lock_free_stack",
+        "thread_local_storage",
+    ] {
+        let program = Source::open("semantics", name).build(dir.path(), false).display().to_string();
+        run(&[&program], dir.path());
+    }
+}
+
+/// Without symbols there are neither blocks nor variables; the sums are right, and the user is told, once.
+#[test]
+fn a_program_without_symbols_has_its_misses() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = build("blocks", &["-static", "-s"], dir.path()).display().to_string();
+    let run = run(&[&program], dir.path());
+    assert!(run.misses(Kind::Heap).is_empty() && run.misses(Kind::Variable).is_empty());
+    assert_eq!(run.profiled.log.matches("no allocator was found by its name").count(), 1, "{}", run.profiled.log);
+}
+
+/// What cannot be told by object is refused before the program runs.
+#[test]
+fn objects_need_caches_of_the_cachegrind_tool() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for (options, says) in [
+        (&["--objects=yes"][..], "--objects=yes tells where misses of simulated caches are: add --cache-sim=yes"),
+        (
+            &["--tool=callgrind", "--cache-sim=yes", "--objects=yes"],
+            "It is an option of cachegrind: it needs --tool=cachegrind.",
+        ),
+    ] {
+        let words =
+            tools::under_test().iter().map(String::as_str).chain(options.iter().copied()).chain(["echo", "ran"]);
+        let outcome = Job::new(words, dir.path()).native();
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(!outcome.status.success() && outcome.stdout.is_empty() && text.contains(says), "{text}");
+    }
+}
