@@ -13,7 +13,9 @@ typedef enum {
     VG_USERREQ__TOGGLE_COLLECT,
     VG_USERREQ__DUMP_STATS_AT,
     VG_USERREQ__START_INSTRUMENTATION,
-    VG_USERREQ__STOP_INSTRUMENTATION
+    VG_USERREQ__STOP_INSTRUMENTATION,
+    VG_USERREQ__ADD_OBJ_SKIP,
+    VG_USERREQ__ADD_DESC
 } Vg_CallgrindClientRequest;
 
 /* Write the costs so far as a part of the profile, and start again from zero; the second form shows a reason. */
@@ -29,5 +31,10 @@ typedef enum {
 /* Instrument from here on, or no longer. */
 #define CALLGRIND_START_INSTRUMENTATION VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__START_INSTRUMENTATION, 0, 0, 0, 0, 0)
 #define CALLGRIND_STOP_INSTRUMENTATION VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__STOP_INSTRUMENTATION, 0, 0, 0, 0, 0)
+
+/* What functions of the object at that path (absolute, without symbolic links) cost is their callers' from here on; the next
+ * part is described by that text, among others. grind and CodSpeed's fork of Valgrind know these. */
+#define CALLGRIND_ADD_OBJ_SKIP(path) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__ADD_OBJ_SKIP, path, 0, 0, 0, 0)
+#define CALLGRIND_ADD_DESC(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__ADD_DESC, text, 0, 0, 0, 0)
 
 #endif

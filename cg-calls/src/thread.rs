@@ -225,6 +225,12 @@ impl Calls {
         self.call_edges = CallEdges::default();
     }
 
+    /// Functions are to be treated otherwise from now on. (Calls that are going on stay what they are.)
+    pub fn rules_changed(&mut self) {
+        self.code_replaced();
+        self.functions.iter_mut().for_each(|function| function.about = None);
+    }
+
     // ---- Events ----------------------------------------------------------------------------------------------------
 
     /// The thread begins to run at `addr`, or instrumentation is switched on there.

@@ -12,6 +12,8 @@ fn main() {
     cachegrind::start_instrumentation();
     cachegrind::stop_instrumentation();
     callgrind::zero_stats();
+    callgrind::add_obj_skip(c"/nowhere");
+    callgrind::add_desc(c"described");
     callgrind::dump_stats_at(c"here");
     callgrind::toggle_collect();
     callgrind::toggle_collect();

@@ -152,6 +152,10 @@ requests! {
     CallgrindStartInstrumentation = 0x4354_0004, "VG_USERREQ__START_INSTRUMENTATION";
     /// Callgrind: do not instrument from here on.
     CallgrindStopInstrumentation = 0x4354_0005, "VG_USERREQ__STOP_INSTRUMENTATION";
+    /// Callgrind: (path) what functions of that object cost is their callers' from here on. (CodSpeed's fork of Valgrind 3.26.)
+    CallgrindAddObjSkip = 0x4354_0006, "VG_USERREQ__ADD_OBJ_SKIP";
+    /// Callgrind: (text) the next part is described by it. (The same.)
+    CallgrindAddDesc = 0x4354_0007, "VG_USERREQ__ADD_DESC";
     /// grind: (context) books what follows to this context of the statistics.
     GrindPushContext = 0x4752_0000, "VG_USERREQ__GR_PUSH_CONTEXT";
     /// grind: back to the context before the last push.
@@ -372,5 +376,16 @@ pub mod callgrind {
     /// Instruments no longer: the program runs faster and nothing is collected.
     pub fn stop_instrumentation() {
         raw::harmless(0, Request::CallgrindStopInstrumentation, [0; 5]);
+    }
+
+    /// What functions of the object at `path` (absolute, without symbolic links) cost is their callers' from here on. grind and
+    /// CodSpeed's fork of Valgrind know it.
+    pub fn add_obj_skip(path: &CStr) {
+        raw::harmless(0, Request::CallgrindAddObjSkip, [path.as_ptr() as u64, 0, 0, 0, 0]);
+    }
+
+    /// The next part of the profile is described by `text`, among others. grind and CodSpeed's fork of Valgrind know it.
+    pub fn add_desc(text: &CStr) {
+        raw::harmless(0, Request::CallgrindAddDesc, [text.as_ptr() as u64, 0, 0, 0, 0]);
     }
 }

@@ -294,6 +294,12 @@ impl Default for Book {
 }
 
 impl Book {
+    /// The rules have changed: what was decided elsewhere says nothing any more.
+    pub(crate) fn forget_decisions(&mut self) {
+        self.met.clear();
+        self.within.clear();
+    }
+
     /// The number of a call context.
     pub(crate) fn call_context(&mut self, call_context: CallContext) -> CallContextId {
         let next = CallContextId(self.names.call_contexts.len() as u32);

@@ -90,4 +90,8 @@ pub enum Query {
     Zero,
     /// Costs of this thread are to be collected no longer, or again. Its calls are followed all the same.
     ToggleCollect,
+    /// What functions of the object of this path cost is to be their callers' from now on.
+    SkipObject(Vec<u8>),
+    /// What is kept next is to be described by this, among others.
+    Describe(Vec<u8>),
 }

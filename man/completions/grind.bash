@@ -135,6 +135,7 @@ _grind_options='--tool=cachegrind
 --skip-direct-rec=yes
 --skip-direct-rec=no
 --fn-skip=
+--obj-skip=
 --pop-on-jump=
 --simulate-wb=yes
 --simulate-wb=no

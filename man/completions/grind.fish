@@ -66,6 +66,7 @@ complete -c grind -l separate-recs -x -d 'tell so many levels of recursion apart
 complete -c grind -l skip-plt -x -a 'yes no' -d 'leave out stubs of the procedure linkage table'
 complete -c grind -l skip-direct-rec -x -a 'yes no' -d 'a function that calls itself stays at its level of recursion'
 complete -c grind -l fn-skip -x -d 'leave out such functions: what they cost is their callers\''
+complete -c grind -l obj-skip -x -d 'leave out all functions of the object at this path, as --fn-skip does; may be given several times'
 complete -c grind -l pop-on-jump -x -d 'a jump out of such functions is a call by their callers'
 complete -c grind -l simulate-wb -x -a 'yes no' -d 'simulate a last-level cache that writes back; implies --cache-sim=yes'
 complete -c grind -l simulate-hwpref -x -a 'yes no' -d 'simulate a prefetcher; implies --cache-sim=yes'

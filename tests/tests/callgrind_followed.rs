@@ -444,3 +444,88 @@ fn what_is_killed_while_it_counts_has_a_profile_that_keeps_the_laws() {
         assert_eq!(done.raw.len(), 61, "{options:?}");
     }
 }
+
+/// Functions of a library are called, and it is asked for that these be skipped, and for descriptions of parts.
+const SKIPPED: &str = r#"
+#include <stdio.h>
+#include "callgrind.h"
+unsigned long other(unsigned long n);
+unsigned long another(unsigned long n);
+static volatile unsigned long kept;
+__attribute__((noinline)) static void caller(void) { for (int i = 0; i < 10; i++) kept = other(kept) + another(i); }
+int main(int argc, char **argv)
+{
+    kept = argc;
+    caller();
+    CALLGRIND_ADD_DESC("first of\ntwo lines");
+    if (argc > 2) CALLGRIND_STOP_INSTRUMENTATION;
+    if (argc > 1) CALLGRIND_ADD_OBJ_SKIP(argv[1]);
+    if (argc > 2) CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_DUMP_STATS;
+    caller();
+    CALLGRIND_ADD_DESC("last");
+    return 0;
+}
+"#;
+const LIBRARY: &str = r#"
+__attribute__((noinline)) static unsigned long inner(unsigned long n) { return n * 31 + 7; }
+unsigned long other(unsigned long n) { return inner(n) ^ inner(n + 1); }
+unsigned long another(unsigned long n) { return n + other(n); }
+"#;
+
+#[test]
+fn functions_of_skipped_objects_are_their_callers() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    // The path must be that of the mapping.
+    let folder = dir.path().canonicalize().expect("a folder");
+    let at = |name: &str| folder.join(name).display().to_string();
+    std::fs::write(folder.join("skipped.c"), SKIPPED).expect("a file");
+    std::fs::write(folder.join("library.c"), LIBRARY).expect("a file");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let gcc = |words: &[&str]| {
+        let common = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,-z,now", &include];
+        build::compile(&common.iter().chain(words).map(|&w| w.to_owned()).collect::<Vec<_>>(), &folder);
+    };
+    gcc(&["-shared", "-fPIC", "-o", &at("library.so"), &at("library.c")]);
+    gcc(&["-o", &at("skipped"), &at("skipped.c"), &at("library.so")]);
+    let run = |words: &[&str], options: &[&str]| {
+        let words = [at("skipped")].into_iter().chain(words.iter().map(|&w| w.to_owned()));
+        let done = plain(&Job::new(words, &folder), options);
+        assert_eq!(done.outcome.status.code(), Some(0), "{options:?}: {}\n{}", done.outcome.show(), done.log);
+        let mut parts: Vec<String> =
+            done.raw.iter().map(|(_, raw)| String::from_utf8_lossy(raw).into_owned()).collect();
+        parts.sort_by_key(|part| part.contains("Program termination"));
+        parts
+    };
+    let shows = |part: &str| ["fn=other", "fn=another", "fn=inner"].map(|function| part.contains(function));
+    let library = at("library.so");
+    let option = format!("--obj-skip={library}");
+    let named = ["--fn-skip=other", "--fn-skip=another", "--fn-skip=inner"];
+    let (none, all) = ([false; 3], [true; 3]);
+    for way in ["--tell-calls=no", "--tell-calls=yes"] {
+        let skipped = run(&[], &[way, &option]);
+        assert_eq!(skipped.iter().map(|part| shows(part)).collect::<Vec<_>>(), [none, none], "{way}");
+        // The same as by the functions' names.
+        let by_name = run(&[], &[&[way], &named[..]].concat());
+        for (by_object, by_name) in skipped.iter().zip(&by_name) {
+            let (by_object, by_name) = (parse(by_object.as_bytes()), parse(by_name.as_bytes()));
+            assert_none(way, &by_name.differences(&by_object, |key| key.contains("caller")));
+        }
+        let other = run(&[], &[way, "--obj-skip=/nowhere/library.so"]);
+        assert_eq!(other.iter().map(|part| shows(part)).collect::<Vec<_>>(), [all, all], "{way}");
+        // By a request, from there on; in a window of instrumentation and outside.
+        for words in [&[&*library][..], &[&library, "between windows"]] {
+            let parts = run(words, &[way]);
+            assert_eq!(parts.iter().map(|part| shows(part)).collect::<Vec<_>>(), [all, none], "{way} {words:?}");
+            let last = parse(parts[1].as_bytes());
+            let expected = parse(skipped[1].as_bytes());
+            assert_none(way, &expected.differences(&last, |key| key.contains("caller")));
+            let of_ours = |line: &&str| ["desc: first", "desc: last"].iter().any(|start| line.starts_with(start));
+            let described: Vec<Vec<&str>> = parts.iter().map(|part| part.lines().filter(of_ours).collect()).collect();
+            assert_eq!(described, [["desc: first of two lines"], ["desc: last"]], "{way} {words:?}");
+        }
+    }
+}

@@ -7,7 +7,7 @@ use grind_client_requests::Request;
 use super::{Dispatcher, go_on};
 use crate::addr::GuestAddr;
 use crate::api::{Instrumentation, Query};
-use crate::process::Process;
+use crate::process::{Process, State};
 use crate::subject;
 use crate::tracee::{Regs, Stopped};
 
@@ -97,6 +97,15 @@ impl Dispatcher<'_> {
                         let text = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
                         return self.ask_and_go_on(t, regs, rip, Query::Dump(Some(text)));
                     }
+                    Request::CallgrindAddObjSkip => {
+                        let path = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
+                        return self.skip_object(t, regs, rip, path);
+                    }
+                    Request::CallgrindAddDesc => {
+                        let text = p.memory.c_string(a1, MAX_TEXT).unwrap_or_default();
+                        let ask = Query::Describe(text);
+                        self.tell(tid, |trace_channel, pid| trace_channel.asked(pid, tid, &ask));
+                    }
                     Request::CallgrindZeroStats => return self.ask_and_go_on(t, regs, rip, Query::Zero),
                     Request::CallgrindToggleCollect => {
                         self.toggle_collect(tid);
@@ -129,6 +138,32 @@ impl Dispatcher<'_> {
             return self.enter_anew(t, regs);
         }
         go_on(t, regs, rip);
+    }
+
+    /// Functions of an object are skipped from here on. What is known of calls may be about them: everything begins anew.
+    fn skip_object(&mut self, t: Stopped, mut regs: Regs, rip: u64, path: Vec<u8>) {
+        let tid = t.tid();
+        let Some(t) = self.wait_for_turn(t) else { return };
+        let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
+        self.ask(pid, tid, &Query::SkipObject(path));
+        if let Some((code_cache, _)) = self.code_cache_and_state(tid) {
+            code_cache.borrow_mut().trans.follow.forget_decisions();
+        }
+        if !self.follows(tid) || self.is_plain(tid) {
+            return go_on(t, regs, rip);
+        }
+        regs.rip = rip;
+        if t.set_regs(&regs).is_err() {
+            return;
+        }
+        let Some(t) = self.leave_cache(t, regs) else { return };
+        self.begin_flush(pid, false);
+        if self.is_flushing(tid) {
+            self.park(t, State::Guest);
+        } else if let Ok(pc) = t.rip() {
+            // Its creator waits in translations that cannot be thrown away now (vfork).
+            self.enter(t, pc);
+        }
     }
 
     fn ask_and_go_on(&mut self, t: Stopped, regs: Regs, rip: u64, ask: Query) {

@@ -115,6 +115,17 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
+    /// How a function is to be treated.
+    fn treated(&self, known: &KnownFunction) -> Function {
+        let object = &self.objects[known.object as usize].name;
+        self.settings.function(&known.name, object, known.linkage)
+    }
+
+    /// Functions of the object at `path` are skipped from now on.
+    pub fn skip_object(&mut self, path: &[u8]) {
+        self.settings.obj_skip.push(path.to_vec());
+    }
+
     /// A process without code. `names` says how functions are named.
     #[must_use]
     pub fn new(settings: Settings, names: debuginfo::Options) -> Catalogue {
@@ -356,8 +367,7 @@ impl Code for Catalogue {
     }
 
     fn function(&mut self, id: FunctionId) -> Function {
-        let known = &self.functions[id.0 as usize];
-        self.settings.function(&known.name, known.linkage)
+        self.treated(&self.functions[id.0 as usize])
     }
 }
 

@@ -24,6 +24,8 @@ use crate::broken;
 pub struct Found {
     /// Why it was taken.
     pub trigger: Trigger,
+    /// What the program has said of it.
+    pub descriptions: Vec<Vec<u8>>,
     /// How many blocks have been executed in all.
     pub blocks: u64,
     /// The calls and costs of each thread, by number of thread (from 1), in ascending order.
@@ -143,7 +145,7 @@ impl DumpService {
 
     /// Writes a part.
     pub fn write(&self, pid: i32, found: Found, catalogue: &mut Catalogue) {
-        let Found { trigger, blocks, threads } = found;
+        let Found { trigger, descriptions, blocks, threads } = found;
         // The session must not wait while debug information is read: it may be asked for something.
         let (dumps, broken, mut shared) = {
             let mut inner = self.inner();
@@ -155,7 +157,8 @@ impl DumpService {
         if let Some(shared) = &mut shared {
             dumps.exchange(shared);
         }
-        let written = broken::caught(|| dumps.write(&trigger, blocks, threads, catalogue, broken.as_deref()));
+        let written =
+            broken::caught(|| dumps.write((&trigger, descriptions), blocks, threads, catalogue, broken.as_deref()));
         let failed = dumps.has_failed();
         if let Some(mut shared) = shared {
             dumps.exchange(&mut shared);

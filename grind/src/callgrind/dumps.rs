@@ -138,11 +138,11 @@ impl Dumps {
         self.begun = blocks;
     }
 
-    /// Writes a part: `found` is what was collected by each thread (numbers from 1) since the last one, `blocks` how many
+    /// Writes a part, for that reason and described by those lines: `found` is what was collected by each thread (numbers from 1) since the last one, `blocks` how many
     /// blocks have been executed in all. `broken`: something has failed, so that it is not all.
     pub fn write(
         &mut self,
-        trigger: &Trigger,
+        (trigger, descriptions): (&Trigger, Vec<Vec<u8>>),
         blocks: u64,
         found: Vec<(u64, Profile)>,
         catalogue: &mut Catalogue,
@@ -162,6 +162,7 @@ impl Dumps {
         let numbers: Vec<u64> = threads.iter().copied().flatten().collect();
         let destinations = self.parts.next(trigger, &numbers);
         let mut header = self.part_header(trigger, blocks);
+        header.desc.splice(0..0, descriptions);
         header.desc.extend(broken.map(broken::description));
         self.begun = blocks;
         let mut written = Vec::new();
@@ -274,11 +275,11 @@ mod tests {
         let mut d = dumps(folder.path(), Settings::default());
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let one = found(&mut c, 5);
-        let written = d.write(&Trigger::Request(Some(b"here".into())), 10, vec![(1, one)], &mut c, None);
+        let written = d.write((&Trigger::Request(Some(b"here".into())), vec![]), 10, vec![(1, one)], &mut c, None);
         assert!(matches!(&written[..], [Written { path, saved: Saved::AsAsked, .. }] if path.ends_with("out.1")));
         d.zeroed(30);
         let two = [found(&mut c, 6), found(&mut c, 7)];
-        d.write(&Trigger::End, 40, two.into_iter().zip([1, 2]).map(|(p, n)| (n, p)).collect(), &mut c, None);
+        d.write((&Trigger::End, vec![]), 40, two.into_iter().zip([1, 2]).map(|(p, n)| (n, p)).collect(), &mut c, None);
         assert_eq!(d.total(), [18]);
         let expected = "# callgrind format\nversion: 1\ncreator: grind\npid: 7\ncmd:  prog a\\nb\\\\\npart: 1\n\n\n\
                         desc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n\n\
@@ -301,7 +302,7 @@ mod tests {
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         for n in [3, 4] {
             let profile = found(&mut c, n);
-            d.write(&Trigger::Blocks(9), n, vec![(1, profile)], &mut c, None);
+            d.write((&Trigger::Blocks(9), vec![]), n, vec![(1, profile)], &mut c, None);
         }
         let text = read(folder.path(), "out");
         assert_eq!(text.matches("version: 1").count(), 1);
@@ -318,7 +319,7 @@ mod tests {
         let mut d = dumps(folder.path(), settings);
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let (one, two) = (found(&mut c, 1), found(&mut c, 2));
-        d.write(&Trigger::End, 3, vec![(1, one), (12, two)], &mut c, None);
+        d.write((&Trigger::End, vec![]), 3, vec![(1, one), (12, two)], &mut c, None);
         assert!(read(folder.path(), "out-01").contains("\nthread: 1\n"));
         assert!(read(folder.path(), "out-12").contains("\ntotals: 2\n"));
         assert_eq!(d.total(), [3]);
@@ -333,7 +334,7 @@ mod tests {
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         for trigger in [Trigger::Blocks(9), Trigger::End] {
             let (one, two) = (found(&mut c, 1), found(&mut c, 2));
-            d.write(&trigger, 3, vec![(1, one), (2, two)], &mut c, None);
+            d.write((&trigger, vec![]), 3, vec![(1, one), (2, two)], &mut c, None);
         }
         let profile = cg_format::callgrind::read_profile(read(folder.path(), "out").as_bytes(), "out").unwrap();
         let parts = profile.parts.iter().map(|part| (part.header.number, part.header.thread, part.total()));
@@ -350,7 +351,7 @@ mod tests {
         d.parts = Parts::new(folder.path().join("absent/out"), false);
         let mut c = Catalogue::new(Settings::default(), debuginfo::Options::default());
         let profile = found(&mut c, 1);
-        let written = d.write(&Trigger::End, 3, vec![(1, profile)], &mut c, None);
+        let written = d.write((&Trigger::End, vec![]), 3, vec![(1, profile)], &mut c, None);
         let [Written { saved: Saved::Elsewhere(reason, path), .. }] = &written[..] else { panic!("{written:?}") };
         assert_eq!(reason, "No such file or directory");
         assert!(path.starts_with(folder.path()) && path.exists());

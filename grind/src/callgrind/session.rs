@@ -172,7 +172,7 @@ impl CallSession {
         let answer = match ask {
             Query::Look => Answer::from(&self.status(pid)),
             Query::Dump(_) => dumped(&written),
-            Query::Zero | Query::ToggleCollect => Answer::Done(Vec::new()),
+            Query::Zero | Query::ToggleCollect | Query::SkipObject(_) | Query::Describe(_) => Answer::Done(Vec::new()),
         };
         asked.answer(answer);
         written

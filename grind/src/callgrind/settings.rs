@@ -128,6 +128,8 @@ pub struct Settings {
     pub tree: bool,
     /// Every block and every call is told, though emitted code could follow them by itself.
     pub tell_calls: bool,
+    /// Objects whose functions are skipped, by path.
+    pub obj_skip: Vec<Vec<u8>>,
     rules: Vec<Rule>,
 }
 
@@ -157,6 +159,7 @@ impl Default for Settings {
             uses_kept: false,
             tree: false,
             tell_calls: false,
+            obj_skip: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -196,11 +199,11 @@ impl Settings {
         told
     }
 
-    /// How the function `name` is to be treated; `linkage`: it is a stub of the procedure linkage table.
+    /// How the function `name` of `object` is to be treated; `linkage`: it is a stub of the procedure linkage table.
     #[must_use]
-    pub fn function(&self, name: &[u8], linkage: bool) -> Function {
+    pub fn function(&self, name: &[u8], object: &[u8], linkage: bool) -> Function {
         let mut function = Function {
-            skip: linkage && self.skip_plt,
+            skip: linkage && self.skip_plt || self.obj_skip.iter().any(|path| path == object),
             // The dynamic linker's resolver jumps to what it has found.
             pop_on_jump: name.starts_with(b"_dl_runtime_resolve"),
             separate_callers: self.separate_callers,
@@ -261,6 +264,7 @@ impl Settings {
         // Groups and skipped functions move self costs to other functions; the others depend on when it was.
         self.most_callers() > 0
             || !self.collect_at_start
+            || !self.obj_skip.is_empty()
             || self.rules.iter().any(|rule| rule.change != Change::PopOnJump)
     }
 
@@ -309,12 +313,12 @@ mod tests {
         settings.add_rule("std::sort*".as_ref(), Change::Callers(1));
         settings.add_rule("fib".as_ref(), Change::Recursions(9));
         settings.add_rule("mem???".as_ref(), Change::Skip);
-        let callers = |name: &str| settings.function(name.as_bytes(), false).separate_callers;
+        let callers = |name: &str| settings.function(name.as_bytes(), b"", false).separate_callers;
         assert_eq!((callers("std::map"), callers("std::sort<int>"), callers("my::std::x")), (3, 1, 0));
         assert_eq!(settings.most_callers(), 3);
-        assert_eq!(settings.function(b"fib", false).separate_recs, 9);
-        assert_eq!(settings.function(b"fib2", false).separate_recs, 2);
-        assert!(settings.function(b"memcpy", false).skip && !settings.function(b"memmove", false).skip);
+        assert_eq!(settings.function(b"fib", b"", false).separate_recs, 9);
+        assert_eq!(settings.function(b"fib2", b"", false).separate_recs, 2);
+        assert!(settings.function(b"memcpy", b"", false).skip && !settings.function(b"memmove", b"", false).skip);
         assert_eq!(settings.unmatched().count(), 0);
     }
 
@@ -324,7 +328,7 @@ mod tests {
         settings.add_rule("main".as_ref(), Change::ToggleCollect);
         settings.add_rule("mian".as_ref(), Change::DumpBefore);
         settings.add_rule("f(int)".as_ref(), Change::Callers(3));
-        let _ = settings.clone().function(b"main", false);
+        let _ = settings.clone().function(b"main", b"", false);
         let missed: Vec<_> =
             settings.unmatched().map(|(option, text)| format!("{option}={}", text.display())).collect();
         assert_eq!(missed, ["--dump-before=mian", "--separate-callers3=f(int)"]);
@@ -333,10 +337,10 @@ mod tests {
     #[test]
     fn stubs_and_the_resolver_are_known_without_being_asked_for() {
         let mut settings = Settings::default();
-        assert!(settings.function(b"puts", true).skip && !settings.function(b"puts", false).skip);
-        assert!(settings.function(b"_dl_runtime_resolve_xsavec", false).pop_on_jump);
+        assert!(settings.function(b"puts", b"", true).skip && !settings.function(b"puts", b"", false).skip);
+        assert!(settings.function(b"_dl_runtime_resolve_xsavec", b"", false).pop_on_jump);
         settings.skip_plt = false;
-        assert!(!settings.function(b"puts", true).skip);
+        assert!(!settings.function(b"puts", b"", true).skip);
     }
 
     #[test]

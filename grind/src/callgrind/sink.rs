@@ -91,6 +91,8 @@ pub struct Recorder {
     processes: HashMap<i32, Process>,
     dump_service: DumpService,
     made: Registry,
+    /// What processes have asked to be skipped: programs that they execute inherit it.
+    skipped: HashMap<i32, Vec<Vec<u8>>>,
 }
 
 impl Recorder {
@@ -113,7 +115,19 @@ impl Recorder {
         let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
         let (spaces, processes) = (HashMap::new(), HashMap::new());
         let made = Registry::default();
-        Self { settings, names, config, columns, simulated, used, spaces, processes, dump_service, made }
+        Self {
+            settings,
+            names,
+            config,
+            columns,
+            simulated,
+            used,
+            spaces,
+            processes,
+            dump_service,
+            made,
+            skipped: HashMap::new(),
+        }
     }
 
     /// Names of code that programs make while they run are those of `made`.
@@ -160,7 +174,9 @@ impl Sink for Recorder {
     }
 
     fn image(&mut self, pid: i32, space: SpaceId) {
-        let catalogue = Catalogue::new(self.settings.clone(), self.names.clone()).with_made(self.made.clone(), pid);
+        let mut settings = self.settings.clone();
+        settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
+        let catalogue = Catalogue::new(settings, self.names.clone()).with_made(self.made.clone(), pid);
         let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
         process.thread(pid, &self.config);
         if let Some(simulated) = &process.simulated {
@@ -194,6 +210,7 @@ impl Sink for Recorder {
             followed: p.followed.clone(),
             threads: p.threads.clone(),
             ended: p.ended.clone(),
+            descriptions: p.descriptions.clone(),
             blocks: p.blocks,
             dumped: p.dumped,
             columns: p.columns,
@@ -215,6 +232,9 @@ impl Sink for Recorder {
             forked.zero(child, &self.dump_service);
         }
         self.processes.insert(child, forked);
+        if let Some(skipped) = self.skipped.get(&parent).cloned() {
+            self.skipped.insert(child, skipped);
+        }
     }
 
     fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
@@ -415,6 +435,15 @@ impl Sink for Recorder {
             Query::ToggleCollect => {
                 let t = p.thread(tid, &self.config);
                 t.calls.toggle_collect(&t.now);
+            }
+            Query::SkipObject(path) => {
+                lock(&p.catalogue).skip_object(path);
+                p.threads.values_mut().for_each(Thread::rules_changed);
+                self.skipped.entry(pid).or_default().push(path.clone());
+            }
+            Query::Describe(text) => {
+                let line = text.iter().map(|&b| if b == b'\n' { b' ' } else { b }).collect();
+                p.descriptions.push(line);
             }
             Query::Look => self.dump_service.report(pid, p.progress()),
         }

@@ -4,6 +4,7 @@
 //! for example) this one says what it means for callgrind.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use cg_format::callgrind::SystemTime;
 
@@ -190,6 +191,18 @@ pub static OPTIONS: &[Opt] = &[
     opt(&["--fn-skip"], ANY, "", "leave out such functions: what they cost is their callers'", |o, v| {
         rule(o, v, Change::Skip)
     }),
+    opt(
+        &["--obj-skip"],
+        Kind::Text("path"),
+        "",
+        "leave out all functions of the object at this path, as --fn-skip does; may be given several times",
+        |o, v| {
+            if let Value::Text(path) = v {
+                o.callgrind.obj_skip.push(path.as_bytes().to_vec());
+            }
+            Ok(())
+        },
+    ),
     opt(&["--pop-on-jump"], ANY, "", "a jump out of such functions is a call by their callers", |o, v| {
         rule(o, v, Change::PopOnJump)
     }),

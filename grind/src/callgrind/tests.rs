@@ -72,7 +72,7 @@ fn functions_are_named_by_pattern() {
         "--separate-recs4=g",
         "--fn-group5=h",
     ]);
-    let about = |name: &str| o.callgrind.function(name.as_bytes(), false);
+    let about = |name: &str| o.callgrind.function(name.as_bytes(), b"", false);
     assert!(
         about("main").toggle_collect && about("abc").dump_before && about("b").dump_after && about("c").zero_before
     );

@@ -478,7 +478,7 @@ impl Sink for Twin {
                 p.thread(tid, &config, self.shapes);
                 p.threads.get_mut(&tid).unwrap().calls.toggle_collect(&[0]);
             }
-            Query::Look => {}
+            Query::Look | Query::SkipObject(_) | Query::Describe(_) => {}
         }
     }
     fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {

@@ -228,7 +228,7 @@ pub struct Resolved<'a> {
 impl Program for Resolved<'_> {
     fn function(&self, id: FunctionId) -> rows::Described<'_> {
         let known = &self.catalogue.functions[id.0 as usize];
-        let wanted = self.catalogue.settings.function(&known.name, known.linkage);
+        let wanted = self.catalogue.treated(known);
         rows::Described {
             name: &known.name,
             file: &self.files[self.function_files[id.0 as usize] as usize],

@@ -105,6 +105,14 @@ impl Thread {
         }
     }
 
+    /// Functions are to be treated otherwise from now on.
+    pub(super) fn rules_changed(&mut self) {
+        self.calls.rules_changed();
+        if let Some(idle) = &mut self.idle {
+            idle.calls.rules_changed();
+        }
+    }
+
     /// What follows is recorded, or is not.
     pub(super) fn change_over(&mut self, on: bool, config: &Config) {
         if let Some(idle) = &mut self.idle {

@@ -109,6 +109,8 @@ pub(super) struct Process {
     pub(super) threads: HashMap<i32, Thread>,
     /// Of threads that have ended, since the last part.
     pub(super) ended: Vec<(u64, Profile)>,
+    /// What the program has said of the next part.
+    pub(super) descriptions: Vec<Vec<u8>>,
     /// Blocks that were executed by threads that have ended.
     pub(super) blocks: u64,
     /// How many had been executed when the last part was due for `--dump-every-bb`.
@@ -144,6 +146,7 @@ impl Process {
             followed: Followed::default(),
             threads: HashMap::new(),
             ended: Vec::new(),
+            descriptions: Vec::new(),
             blocks: 0,
             dumped: 0,
             columns,
@@ -325,7 +328,12 @@ impl Process {
                 None => merged.push((number, profile)),
             }
         }
-        Found { trigger, blocks: self.executed_blocks(), threads: merged }
+        Found {
+            trigger,
+            descriptions: std::mem::take(&mut self.descriptions),
+            blocks: self.executed_blocks(),
+            threads: merged,
+        }
     }
 
     pub(super) fn zero(&mut self, pid: i32, dump_service: &DumpService) {
