@@ -21,7 +21,7 @@ use cg_format::count::sum;
 use cg_format::show::{commas, percent, percent_text};
 
 use crate::options::Options;
-use crate::text::number;
+use crate::style::number;
 
 /// What stands between the name of a profile of all contexts and the name of one of them.
 const SUFFIX: &[u8] = b".ctx-";

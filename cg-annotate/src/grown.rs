@@ -12,7 +12,7 @@ use cg_format::show::commas;
 use crate::growth::{self, ChangedLine, FunctionVerdict, Growth};
 use crate::model::Model;
 use crate::source::Source;
-use crate::text::{Style, number};
+use crate::style::{Style, number};
 
 /// How many functions standard error names for a bound.
 const MOST_TOLD: usize = 10;

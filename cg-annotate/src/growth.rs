@@ -4,27 +4,16 @@
 //! Both sides are kept as they are beside their difference, so nothing here is a share of a difference. Growth is measured
 //! against the size of what was there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
-use cg_format::cachegrind::Profile;
 use cg_format::show::percent;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use crate::model::{Model, Sums, lines_of};
+use crate::model::{Model, Pair, Sums, lines_of};
 use crate::options::Bound;
 
 /// How many functions a report for people lists: the page of a job has a limit, too, and nobody reads on.
 pub(crate) const MOST: usize = 50;
-
-/// The two profiles of a difference.
-pub(crate) struct Pair {
-    /// Before and after, renamed.
-    pub(crate) profiles: [Profile; 2],
-    /// The names that files of each side had before they were renamed; as in [`Model::originals`].
-    pub(crate) originals: [HashMap<Vec<u8>, BTreeSet<Vec<u8>>>; 2],
-    /// Whether changed sources are to be shown with the counts of both.
-    pub(crate) sources: bool,
-}
 
 /// A function on both sides.
 pub(crate) struct Growth<'a> {

@@ -5,7 +5,7 @@ use cg_cli::json::Json;
 use crate::growth::{self, ChangedLine, FunctionVerdict, Growth};
 use crate::model::{Inner, Model, Outer, Verdict};
 use crate::source::{Source, Text, plan};
-use crate::text::Style;
+use crate::style::Style;
 
 /// The version of the schema.
 pub(crate) const VERSION: i128 = 1;

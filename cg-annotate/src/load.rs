@@ -9,8 +9,7 @@ use cg_cli::progress::Progress;
 use cg_cli::rename::Renamer;
 use cg_format::cachegrind::{Detail, ReadOptions};
 
-use crate::growth::Pair;
-use crate::model::Model;
+use crate::model::{Model, Pair};
 use crate::options::Options;
 
 /// Reads the inputs that `options` names.

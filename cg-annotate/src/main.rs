@@ -15,6 +15,7 @@ mod markdown;
 mod model;
 mod options;
 mod source;
+mod style;
 mod text;
 
 use std::ffi::OsString;
@@ -30,7 +31,7 @@ use cg_cli::{exit, newest, options as cli};
 use clap::CommandFactory;
 
 use options::Options;
-use text::Style;
+use style::Style;
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();

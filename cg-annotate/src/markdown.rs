@@ -7,7 +7,7 @@ use cg_format::show::{commas, percent, percent_text};
 use crate::grown::{self, signed};
 use crate::growth::{self, FunctionVerdict, Growth};
 use crate::model::{Model, Verdict};
-use crate::text::number;
+use crate::style::number;
 
 /// The whole report.
 pub(crate) fn report(

@@ -13,7 +13,6 @@ use cg_format::hash::NameKeys;
 use cg_format::show::percent;
 
 use crate::counts::{Counts, View};
-use crate::growth::Pair;
 use crate::options::Bound;
 
 /// The file of counts whose source is not known.
@@ -42,6 +41,16 @@ pub(crate) struct Model {
     pub(crate) sort: Vec<usize>,
     /// The smallest count of the first sort event, by its size, that is shown.
     least: i128,
+}
+
+/// The two profiles of a difference.
+pub(crate) struct Pair {
+    /// Before and after, renamed.
+    pub(crate) profiles: [Profile; 2],
+    /// The names that files of each side had before they were renamed; as in [`Model::originals`].
+    pub(crate) originals: [HashMap<Vec<u8>, BTreeSet<Vec<u8>>>; 2],
+    /// Whether changed sources are to be shown with the counts of both.
+    pub(crate) sources: bool,
 }
 
 /// A file with its functions, or a function with its files.

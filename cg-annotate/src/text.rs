@@ -11,20 +11,8 @@ use crate::columns::Columns;
 use crate::counts::add;
 use crate::model::{Model, Outer, Verdict};
 use crate::source::{Coverage, LABELS, Source, Text, plan};
+use crate::style::{Style, number};
 use crate::{grown, growth};
-
-/// What the options say about the look of the report.
-pub(crate) struct Style {
-    /// The command line, as called.
-    pub(crate) invocation: Vec<u8>,
-    pub(crate) threshold: f64,
-    pub(crate) percentages: bool,
-    pub(crate) annotate: bool,
-    pub(crate) context: u64,
-    /// Whether what grew is shown.
-    pub(crate) growth: bool,
-    pub(crate) palette: Palette,
-}
 
 /// Prints the whole report.
 pub(crate) fn print(out: &mut dyn Write, model: &Model, style: &Style) -> anyhow::Result<()> {
@@ -96,17 +84,6 @@ fn metadata(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()>
     writeln!(out, "Threshold:        {}%", number(style.threshold))?;
     writeln!(out, "Annotation:       {}", if style.annotate { "on" } else { "off" })?;
     out.write_all(b"\n")
-}
-
-/// A number as the reference's language prints it.
-pub(crate) fn number(value: f64) -> String {
-    if value != 0.0 && value.abs() < 1e-4 {
-        let text = format!("{value:e}");
-        if let Some((digits, exponent)) = text.split_once("e-") {
-            return format!("{digits}e-{exponent:0>2}");
-        }
-    }
-    format!("{value:?}")
 }
 
 fn summary(out: &mut dyn Write, model: &Model, style: &Style) -> io::Result<()> {
@@ -287,18 +264,4 @@ pub(crate) fn verdict_line(verdict: &Verdict<'_>) -> String {
     let growth = growth.map_or_else(|| "from nothing".to_owned(), |growth| format!("by {growth:.2}%"));
     let (before, after) = (commas(*before), commas(*after));
     format!("{} grew {growth}, from {before} to {after}: more than {}%", bound.event, number(bound.percent))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_look_like_the_references() {
-        let cases =
-            [(0.1, "0.1"), (0.0, "0.0"), (20.0, "20.0"), (1e-4, "0.0001"), (1e-5, "1e-05"), (2.5e-7, "2.5e-07")];
-        for (value, text) in cases {
-            assert_eq!(number(value), text);
-        }
-    }
 }

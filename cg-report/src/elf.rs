@@ -11,6 +11,7 @@ use std::rc::Rc;
 use object::{Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, SymbolKind};
 
 use crate::inline::Inlines;
+use crate::names::demangled;
 
 /// A symbol of code.
 #[derive(Clone, Debug)]
@@ -92,18 +93,4 @@ impl Elf {
 pub(crate) fn holding(symbols: &[Symbol], addr: u64) -> Option<&Symbol> {
     let symbol = &symbols[symbols.partition_point(|symbol| symbol.start <= addr).checked_sub(1)?];
     (symbol.start == addr || addr < symbol.end).then_some(symbol)
-}
-
-/// The name that a programmer would write.
-pub(crate) fn demangled(name: &str) -> String {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return format!("{rust:#}");
-    }
-    if name.starts_with("_Z")
-        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
-        && let Ok(text) = symbol.demangle()
-    {
-        return text;
-    }
-    name.to_owned()
 }

@@ -203,7 +203,7 @@ impl Head<'_> {
         for (name, header, parts) in &side.inputs {
             json.begin_object();
             json.key("name");
-            json.string(if self.redacted { crate::load::last(name.as_bytes()) } else { name.as_bytes() });
+            json.string(if self.redacted { crate::names::last(name.as_bytes()) } else { name.as_bytes() });
             json.key("parts");
             json.integer(*parts as i128);
             json.key("desc");

@@ -47,7 +47,7 @@ impl Inlines {
         let mut found: Vec<(String, String)> = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|name| name.raw_name().ok());
-            let name = name.map_or_else(|| "???".to_owned(), |name| crate::elf::demangled(&name));
+            let name = name.map_or_else(|| "???".to_owned(), |name| crate::names::demangled(&name));
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file).unwrap_or("???");
             let line = location.and_then(|location| location.line).unwrap_or(0);

@@ -13,6 +13,7 @@ use cg_format::callgrind::{
 use cg_format::count::TooLarge;
 use cg_model::{Collector, Detail, Grouping, Model, Rules};
 
+use crate::names::last;
 use crate::pair::{self, Objects, Renamed};
 
 /// What files of one side of a comparison say, added up.
@@ -68,11 +69,6 @@ fn apply(substitution: Option<&Substitution>, name: &[u8]) -> anyhow::Result<Vec
         Some(substitution) => Ok(substitution.apply(name)?),
         None => Ok(name.to_vec()),
     }
-}
-
-/// The last part of a path.
-pub(crate) fn last(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 /// Files of one side, added up but without a model, which needs the names of all sides.

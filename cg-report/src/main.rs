@@ -11,6 +11,7 @@ mod head;
 mod html;
 mod inline;
 mod load;
+mod names;
 mod options;
 mod pack;
 mod pair;

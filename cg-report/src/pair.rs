@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cg_format::callgrind::{FunctionId, Names};
 use cg_model::Detail;
 
-use crate::load::last;
+use crate::names::last;
 
 /// Functions of the base that have another name in the new profile: the new one's number, and the base's.
 pub(crate) type Renamed = Vec<(FunctionId, FunctionId)>;

@@ -19,12 +19,8 @@ fn roots() -> Vec<PathBuf> {
 /// Circles that are still there, by crate, whole and parts. The list may only get shorter: a circle that is broken, or has lost a
 /// part, must go from it.
 const LEFT: &[(&str, &str, &[&str])] = &[
-    ("cg-annotate", "", &["grown", "text"]),
-    ("cg-annotate", "", &["growth", "model"]),
     ("cg-calls", "", &["arcs", "pairs", "site_counters", "stack", "thread", "ways"]),
     ("cg-format", "callgrind", &["callgrind/model", "callgrind/read"]),
-    ("cg-report", "", &["elf", "inline"]),
-    ("cg-report", "", &["load", "pair"]),
     ("grind", "", &["callgrind", "dump", "options", "simulation"]),
     (
         "grind",
