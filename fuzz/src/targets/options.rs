@@ -112,7 +112,7 @@ fn used(options: &Options) {
     let text = OsStr::new("/usr/bin/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
     let _ = options.skip.iter().chain(&options.skip_by_arg).filter(|pattern| pattern.matches(text)).count();
     for name in [&b"main"[..], b"std::vector<int, std::allocator<int> >::push_back(int const&)", b""] {
-        let _ = options.callgrind.function(name, false);
+        let _ = options.callgrind.function(name, b"/usr/lib/libc.so.6", false);
     }
     let callgrind = &options.callgrind;
     let _ = (callgrind.config(3), callgrind.events(options.cache_sim, options.branch_sim), callgrind.write_options());
