@@ -330,6 +330,13 @@ impl Calls {
         self.wanted()
     }
 
+    /// A jump at `site` to `target` that matters only if jumps are collected: within its function, by a target that no function
+    /// begins at. No frame is left by it, whatever the stack pointer is.
+    pub fn jump_within(&mut self, code: &mut impl Code, site: SiteId, target: u64, kind: JumpKind) {
+        self.check(code, site);
+        self.count_jumps(self.node, site, target, kind, 1);
+    }
+
     /// A signal handler begins at `handler`, which runs on `stack` if that is not the interrupted code's own; `sp` is the
     /// interrupted code's.
     pub fn signal_enter(

@@ -177,6 +177,9 @@ pub struct Counts {
     pub executed: Vec<(u32, CallContextId, u64)>,
     /// Executions of single instructions: address, call context, executions.
     pub repeated: Vec<(u64, CallContextId, u64)>,
+    /// Jumps that pushed nothing, but for those that are executions of a [`crate::trace::SiteKind::Jump`]: site, call context,
+    /// target, how many.
+    pub jumps: Vec<(u32, CallContextId, u64, u64)>,
     /// By call edge: calls, and what was executed during those that have returned.
     pub call_edges: Vec<(u32, u64, Totals)>,
 }
@@ -243,6 +246,8 @@ pub struct Book {
     pub(crate) by_return: Map<u64, u32>,
     /// Counters of calls and of inclusive costs: counter, call edge, and of which total if it is the latter.
     pub(crate) counters: Vec<(u32, u32, Option<u8>)>,
+    /// Counters of jumps to where no frame is pushed, beside what is executed by the way: counter, site, call context, target.
+    pub(crate) jumps: Vec<(u32, u32, CallContextId, u64)>,
     /// Counters of what is executed: counter, site, call context. No counter: only `deferred` tells how often that is.
     pub(crate) exits: Vec<(u32, u32, CallContextId)>,
     /// Counters that count for others of `exits`, too: counter, which one, and whether they are taken off there.
@@ -280,6 +285,7 @@ impl Default for Book {
             returns: Vec::new(),
             by_return: Map::default(),
             counters: Vec::new(),
+            jumps: Vec::new(),
             exits: Vec::new(),
             deferred: Vec::new(),
             chains: Map::default(),
@@ -400,6 +406,7 @@ impl Book {
         self.returns.fill(0);
         self.by_return.clear();
         self.counters.clear();
+        self.jumps.clear();
         self.exits.clear();
         self.deferred.clear();
         self.chains.clear();

@@ -91,13 +91,24 @@ pub(crate) struct Fragment {
     pub(crate) dead: bool,
 }
 
+/// What has been executed of a block and is counted with a later one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeferredPart {
+    /// Its number among [`FragmentTable::trace_blocks`].
+    pub(crate) block: u32,
+    /// How many of its instructions have been executed.
+    pub(crate) executed: u16,
+    /// What counts that it has been left by a jump, but not been counted with a later one, if jumps count.
+    pub(crate) jump: Option<u32>,
+}
+
 /// What has been executed before a block, and is counted with it (see `emit::deferral`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deferred {
     /// All of it.
     pub(crate) total: [u32; TOTALS],
-    /// Numbers among [`FragmentTable::trace_blocks`], and how many of the instructions of each have been executed.
-    pub(crate) parts: Vec<(u32, u16)>,
+    /// One for each block.
+    pub(crate) parts: Vec<DeferredPart>,
     /// The exits that it counts for (among [`follow::Book::exits`]).
     pub(crate) exits: Vec<u32>,
     /// Where the block is entered past what takes that off.

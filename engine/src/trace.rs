@@ -125,7 +125,8 @@ pub struct EveryAccess {
 pub struct CallTrace {
     /// Emitted code follows calls by itself as far as it can (see [`crate::follow`]), and tells nothing.
     pub followed: bool,
-    /// Every direct jump, and every conditional one that is taken, is recorded too.
+    /// Every direct jump, and every conditional one that is taken, is counted too: as a [`SiteKind::Jump`], if it gets to no
+    /// boundary.
     pub jumps: bool,
 }
 
@@ -371,6 +372,17 @@ pub enum SiteKind {
         /// The record also tells that the block is executed.
         tells: bool,
     },
+    /// A direct jump that gets neither to a boundary nor over one, or a conditional one that is taken, where jumps are counted: no
+    /// call, and no frame is left by it. Operand: the stack pointer. Never recorded where calls are followed: the executions
+    /// of what it tells of are counted there.
+    Jump {
+        /// Which one.
+        how: Transfer,
+        /// The block that it ends.
+        block: u32,
+        /// The record also tells that the block is executed.
+        tells: bool,
+    },
     /// A repeated instruction has ended or was interrupted. Operand: how often it has been executed in all by the thread.
     Executions {
         /// The block that it belongs to.
@@ -458,7 +470,7 @@ impl SiteKind {
             Self::Block { .. } | Self::Member { .. } => 1,
             Self::Stretch { groups, .. } => 1 + 2 * groups as usize,
             Self::Transfer { how: Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect, .. } => 5,
-            Self::Transfer { .. } | Self::Executions { .. } => 3,
+            Self::Transfer { .. } | Self::Jump { .. } | Self::Executions { .. } => 3,
         }
     }
 }

@@ -330,6 +330,63 @@ fn signals_in_blocks_change_no_other_events() {
     }
 }
 
+/// Jumps of every kind: those that emitted code counts are those that are told one by one, whatever else is asked for.
+#[test]
+fn jumps_are_those_that_are_told_one_by_one() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("jumps.c"), dir.path().join("jumps"));
+    let words = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let program = program.display().to_string();
+    let others: [&[&str]; 8] = [
+        &[],
+        &["--dump-instr=yes"],
+        &["--dump-instr=yes", "--beside=never", "--skip-plt=no"],
+        &["--fn-skip=by_table", "--fn-skip=cut", "--separate-recs=2"],
+        &["--toggle-collect=halves", "--toggle-collect=leaf", "--toggle-collect=cut"],
+        &["--pop-on-jump=cut", "--pop-on-jump=last"],
+        &["--dump-instr=yes", "--code-limit=4", "--hot-after=1"],
+        &["--dump-instr=yes", "--branch-sim=yes", "--D1=512,2,32"],
+    ];
+    for other in others {
+        both("jumps.c", &[&program], &[&["--collect-jumps=yes"], other].concat(), dir.path());
+    }
+    let done = plain(&Job::new([program], dir.path()), &["--collect-jumps=yes", "--dump-instr=yes"]);
+    let counts = parse(&done.raw[0].1).counts;
+    let kinds = |function: &str| counts.keys().filter(|k| k.contains(function) && k.contains(" jumps ")).count();
+    let found = [" by_table ", " to_next ", " by_rcx ", " halves ", " middle "].map(kinds);
+    assert!(found.iter().all(|n| *n >= 3), "{found:?}: {counts:#?}");
+}
+
+/// Jumps that have been made when a signal comes count, those that have not do not, though a block is left in the middle.
+#[test]
+fn signals_in_blocks_change_no_jumps() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let job = interrupted("interrupted_blocks.c", dir.path());
+    for way in ["--tell-calls=no", "--tell-calls=yes", "--tell-calls=no"] {
+        let done = plain(&job, &[way, "--collect-jumps=yes", "--dump-instr=yes"]);
+        assert_eq!((done.outcome.status.code(), &*done.outcome.stdout), (Some(0), &b"0 1\n"[..]), "{}", done.log);
+        let told = parse(&done.raw[0].1);
+        let of = |function: &str| {
+            let own = format!(" {function} ");
+            let jumps = told.counts.keys().filter(|key| key.contains(&own));
+            let jumps = jumps.filter_map(|key| Some(key.split_once(" jumps ")?.1.split_once(' ')?.0.to_owned()));
+            let mut jumps: Vec<String> = jumps.collect();
+            jumps.sort();
+            jumps
+        };
+        let (expected, found) = (of("undisturbed"), of("disturbed"));
+        assert!(expected.len() > 8, "{way}: {:#?}", told.counts);
+        assert_eq!(expected, found, "{way}");
+    }
+}
+
 /// A thread waits in the kernel: while so much code is executed that it is thrown away; while instrumentation is switched off and on; and
 /// from before that.
 const WAITS: &str = r#"

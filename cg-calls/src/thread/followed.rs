@@ -542,6 +542,12 @@ impl Calls {
         }
     }
 
+    /// At `here`, `site` has jumped to `target` so many times, and pushed nothing.
+    pub fn jumped(&mut self, code: &mut impl Code, here: Here, (site, target): (SiteId, u64), kind: JumpKind, n: u64) {
+        let (_, node, _) = self.place_of(code, here);
+        self.count_jumps(node, site, target, kind, n);
+    }
+
     /// A correction of what has been executed while a skipped call is going on: totals were `before`, and are `now`. Nothing if
     /// there is none.
     pub fn correct_skipped(&mut self, before: &[u64], now: &[u64]) {

@@ -91,19 +91,21 @@ impl Calls {
                 }
             }
         } else if self.unwind(sp, now) == 0 && (kind.is_some() || self.config.collect_jumps) {
-            if !self.config.collect_jumps {
-                self.followed.settled = Some(Settled::Nothing);
-                return;
-            }
-            let conditional = match kind {
-                Some(JumpKind::Always) | None => false,
-                Some(JumpKind::Conditional) => true,
-                Some(JumpKind::FallThrough) => return,
-            };
-            let arc = ArcKey { site, from: self.node, target, to: self.node };
-            let row = self.book.jumps.row(JumpKey { arc, conditional });
-            self.book.jumps.counts(row)[0] += 1;
+            self.followed.settled = kind.map(|_| Settled::Nothing);
+            self.count_jumps(self.node, site, target, kind.unwrap_or(JumpKind::Always), 1);
         }
+    }
+
+    /// A node has made `n` jumps, which are no calls: less than none where what was counted before is corrected.
+    pub(super) fn count_jumps(&mut self, node: u32, site: SiteId, target: u64, kind: JumpKind, n: u64) {
+        if !self.config.collect_jumps || kind == JumpKind::FallThrough {
+            return;
+        }
+        let conditional = kind == JumpKind::Conditional;
+        let arc = ArcKey { site, from: node, target, to: node };
+        let row = self.book.jumps.row(JumpKey { arc, conditional });
+        let count = &mut self.book.jumps.counts(row)[0];
+        *count = count.wrapping_add(n);
     }
 
     /// Pops the frames that the stack pointer has left; returns how many.

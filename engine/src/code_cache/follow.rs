@@ -70,6 +70,7 @@ impl CodeCache {
             recursive: outcome.from.function == outcome.to.function,
             counters: [0; 1 + TOTALS],
             totals: self.trace.settings.totals(),
+            jumps: None,
             call_edge: 0,
             dead: if self.self_modifying(target) { 0 } else { to_block.dead_in },
             live_after: u8::MAX,
@@ -109,6 +110,12 @@ impl CodeCache {
                 b.counters[what.map_or(0, |total| 1 + usize::from(total))] = counter;
                 self.trans.follow.counters.push((counter, number, what));
             }
+        }
+        let jumps = matches!(how, Transfer::Jump(_) | Transfer::Taken(_) | Transfer::JumpIndirect);
+        if jumps && always == StackEffect::Nothing && self.trace.settings.calls.is_some_and(|c| c.jumps) {
+            let counter = self.trans.new_counter();
+            self.trans.follow.jumps.push((counter, told, from, target));
+            b.jumps = Some(counter);
         }
         let unmatched_return = self.unmatched_return();
         let chunk = &self.chunks[i];

@@ -27,8 +27,9 @@ impl Dispatcher<'_> {
                 let with = if b.bumped { trans.taken_off.get(&b.block) } else { Some(&b.block) };
                 with.and_then(|with| trans.deferred.get(with)).cloned().unwrap_or_default()
             };
-            for (block, executed) in deferred.parts {
-                self.tell_correction(tid, block, 0, executed.into());
+            for part in deferred.parts {
+                self.tell_correction(tid, part.block, 0, part.executed.into());
+                part.jump.into_iter().for_each(|counter| self.count_jump(tid, counter));
             }
             return self.correct_told(tid, told, counted, b, regs);
         }

@@ -398,6 +398,12 @@ impl Dispatcher<'_> {
         Followed { target, call_context, outcome: expected.then_some(outcome) }
     }
 
+    /// A jump of `tid` is not among what has been executed, but has been made.
+    pub(super) fn count_jump(&self, tid: i32, counter: u32) {
+        let (Some(slot), Some(p)) = (self.slot_of(tid), self.process_of(tid)) else { return };
+        p.pool.borrow().take_off_counter(slot, counter, u64::MAX);
+    }
+
     /// Hands over what `tid`'s counters have counted, which are zero afterwards.
     pub(super) fn collect_counters(&mut self, tid: i32) {
         let Some(slot) = self.slot_of(tid).filter(|_| self.follows(tid)) else { return };
@@ -425,6 +431,11 @@ impl Dispatcher<'_> {
         for (&(_, site, call_context), &n) in trans.follow.exits.iter().zip(&executed) {
             if n != 0 {
                 counts.executed.push((site, call_context, n));
+            }
+        }
+        for &(counter, site, call_context, target) in &trans.follow.jumps {
+            if get(counter) != 0 {
+                counts.jumps.push((site, call_context, target, get(counter)));
             }
         }
         for site in &trans.sites {

@@ -37,6 +37,8 @@ pub(crate) struct Bridge {
     pub(crate) counters: [u32; 1 + TOTALS],
     /// The totals that there are.
     pub(crate) totals: &'static [usize],
+    /// Counts that it is gone through, where nothing is pushed and jumps count.
+    pub(crate) jumps: Option<u32>,
     /// The call edge's number, for frames that are told.
     pub(crate) call_edge: u32,
     /// Registers that are not needed at the target, a bit each.
@@ -136,6 +138,7 @@ pub(crate) fn emit(c: &mut Asm, b: &Bridge) -> Built {
     } else {
         c.cmp_frame(frame, 0, Gpr::RSP);
         slow.push(c.jcc(BELOW));
+        b.jumps.into_iter().for_each(|counter| c.add_one_gs(layout::counter_offset(counter)));
     }
     let leave = |c: &mut Asm| {
         flags(c, true);

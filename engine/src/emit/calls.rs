@@ -80,6 +80,11 @@ impl CallRecorder {
         self.settings.is_some_and(|s| s.followed)
     }
 
+    /// Jumps are counted.
+    pub(super) fn counts_jumps(&self) -> bool {
+        self.settings.is_some_and(|s| s.jumps)
+    }
+
     /// The number of the block at hand, if it is told.
     pub(super) fn block(&self) -> Option<u32> {
         self.active().then_some(self.block)
@@ -139,11 +144,24 @@ impl Emitter<'_> {
             Class::CallIndirect | Class::CallNoRedirect => Some(Transfer::CallIndirect),
             Class::Ret => Some(Transfer::Return),
             Class::JmpIndirect => Some(Transfer::JumpIndirect),
-            Class::Jmp | Class::Jcc | Class::Loop if settings.jumps || (self.crosses)(insn.pc(), insn.target()) => {
+            Class::Jmp | Class::Jcc | Class::Loop
+                if settings.jumps && !settings.followed || (self.crosses)(insn.pc(), insn.target()) =>
+            {
                 Some(if insn.class == Class::Jmp { Transfer::Jump(to()) } else { Transfer::Taken(to()) })
             }
             _ => None,
         }
+    }
+
+    /// The jump that an instruction is, if it gets to no boundary and is counted. (A conditional branch: when it is taken.)
+    fn jump_within(&self, insn: &Insn) -> Option<Transfer> {
+        let to = GuestAddr(insn.target());
+        let how = match insn.class {
+            Class::Jmp => Transfer::Jump(to),
+            Class::Jcc | Class::Loop => Transfer::Taken(to),
+            _ => return None,
+        };
+        (self.call_recorder.counts_jumps() && !(self.crosses)(insn.pc(), to.0)).then_some(how)
     }
 
     fn call_site(&mut self, insn: &Insn, kind: SiteKind) -> u32 {
@@ -152,19 +170,23 @@ impl Emitter<'_> {
         self.trans.new_trace_site(site)
     }
 
-    /// The site of what tells all that was executed of the block when it is left by `how`, or by nothing that is recorded.
-    fn exit_site(&mut self, insn: &Insn, how: Option<Transfer>) -> u32 {
+    /// The site of what tells all that was executed of the block when it is left by `how`, or by nothing that is recorded; and what
+    /// executing it has been.
+    pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, Sums) {
         let block = self.call_recorder.so_far();
         let kind = match how {
             Some(how) => SiteKind::Transfer { how, block, tells: !self.call_recorder.early },
             None => SiteKind::Block { block },
         };
-        self.call_site(insn, kind)
+        (self.call_site(insn, kind), self.call_recorder.executed)
     }
 
-    /// The same, and what executing it has been.
-    pub(super) fn exit_of(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, Sums) {
-        (self.exit_site(insn, how), self.call_recorder.executed)
+    /// The same where it is left by the jump that the instruction is.
+    pub(super) fn exit_by_jump(&mut self, insn: &Insn, how: Option<Transfer>) -> (u32, Sums) {
+        let Some(how) = self.jump_within(insn) else { return self.exit_of(insn, how) };
+        let block = self.call_recorder.so_far();
+        let kind = SiteKind::Jump { how, block, tells: !self.call_recorder.early };
+        (self.call_site(insn, kind), self.call_recorder.executed)
     }
 
     /// A register whose value is not needed at `pc`, if one is known: none of those that are taken, by way of which nothing is
@@ -223,10 +245,10 @@ impl Emitter<'_> {
             }
             return true;
         }
-        if insn.class == Class::Jmp && self.defer_on(insn, insn.target()) {
+        if insn.class == Class::Jmp && self.defer_on(insn, insn.target(), true) {
             return false;
         }
-        let (site, n) = self.exit_of(insn, how);
+        let (site, n) = self.exit_by_jump(insn, how);
         match how {
             Some(Transfer::CallIndirect | Transfer::Return | Transfer::JumpIndirect) => {
                 let c = &mut self.out.code;
@@ -253,12 +275,12 @@ impl Emitter<'_> {
     pub(super) fn tell_taken(&mut self, insn: &Insn, from: usize) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
         let target = insn.target();
-        if how.is_none() && self.defer_on(insn, target) {
+        if how.is_none() && self.defer_on(insn, target, true) {
             self.note_branch(insn, target, from);
             self.out.fixups.push(Fixup { pos: from, target, to: self.past_way_in(target) });
             return true;
         }
-        let (site, executed) = self.exit_of(insn, how);
+        let (site, executed) = self.exit_by_jump(insn, how);
         let place = self.deferrals.here;
         let past_front = self.leads_past_front(insn, target);
         self.call_recorder.taken.push(Taken {
@@ -276,7 +298,7 @@ impl Emitter<'_> {
     /// In the arm of a branch that looks at rcx where it is taken. Says whether what has been emitted goes there, too.
     pub(super) fn tell_loop(&mut self, insn: &Insn) -> bool {
         let Some(how) = self.told_exit(insn) else { return false };
-        let (site, n) = self.exit_of(insn, how);
+        let (site, n) = self.exit_by_jump(insn, how);
         if !self.call_recorder.followed() {
             self.out.code.record(site, how.is_some(), None);
             return false;
@@ -314,7 +336,7 @@ impl Emitter<'_> {
             }
             return false;
         }
-        if !crosses && insn.class != Class::Loop && self.defer_on(insn, insn.next()) {
+        if !crosses && insn.class != Class::Loop && self.defer_on(insn, insn.next(), false) {
             return false;
         }
         let (site, n) = self.exit_of(insn, crosses.then_some(onward));

@@ -15,8 +15,9 @@
 use super::sums::{Sums, add_execution};
 use super::{Emitter, Goal};
 use crate::decode::{Class, Insn};
-use crate::fragment_table::{Deferred, FragmentId, NO_COUNTER};
+use crate::fragment_table::{Deferred, DeferredPart, FragmentId, NO_COUNTER};
 use crate::trace::SiteKind;
+use crate::transfer::Transfer;
 use crate::types::StaticEvents;
 
 /// The most ways one after the other.
@@ -106,13 +107,16 @@ impl Emitter<'_> {
                 }
             };
             for (n, insn) in insns.iter().enumerate() {
-                if insn.class == Class::Jcc && self.recorded(insn).is_none() {
+                // A way that is taken by a jump or without it is not one way where jumps are counted.
+                let both = insn.target() == insn.next() && self.call_recorder.counts_jumps();
+                if insn.class == Class::Jcc && self.recorded(insn).is_none() && !both {
                     offer(insn.target(), n + 1, 1);
                 }
             }
             let Some(last) = insns.last() else { continue };
             let onward = || !(self.crosses)(last.pc(), last.next());
             match last.class {
+                Class::Jcc if last.target() == last.next() && self.call_recorder.counts_jumps() => {}
                 Class::Jcc if onward() => offer(last.next(), insns.len(), 2),
                 Class::Jmp if self.recorded(last).is_none() => offer(last.target(), insns.len(), 3),
                 c if !c.ends_block() && onward() => offer(last.next(), insns.len(), 3),
@@ -206,10 +210,11 @@ impl Emitter<'_> {
         self.deferrals_to(to, insns.len()).is_some()
     }
 
-    /// If the way to `target` behind the instruction at hand is deferred, takes note of what it is told by, and says so.
-    pub(super) fn defer_on(&mut self, insn: &Insn, target: u64) -> bool {
+    /// If the way to `target` behind the instruction at hand is deferred, takes note of what it is told by, and says so. It is the
+    /// jump that the instruction is if it `jumps`.
+    pub(super) fn defer_on(&mut self, insn: &Insn, target: u64, jumps: bool) -> bool {
         let Some(t) = self.deferrals_to(target, self.call_recorder.done) else { return false };
-        let (site, _) = self.exit_of(insn, None);
+        let (site, _) = if jumps { self.exit_by_jump(insn, None) } else { self.exit_of(insn, None) };
         let exits = &mut self.trans.follow.exits;
         self.deferrals.exits[t] = Some(exits.len() as u32);
         exits.push((NO_COUNTER, site, self.call_context));
@@ -257,9 +262,18 @@ impl Emitter<'_> {
             let exits: Vec<u32> = deferral.ways.iter().filter_map(|&way| self.deferrals.exits[way]).collect();
             debug_assert!(exits.len() == deferral.ways.len(), "the way to each of them has been emitted");
             let part = |(&exit, &way): (&u32, &usize)| {
-                let (_, site, _) = self.trans.follow.exits[exit as usize];
-                let SiteKind::Block { block } = self.trans.trace_sites[site as usize].kind else { return None };
-                Some((block, self.deferrals.to[way].as_ref()?.executed as u16))
+                let (_, site, call_context) = self.trans.follow.exits[exit as usize];
+                let (block, jump) = match self.trans.trace_sites[site as usize].kind {
+                    SiteKind::Block { block } => (block, None),
+                    SiteKind::Jump { how: Transfer::Jump(to) | Transfer::Taken(to), block, .. } => {
+                        let counter = self.trans.new_counter();
+                        self.trans.follow.jumps.push((counter, site, call_context, to.0));
+                        (block, Some(counter))
+                    }
+                    _ => return None,
+                };
+                let executed = self.deferrals.to[way].as_ref()?.executed as u16;
+                Some(DeferredPart { block, executed, jump })
             };
             let parts = exits.iter().zip(&deferral.ways).filter_map(part).collect();
             self.trans.deferred.insert(id, Deferred { total: deferral.total, parts, exits, entry: b.entry });

@@ -67,7 +67,12 @@ impl Emitter<'_> {
     /// instruction where no flag is live.
     pub(super) fn early_exit(&self, insns: &[Insn]) -> Option<usize> {
         let last = insns.last()?;
-        if !self.call_recorder.followed() || matches!(last.class, Class::Jcc | Class::Loop) || self.deferrals_end(insns)
+        // A jump that counts has been made when it is counted.
+        let counts = last.class == Class::Jmp && self.call_recorder.counts_jumps();
+        if !self.call_recorder.followed()
+            || counts
+            || matches!(last.class, Class::Jcc | Class::Loop)
+            || self.deferrals_end(insns)
         {
             return None;
         }

@@ -381,6 +381,7 @@ const CALL: bridge::Bridge = bridge::Bridge {
     recursive: false,
     counters: [7, 8, 9, 10, 0, 0],
     totals: &[0],
+    jumps: None,
     call_edge: 5,
     dead: 0,
     live_after: 0,
@@ -415,6 +416,11 @@ fn a_call_while_nothing_is_collected_has_its_frame_told() {
     let off =
         bridge::Bridge { totals: &[0, 1, 2], stolen_registers: crate::asm::StolenRegisters::Clock, off: true, ..CALL };
     check_bridge("bridge_off", &off);
+}
+
+#[test]
+fn a_jump_that_pushes_nothing_is_counted_where_jumps_are() {
+    check_bridge("bridge_counted_jump", &bridge::Bridge { always: StackEffect::Nothing, jumps: Some(11), ..CALL });
 }
 
 #[test]

@@ -252,7 +252,6 @@ impl Settings {
             && self.most_callers() == 0
             && self.rules.iter().all(plain)
             && !self.skip_direct_rec
-            && !self.collect_jumps
             && !self.collect_bus
             && self.dump_every_bb == 0
             && self.cache_use == CacheUse::No

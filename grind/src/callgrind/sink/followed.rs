@@ -259,7 +259,7 @@ impl Recorder {
                 Kind::Return => calls.ret(catalogue, hot.site, target, sp, now),
                 Kind::JumpIndirect => calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, now),
                 Kind::Jump(kind) => calls.jump(catalogue, hot.site, target, sp, kind, now),
-                Kind::Block | Kind::Executions | Kind::Other => return None,
+                Kind::Block | Kind::Within(_) | Kind::Executions | Kind::Other => return None,
             };
             let settled = calls.take_settled();
             let to = calls.here();
@@ -310,6 +310,22 @@ impl Recorder {
                 };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);
+                if let Kind::Within(kind) = hot.kind {
+                    t.calls.jumped(catalogue, here, (hot.site, hot.target), kind, n);
+                }
+            }
+            for &(told, id, target, n) in &counts.jumps {
+                let Some(hot) = p.hot.get(told as usize).copied() else { continue };
+                let kind = match hot.kind {
+                    Kind::Jump(kind) | Kind::Within(kind) => kind,
+                    _ => JumpKind::Always,
+                };
+                let here = match unknown {
+                    Some(here) if nobodys(id) => here,
+                    None if nobodys(id) => continue,
+                    _ => p.here(call_context(id), catalogue, functions),
+                };
+                t.calls.jumped(catalogue, here, (hot.site, target), kind, n);
             }
             for &(addr, id, n) in &counts.repeated {
                 let counter = p.single_counter(catalogue, addr);

@@ -45,6 +45,8 @@ pub(super) enum Kind {
     CallIndirect,
     JumpIndirect,
     Jump(JumpKind),
+    /// A jump that is no call.
+    Within(JumpKind),
     Executions,
     /// Of no interest here.
     Other,
@@ -235,7 +237,7 @@ impl Process {
                 Kind::Return => StepKind::Return,
                 Kind::JumpIndirect => StepKind::JumpIndirect,
                 Kind::Jump(_) => StepKind::Jump,
-                Kind::Executions | Kind::Other => StepKind::Other,
+                Kind::Within(_) | Kind::Executions | Kind::Other => StepKind::Other,
             };
             let Hot { counter, mut cost, site, target, .. } = hot;
             if self.simulated.is_some() {
@@ -273,6 +275,18 @@ impl Process {
                     Transfer::Jump(to) => (Kind::Jump(JumpKind::Always), to.0),
                     Transfer::Taken(to) => (Kind::Jump(JumpKind::Conditional), to.0),
                     Transfer::Onward(to) => (Kind::Jump(JumpKind::FallThrough), to.0),
+                };
+            }
+            SiteKind::Jump { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                if tells {
+                    hot.counter = self.counter_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Jump(to) => (Kind::Within(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Within(JumpKind::Conditional), to.0),
+                    _ => (Kind::Block, 0),
                 };
             }
             SiteKind::Executions { .. } => {
@@ -415,6 +429,9 @@ impl Process {
                 t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
             } else if let Kind::Jump(kind) = hot.kind {
                 t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)
+            } else if let Kind::Within(kind) = hot.kind {
+                t.calls.jump_within(catalogue, hot.site, hot.target, kind);
+                continue;
             } else if hot.kind == Kind::Executions {
                 let before = t.executions.insert(number, sp).unwrap_or(0);
                 let more = sp.wrapping_sub(before);

@@ -136,9 +136,10 @@ impl Simulated {
                 SiteKind::Stretch { .. } => (What::Stretch, Missed::Fetch, site.len.into()),
                 SiteKind::Member { done: Done::Read, size, .. } => (What::Told, Missed::Read, size.min(most)),
                 SiteKind::Member { size, .. } => (What::Told, Missed::Write, size.min(most)),
-                SiteKind::Block { .. } | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => {
-                    (What::Told, Missed::Read, 0)
-                }
+                SiteKind::Block { .. }
+                | SiteKind::Transfer { .. }
+                | SiteKind::Jump { .. }
+                | SiteKind::Executions { .. } => (What::Told, Missed::Read, 0),
             };
             Known { what, missed, size, addr: site.addr.0, place: NONE }
         }));
@@ -370,6 +371,10 @@ pub(super) fn told<'w>(
     Some(match hot.kind {
         Kind::Call => (after, t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)),
         Kind::Jump(kind) => (after, t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)),
+        Kind::Within(kind) => {
+            t.calls.jump_within(catalogue, hot.site, hot.target, kind);
+            (after, false)
+        }
         Kind::Return => {
             let (target, after) = indirect()?;
             (after, t.calls.ret(catalogue, hot.site, target, sp, &t.now))

@@ -65,7 +65,9 @@ impl Used {
                     counter: counter_of_block[block as usize],
                     costs: costs_of_block(block as usize),
                 }),
-                SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Executions { .. } => What::Told,
+                SiteKind::Fetch | SiteKind::Transfer { .. } | SiteKind::Jump { .. } | SiteKind::Executions { .. } => {
+                    What::Told
+                }
             };
             self.whats.push(what);
             let length = match what {
