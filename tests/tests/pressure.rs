@@ -36,6 +36,9 @@ const OPTIONS: [&[&str]; 5] = [
     ],
 ];
 
+/// A run that takes longer is told of.
+const SLOW: Duration = Duration::from_secs(20);
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{name}={v:?} is no number")))
 }
@@ -96,9 +99,13 @@ fn random_pressure_changes_nothing() {
             tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).to_owned())).collect();
         let work = program.with_file_name("work");
         let (words, limit, disturbed) = job(program, &work, Disturbance::Kinds);
+        let begun = Instant::now();
         let tested = Job { limit, disturbed, ..Job::new(words, &work) }.profiled(&profiler);
         assert_same(&format!("{name} {}", options.join(" ")), native, &tested.outcome, &tested.log);
         runs += 1;
+        if begun.elapsed() > SLOW {
+            println!("{name} {} took {:?}", options.join(" "), begun.elapsed());
+        }
     }
     println!("{runs} runs of {} programs in {:?}, 0 differences", built.len(), start.elapsed());
     assert!(runs > 0, "not even one run");

@@ -258,6 +258,25 @@ mod timers_of_few_microseconds {
     }
 }
 
+/// Signals that wait when a handler ends come before the program goes on, whatever somebody else sends meanwhile.
+#[test]
+fn signals_that_wait_come_first_whoever_interrupts() {
+    let source = Source::open("semantics", "signal_realtime_queue");
+    if !source.runs_here() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let words = [source.build(dir.path(), false).display().to_string()];
+    let native = Job::new(words.clone(), dir.path()).native();
+    let profiler: Vec<String> =
+        tools::under_test().iter().cloned().chain([CALLS[0], "--beside=always"].map(str::to_owned)).collect();
+    for round in 0..20 {
+        let job = Job { disturbed: Disturbance::Kinds, ..Job::new(words.clone(), dir.path()) };
+        let tested = job.profiled(&profiler);
+        assert_same(&format!("round {round}"), &native, &tested.outcome, &tested.log);
+    }
+}
+
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.
 #[test]
 fn process_that_ptraces_its_child_is_told_why_not() {

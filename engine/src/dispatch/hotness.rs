@@ -28,6 +28,10 @@ const PAYS_LATER: u64 = 8 * PAYS;
 /// With fewer steps than this asked for, it is not asked what pays, and looked at whenever something has stopped: for tests.
 const AT_ONCE: u64 = 1 << 20;
 
+/// But not before this, and a sixteenth of the time so far, after the last time, or else who stops all the time does nothing but have
+/// its code made anew.
+const AT_ONCE_AGAIN: Duration = Duration::from_millis(2);
+
 /// So many times as much as at the last time must have been counted before it is worthwhile again: a program may do something
 /// else by then.
 const AGAIN: u64 = 6;
@@ -60,7 +64,8 @@ impl HotnessSampler {
         if let Some(ticks) = &mut ticks {
             ticks.set(FIRST);
         }
-        Self { due: Some(begun + FIRST), ticks, ..never }
+        let first = if settings.hot_after < AT_ONCE { Duration::ZERO } else { FIRST };
+        Self { due: Some(begun + first), ticks, ..never }
     }
 
     fn is_due(&self) -> bool {
@@ -89,7 +94,7 @@ impl Dispatcher<'_> {
     pub(super) fn look_for_hotness(&mut self) {
         let after = self.settings.hot_after;
         let at_once = after < AT_ONCE;
-        if self.hotness_sampler.due.is_none() || !at_once && !self.hotness_sampler.is_due() {
+        if !self.hotness_sampler.is_due() {
             return;
         }
         let pids: Vec<i32> = self.processes.keys().copied().collect();
@@ -117,6 +122,11 @@ impl Dispatcher<'_> {
             let due = if at_once { after } else { code_cache.borrow().hotness_due.max(after).max(pays) };
             if sum >= due && self.begin_flush(pid, true) {
                 code_cache.borrow_mut().hotness_due = sum.saturating_mul(AGAIN);
+                if at_once {
+                    let now = Instant::now();
+                    let pause = (now - self.hotness_sampler.begun) / 16;
+                    self.hotness_sampler.due = Some(now + pause.max(AT_ONCE_AGAIN));
+                }
             } else {
                 nearest = f64::max(nearest, sum as f64 / due as f64);
             }

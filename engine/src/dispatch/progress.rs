@@ -16,6 +16,7 @@ use nix::libc;
 
 use super::Dispatcher;
 use super::kinds::{ASYNCHRONOUS, bit};
+use super::status::Status;
 use crate::tick::Ticks;
 use crate::tracee::{self, How, Stopped};
 
@@ -64,8 +65,11 @@ impl Dispatcher<'_> {
         let before = th.progress.went_on.replace((now, at));
         let thick = before.is_some_and(|(then, _)| now - then < THICK);
         let _ = if thick && th.progress.again {
+            // What waits already and has not come yet is given to it: the kernel would not let it go on before.
+            let status = Status::of(t.tid());
+            let waits = (status.signals("SigPnd") | status.signals("ShdPnd")) & !th.progress.came;
             self.spells.begin();
-            t.resume_undisturbed(ASYNCHRONOUS, SPELL)
+            t.resume_undisturbed(ASYNCHRONOUS & !waits, SPELL)
         } else {
             t.resume(How::Continue, 0)
         };
