@@ -168,8 +168,8 @@ pub(crate) enum StubKind {
     Asked,
     /// A system call that must not simply run. `go` is the address of the `syscall` instruction.
     Syscall { next: u64, go: u64 },
-    /// A system call has answered EFAULT; its number is in `SlotWord::T2`, its `syscall` instruction at `go`.
-    CallFaulted { go: u64 },
+    /// A system call has answered EFAULT or EINTR; its number is in `SlotWord::T2`, its `syscall` instruction at `go`.
+    CallFailed { go: u64 },
     /// An instruction that grind carries out; execution goes on behind the stub.
     Emulate { what: Emulate, pc: u64, next: u64, block: FragmentId },
     /// In front of an instruction whose accesses the engine takes along the miss path: those of the record that was written

@@ -62,6 +62,8 @@ pub(crate) struct Thread {
     pub(crate) progress: Progress,
     /// A call that it is about to make once more.
     pub(crate) interrupted: Option<Interrupted>,
+    /// It has been stopped by job control, which a call that it was in may end for.
+    pub(crate) job_controlled: bool,
 }
 
 /// A process.

@@ -2,6 +2,9 @@
 //! more by the kernel itself when a stop has interrupted them; some are not, whatever the reason (`signal(7)`). Natively, a
 //! signal that is ignored is not even queued, and the engine's own stops do not exist: so such a call is made again here.
 //!
+//! A signal for the whole process interrupts one thread's call, and may be another's by the time that the call has ended: emitted code
+//! stops where such a call has answered EINTR and nothing has been told (`StubKind::CallFailed`).
+//!
 //! Until it has begun, a signal with a handler interrupts it all the same: it would have, had it been let alone.
 //!
 //! What must never happen: that a call is made again which a signal with a handler has interrupted, or job control. After an
@@ -89,6 +92,14 @@ impl Dispatcher<'_> {
         if t.set_regs(&regs).is_ok() {
             self.again.insert(t.tid(), call);
         }
+    }
+
+    /// `tid` has made a call, whose number is in `orig_rax` again, that was interrupted, but not stopped for a signal since. Whether it
+    /// is to be made again, since it was for one that another thread has taken.
+    pub(super) fn interrupted_for_another(&mut self, tid: i32, regs: &Regs) -> bool {
+        let job_controlled = self.threads.get_mut(&tid).is_some_and(|th| std::mem::take(&mut th.job_controlled));
+        // A filter may answer for the kernel, again and again.
+        !job_controlled && interrupted(regs, false) && !Status::of(tid).is_confined()
     }
 
     /// A signal with a handler has come. If `t` has not got to making its call again, it is this signal that interrupts it.

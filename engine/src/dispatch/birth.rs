@@ -136,6 +136,7 @@ impl Dispatcher<'_> {
                 allocating: Allocating::default(),
                 progress: Progress::default(),
                 interrupted: None,
+                job_controlled: false,
             },
         );
         self.born_of_int80(tid, child);

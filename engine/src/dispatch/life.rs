@@ -44,6 +44,9 @@ impl Dispatcher<'_> {
             Some((state, switch)) => {
                 let stopping = stops_processes(signal);
                 if stopping {
+                    if let Some(th) = self.threads.get_mut(&tid) {
+                        th.job_controlled = true;
+                    }
                     self.main_stops(tid, signal);
                 } else {
                     self.main_continued(tid);
@@ -211,6 +214,7 @@ impl Dispatcher<'_> {
                 allocating: Allocating::default(),
                 progress: Progress::default(),
                 interrupted: None,
+                job_controlled: false,
             },
         );
         if let Some(limits) = limits {

@@ -420,7 +420,7 @@ impl Dispatcher<'_> {
             }
             StubKind::Transfer { .. } | StubKind::Return { .. } => self.follow_transfer(t, kind),
             StubKind::Syscall { next, go } => self.syscall(t, next, go),
-            StubKind::CallFaulted { go } => self.call_faulted(t, go, rip),
+            StubKind::CallFailed { go } => self.call_failed(t, go, rip),
             StubKind::Emulate { what, pc, next, block } => self.emulate(t, what, pc, next, block, rip),
             StubKind::MissPath { .. } | StubKind::SavedX87 { .. } | StubKind::Watched { .. } => {
                 self.serve_within(&t, kind);

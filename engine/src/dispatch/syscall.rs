@@ -135,18 +135,30 @@ impl Dispatcher<'_> {
         self.process_of(tid).is_some_and(|p| p.pool.borrow().is_exhausted())
     }
 
-    /// A system call that was let through has answered EFAULT; `rip` is where its program goes on. If the kernel was kept
-    /// from writing to a page whose code has been translated, that is not the guest's fault: once more. (The kernel asks
-    /// for a buffer before it takes anything away, but for datagrams and a few counters.)
-    pub(super) fn call_faulted(&mut self, t: Stopped, go: u64, rip: u64) {
+    /// A system call that was let through has answered EFAULT or EINTR; `rip` is where its program goes on. If the kernel was
+    /// kept from writing to a page whose code has been translated, that is not the guest's fault: once more. (The kernel asks
+    /// for a buffer before it takes anything away, but for datagrams and a few counters.) So it is if another thread has taken
+    /// the signal that interrupted this one.
+    pub(super) fn call_failed(&mut self, t: Stopped, go: u64, rip: u64) {
         let tid = t.tid();
+        let Ok(mut regs) = t.regs() else { return };
+        let nr = self.slot_word(tid, SlotWord::T2);
+        if regs.rax as i64 == -i64::from(libc::EINTR) {
+            regs.orig_rax = nr;
+            if !self.interrupted_for_another(tid, &regs) {
+                return run(t, rip, How::Continue);
+            }
+            regs.orig_rax = u64::MAX;
+            regs.rax = nr;
+            return super::go_on(t, regs, go);
+        }
         let protected = self.code_cache_and_state(tid).is_some_and(|(s, _)| s.borrow().protects());
         if !protected {
             return run(t, rip, How::Continue);
         }
         let Some(t) = self.open_range(t, 0, u64::MAX) else { return };
         let Ok(mut regs) = t.regs() else { return };
-        regs.rax = self.slot_word(tid, SlotWord::T2);
+        regs.rax = nr;
         super::go_on(t, regs, go);
     }
 

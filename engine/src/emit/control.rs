@@ -13,6 +13,7 @@ use crate::layout::{self, SlotWord};
 
 /// The error number.
 const EFAULT: i32 = 14;
+const EINTR: i32 = 4;
 
 impl Emitter<'_> {
     pub(super) fn short_branch(&mut self, insn: &Insn) {
@@ -182,7 +183,7 @@ impl Emitter<'_> {
             self.out.code.reload(r, word);
             self.state_map_entry(StateMapEntry::Before);
         }
-        // If the call fails with EFAULT it may have to be made once more.
+        // If the call fails with EFAULT or EINTR it may have to be made once more.
         self.out.code.spill(SlotWord::T2, Gpr::RAX);
         self.state_map_entry(StateMapEntry::Before);
         dynasm!(self.out.code; movzx ecx, ax);
@@ -218,15 +219,18 @@ impl Emitter<'_> {
         self.state_map_entry(StateMapEntry::After);
         self.out.code.base_to_r11(Gpr::R11);
         self.state_map_entry(StateMapEntry::After);
-        self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, EFAULT);
-        self.state_map_entry(StateMapEntry::After);
-        let fault = self.out.code.jrcxz();
-        self.state_map_entry(StateMapEntry::After);
+        let failed = [EFAULT, EINTR].map(|error| {
+            self.out.code.lea_disp(Gpr::RCX, Gpr::RAX, error);
+            self.state_map_entry(StateMapEntry::After);
+            let failed = self.out.code.jrcxz();
+            self.state_map_entry(StateMapEntry::After);
+            failed
+        });
         let over = self.out.code.jmp_short();
-        self.out.code.patch_short(fault);
+        failed.into_iter().for_each(|at| self.out.code.patch_short(at));
         self.state_map_entry(StateMapEntry::After);
         let pos = self.out.code.pos();
-        let id = self.trans.add_stub(StubKind::CallFaulted { go });
+        let id = self.trans.add_stub(StubKind::CallFailed { go });
         self.out.stubs.push((pos, id));
         self.out.code.stop(id);
         self.out.code.patch_short(over);
