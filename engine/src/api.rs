@@ -23,13 +23,24 @@ pub struct Program {
     pub env: Vec<OsString>,
 }
 
+/// Whether a program's instructions are counted from the first one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtStart {
+    /// They are.
+    Counting,
+    /// Not before a request says so.
+    NotCounting,
+    /// If those of the process that executed it were; those of the first program are not.
+    Inherited,
+}
+
 /// How to run it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The processor that CPUID and XGETBV describe to the guest.
     pub cpu: CpuModel,
     /// Whether instructions are counted from the first one on (`--instr-at-start`).
-    pub count_at_start: bool,
+    pub count_at_start: AtStart,
     /// Bytes of translated code from which on all translations are thrown away and made anew.
     pub code_limit: u64,
     /// Steps of counters from which on hot code is translated anew, by what has been learnt of where it goes, if that pays;

@@ -92,7 +92,7 @@ fn run(dir: &Path, name: &str, source: &str, mut driver: Driver) -> Driver {
     let program = Program { path: path.clone(), args: vec![path.into()], env: Vec::new() };
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: true,
+        count_at_start: grind_engine::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,

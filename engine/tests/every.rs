@@ -166,7 +166,7 @@ fn traced(program: &Path, g: &Geometry) -> Found {
     let every = EveryAccess { code_line: g.i1.2 as u32, data_line: g.d1.2 as u32, widest: g.smallest_line() as u32 };
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: true,
+        count_at_start: grind_engine::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,

@@ -118,7 +118,7 @@ fn waits() -> u64 {
 fn found(program: &Path, trace: TraceSettings, beside: Beside, code_limit: u64, hot_after: u64) -> Found {
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: true,
+        count_at_start: grind_engine::AtStart::Counting,
         code_limit,
         pairs_from: u64::MAX,
         hot_after,

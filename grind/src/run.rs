@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use grind_engine::trace::CallTrace;
-use grind_engine::{EngineError, Exit, Program, Settings, fault};
+use grind_engine::{AtStart, EngineError, Exit, Program, Settings, fault};
 
 use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::About;
@@ -187,7 +187,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let mut settings = Settings {
         cpu: options.cpu,
-        count_at_start: options.instr_at_start,
+        count_at_start: if options.instr_at_start { AtStart::Counting } else { AtStart::NotCounting },
         code_limit: options.code_limit,
         pairs_from: options.pairs_from,
         hot_after: options.hot_after,

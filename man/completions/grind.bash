@@ -110,6 +110,7 @@ _grind_options='--tool=cachegrind
 --zero-before=
 --instr-atstart=yes
 --instr-atstart=no
+--instr-atstart=inherit
 --collect-atstart=yes
 --collect-atstart=no
 --toggle-collect=

@@ -52,7 +52,7 @@ complete -c grind -l dump-every-bb -x -d 'write a part after so many basic block
 complete -c grind -l dump-before -x -d 'write a part before entering functions with such a name; * and ? fit any text'
 complete -c grind -l dump-after -x -d 'write a part after leaving such functions'
 complete -c grind -l zero-before -x -d 'set all costs to zero before entering such functions'
-complete -c grind -l instr-atstart -x -a 'yes no' -d 'instrument from the first instruction on'
+complete -c grind -l instr-atstart -x -a 'yes no inherit' -d 'instrument from the first instruction on (inherit: programs that processes execute while they are instrumented)'
 complete -c grind -l collect-atstart -x -a 'yes no' -d 'collect costs from the first instruction on'
 complete -c grind -l toggle-collect -x -d 'switch collection on at entering such functions and off at leaving them; nothing is collected at the start'
 complete -c grind -l tell-calls -x -a 'yes no' -d 'tell every block and call, rather than let emitted code follow them'

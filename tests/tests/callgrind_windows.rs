@@ -121,3 +121,53 @@ fn while_a_child_borrows_the_memory() {
 fn in_processes_that_fork() {
     check(&["f"], &[]);
 }
+
+/// With `--instr-atstart=inherit` a program that is executed within a window is instrumented from its first instruction on, and costs
+/// what it costs by itself; what is executed outside is not.
+#[test]
+fn of_what_is_executed_are_those_of_who_executes_it() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let program = dir.path().join("executes");
+    let include = format!("-I{}", tools::workspace_root().join("include").display());
+    let source = tools::fixtures("calls").join("executes.c").display().to_string();
+    let words = ["gcc".into(), "-O1".into(), "-g".into(), include, "-o".into(), program.display().to_string(), source];
+    build::compile(&words, dir.path());
+    let run = |start: &str, more: &[&str], arguments: &[&str]| -> Vec<(String, u64, u64)> {
+        let plain =
+            ["-q", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no", "--trace-children=yes", start];
+        let profiler =
+            tools::under_test().iter().cloned().chain([&plain, more].concat().into_iter().map(str::to_owned));
+        let words = std::iter::once(program.display().to_string()).chain(arguments.iter().map(|&word| word.to_owned()));
+        let done = Job::new(words, dir.path()).profiled(&profiler.collect::<Vec<_>>());
+        assert_eq!(done.outcome.status.code(), Some(0), "{start}: {}\n{}", done.outcome.show(), done.log);
+        let profiles = done.raw.iter().map(|(_, raw)| {
+            let text = String::from_utf8_lossy(raw);
+            let line = text.lines().find_map(|line| line.strip_prefix("cmd: ")).expect("a command");
+            let told = parse(raw);
+            // Instructions alone are told without the name of their event.
+            let is_work = |key: &str| key.contains(" work ") && key.ends_with(|last: char| last.is_ascii_digit());
+            let work = told.counts.iter().filter(|(key, _)| is_work(key) && !key.contains(" -> "));
+            (line.rsplit('/').next().unwrap_or_default().to_owned(), told.summary[0], work.map(|(_, n)| n).sum())
+        });
+        let mut profiles: Vec<_> = profiles.collect();
+        profiles.sort();
+        profiles
+    };
+    let alone = run("--instr-atstart=yes", &[], &["within"]);
+    let [(_, _, work)] = alone[..] else { panic!("{alone:?}") };
+    assert!(work > 3000, "{alone:?}");
+    for more in [&[][..], &["--tell-calls=yes"], &CACHES] {
+        let found = run("--instr-atstart=inherit", more, &[]);
+        let of = |what: &str| -> Vec<_> { found.iter().filter(|(line, ..)| line.ends_with(what)).collect() };
+        let (outside, within, last) = (of(" outside"), of(" within"), of(" last"));
+        assert_eq!((outside.len(), within.len(), last.len()), (3, 2, 1), "{found:?}");
+        assert!(outside.iter().all(|(_, all, _)| *all == 0), "{found:?}");
+        assert!(within.iter().all(|(_, all, of_work)| *of_work == work && *all > 20_000), "{work}: {found:?}");
+        assert!(last.iter().all(|(.., of_work)| *of_work > work), "{found:?}");
+    }
+    let off = run("--instr-atstart=no", &[], &[]);
+    assert!(off.iter().all(|(line, all, _)| line == "executes" || *all == 0), "{off:?}");
+}

@@ -15,7 +15,7 @@ use super::limits::Limits;
 use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
-use crate::api::{ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
@@ -116,6 +116,7 @@ impl Dispatcher<'_> {
         };
         let parent = self.processes.get(&tid).map_or(0, |p| p.parent);
         let limits = self.processes.get(&tid).and_then(|p| p.address_limit);
+        let counted = self.processes.get(&tid).is_some_and(|p| p.counting);
         self.other_calls.remove(&former);
         self.other_calls.remove(&tid);
         self.forget_process(tid);
@@ -138,10 +139,11 @@ impl Dispatcher<'_> {
             }
             Err(_) => return,
         };
-        self.new_image(t, parent, limits);
+        self.new_image(t, parent, limits, counted);
     }
 
-    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>) {
+    /// `counted`: what the process executed before was counted.
+    fn new_image(&mut self, t: Stopped, parent: i32, limits: Option<Limits>, counted: bool) {
         let tid = t.tid();
         let exe = std::fs::read_link(format!("/proc/{tid}/exe")).unwrap_or_default();
         let args = command_line(tid);
@@ -160,7 +162,11 @@ impl Dispatcher<'_> {
         let Some(t) = thread else { return };
         let Some(slot) = pool.take() else { return };
         let gs = pool.gs(slot);
-        let counting = self.settings.count_at_start;
+        let counting = match self.settings.count_at_start {
+            AtStart::Counting => true,
+            AtStart::NotCounting => false,
+            AtStart::Inherited => counted,
+        };
         let mut code_cache = code_cache;
         code_cache.code_limit = self.settings.code_limit;
         code_cache.pairs_from = self.settings.pairs_from;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use callgrind_control_protocol::{Answer, Asked, Request, Status};
 use cg_format::callgrind::Header;
-use grind_engine::{ControlRequest, Instrumentation, Module, Query, Wanted};
+use grind_engine::{AtStart, ControlRequest, Instrumentation, Module, Query, Wanted};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -34,7 +34,7 @@ pub struct CallSession {
     control: Control,
     /// The names of the events.
     events: Vec<String>,
-    instr_at_start: bool,
+    instr_at_start: AtStart,
     processes: HashMap<i32, Process>,
     /// What the engine is about to call [`CallSession::asked`] for.
     current: Option<(i32, Asked)>,
@@ -47,7 +47,7 @@ impl CallSession {
         dump_service: DumpService,
         boundaries: Boundaries,
         events: Vec<String>,
-        instr_at_start: bool,
+        instr_at_start: AtStart,
     ) -> CallSession {
         let control = Control::new();
         CallSession {
@@ -71,7 +71,12 @@ impl CallSession {
     /// # Errors
     /// Nobody can ask the process anything.
     pub fn started(&mut self, pid: i32, args: &[OsString], file: PathBuf) -> io::Result<()> {
-        let instrumentation = self.instr_at_start;
+        let instrumentation = match self.instr_at_start {
+            AtStart::Counting => true,
+            AtStart::NotCounting => false,
+            // What it has executed before is known, if it has.
+            AtStart::Inherited => self.processes.get(&pid).is_some_and(|p| p.instrumentation),
+        };
         self.begin(pid, args, file, instrumentation)
     }
 

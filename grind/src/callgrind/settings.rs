@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cg_calls::{Config, Function};
 use cg_format::callgrind::{EventSet, SystemTime, WriteOptions};
+use grind_engine::AtStart;
 
 use crate::expand::Template;
 use crate::glob::Pattern;
@@ -96,8 +97,8 @@ pub struct Settings {
     pub combine_dumps: bool,
     /// A dump is made after so many blocks; 0: never.
     pub dump_every_bb: u64,
-    /// Instrumentation is on from the start.
-    pub instr_at_start: bool,
+    /// Whether instrumentation is on from the start.
+    pub instr_at_start: AtStart,
     /// Costs are collected from the start.
     pub collect_at_start: bool,
     /// Jumps are counted.
@@ -143,7 +144,7 @@ impl Default for Settings {
             compress_pos: true,
             combine_dumps: false,
             dump_every_bb: 0,
-            instr_at_start: true,
+            instr_at_start: AtStart::Counting,
             collect_at_start: true,
             collect_jumps: false,
             collect_bus: false,

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use cg_format::callgrind::SystemTime;
+use grind_engine::AtStart;
 
 use super::settings::{CacheUse, Change, Settings};
 use crate::expand::Template;
@@ -112,9 +113,21 @@ pub static OPTIONS: &[Opt] = &[
         rule(o, v, Change::ZeroBefore)
     }),
     // What is collected.
-    opt(&["--instr-atstart"], Kind::Bool, "yes", "instrument from the first instruction on", |o, v| {
-        set(o, v, |s| &mut s.instr_at_start)
-    }),
+    opt(
+        &["--instr-atstart"],
+        Kind::Choice(&["yes", "no", "inherit"]),
+        "yes",
+        "instrument from the first instruction on (inherit: programs that processes execute while they are instrumented)",
+        |o, v| {
+            let Value::Text(when) = v else { return Ok(()) };
+            o.callgrind.instr_at_start = match when.to_str() {
+                Some("no") => AtStart::NotCounting,
+                Some("inherit") => AtStart::Inherited,
+                _ => AtStart::Counting,
+            };
+            Ok(())
+        },
+    ),
     opt(&["--collect-atstart"], Kind::Bool, "yes", "collect costs from the first instruction on", |o, v| {
         set(o, v, |s| &mut s.collect_at_start)
     }),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use cg_format::callgrind::SystemTime;
+use grind_engine::AtStart;
 
 use crate::options::{Options, Tool, UsageError, read_words, sources};
 
@@ -24,7 +25,12 @@ fn refused(word: &str) -> String {
 fn every_setting_is_set() {
     let o = given(&[]);
     assert!(o.callgrind.out_file.is_none() && o.callgrind.dump_line && !o.callgrind.dump_instr);
-    assert!(o.callgrind.instr_at_start && o.callgrind.collect_at_start && o.callgrind.skip_plt && !o.cache_sim);
+    assert!(
+        o.callgrind.instr_at_start == AtStart::Counting
+            && o.callgrind.collect_at_start
+            && o.callgrind.skip_plt
+            && !o.cache_sim
+    );
     let o = given(&[
         "-v",
         "--callgrind-out-file=x.%p",
@@ -51,7 +57,13 @@ fn every_setting_is_set() {
     assert!(c.out_file.as_ref().is_some_and(|t| t.has_pid()));
     assert!(!c.dump_line && c.dump_instr && !c.compress_strings && !c.compress_pos && c.combine_dumps);
     assert_eq!((c.dump_every_bb, c.separate_callers, c.separate_recs), (7000, 2, 5));
-    assert!(!c.instr_at_start && !c.collect_at_start && c.collect_jumps && c.collect_bus && c.separate_threads);
+    assert!(
+        c.instr_at_start == AtStart::NotCounting
+            && !c.collect_at_start
+            && c.collect_jumps
+            && c.collect_bus
+            && c.separate_threads
+    );
     assert!(!c.skip_plt && c.skip_direct_rec && o.branch_sim && !o.cache_sim);
     assert_eq!(c.collect_systime, Some(SystemTime::Microseconds));
     assert_eq!(c.events(false, true).names().join(" "), "Ir Bc Bcm Bi Bim Ge sysCount sysTime");

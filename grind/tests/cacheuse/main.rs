@@ -221,7 +221,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
 fn run(program: &Path, words: &[&str], trace: TraceSettings, mut driver: Driver, sink: impl Sink + 'static) {
     let settings = Settings {
         cpu: CpuModel::Baseline,
-        count_at_start: true,
+        count_at_start: grind_engine::AtStart::Counting,
         code_limit: u64::MAX,
         pairs_from: u64::MAX,
         hot_after: 0,
