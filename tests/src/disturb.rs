@@ -20,6 +20,7 @@ const SOURCE: &str = r#"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <dirent.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -55,21 +56,30 @@ static int disturb_by_kind(int pid, int tid, unsigned long at) {
     if (at % 3 == 1) return kill(pid, kind) == 0;
     return sigqueue(pid, kind, (union sigval){.sival_int = 1}) == 0;
 }
+// Whether a process has not executed its program yet: it still ignores what the profiler does, and will not.
+static int is_profiler(int pid, const char *profiler) {
+    char path[64], exe[4096];
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    ssize_t length = readlink(path, exe, sizeof exe - 1);
+    exe[length < 0 ? 0 : length] = 0;
+    return length < 0 || strcmp(exe, profiler) == 0;
+}
 static volatile sig_atomic_t over;
 static void end(int s) { (void)s; over = 1; }
 // Children of all threads of a process; its threads are listed if it is not the tracer.
-static void walk(int pid, int depth) {
+static void walk(int pid, int depth, const char *profiler) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *tasks = opendir(path);
     struct dirent *e;
+    int listed = depth > 1 && !is_profiler(pid, profiler);
     while (tasks && (e = readdir(tasks))) {
         int tid = atoi(e->d_name), child;
         if (!tid) continue;
-        if (depth > 1 && n < MOST) pids[n] = pid, tids[n++] = tid;
+        if (listed && n < MOST) pids[n] = pid, tids[n++] = tid;
         snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, tid);
         FILE *f = fopen(path, "r");
-        while (f && depth < 30 && fscanf(f, "%d", &child) == 1) walk(child, depth + 1);
+        while (f && depth < 30 && fscanf(f, "%d", &child) == 1) walk(child, depth + 1, profiler);
         if (f) fclose(f);
     }
     if (tasks) closedir(tasks);
@@ -77,10 +87,14 @@ static void walk(int pid, int depth) {
 int main(int argc, char **argv) {
     unsigned long sent = 0, at = 0;
     int kinds = argc > 2;
+    char path[64], profiler[4096];
+    snprintf(path, sizeof path, "/proc/%s/exe", argv[1]);
+    ssize_t length = readlink(path, profiler, sizeof profiler - 1);
+    profiler[length < 0 ? 0 : length] = 0;
     signal(SIGTERM, end);
     srand((unsigned)getpid());
     for (unsigned round = 0; !over; round++) {
-        if (round % 32 == 0) n = 0, walk(atoi(argv[1]), 0);
+        if (round % 32 == 0) n = 0, walk(atoi(argv[1]), 0, profiler);
         for (int i = 0; i < 8 && i < n; i++, at++)
             sent += kinds ? disturb_by_kind(pids[at % n], tids[at % n], at)
                           : syscall(SYS_tgkill, pids[at % n], tids[at % n], SIGURG) == 0;
