@@ -448,6 +448,12 @@ impl Calls {
         self.counting
     }
 
+    /// Whether there is something for [`Self::take_request`].
+    #[must_use]
+    pub fn has_request(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// What the last event asks for, in order.
     pub fn take_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
@@ -461,11 +467,22 @@ impl Calls {
             let calls = &mut self.book.arcs.counts(carried)[0];
             *calls = calls.saturating_sub(1);
         }
+        let begun = self.just_begun(now);
         self.settle(now, true);
+        // Calls that have cost nothing yet are the next part's: in this one they would be left out.
+        let next = begun.into_iter().filter_map(|arc| {
+            let (calls, costs) = self.book.arcs.counts(arc).split_first_mut()?;
+            let nothing = costs.iter().all(|cost| *cost == 0);
+            (nothing && *calls > 0).then(|| (arc, std::mem::take(calls)))
+        });
+        let next: Vec<(u32, u64)> = next.collect();
         let profile = self.rows();
         self.reset();
+        for (arc, calls) in next {
+            self.book.arcs.counts(arc)[0] += calls;
+        }
         if carried != NONE {
-            self.book.arcs.counts(carried)[0] = 1;
+            self.book.arcs.counts(carried)[0] += 1;
         }
         profile
     }

@@ -124,8 +124,28 @@ fn exceptions_unwind_and_are_no_calls() {
     // Into the middle of main, and then at its start: a loop to the first instruction is a call.
     run.jump(1, at(FIXUP, 0x20), at(MAIN, 0x50), 1000);
     run.jump(1, at(MAIN, 0x60), at(MAIN, 0), 1000);
+    run.now += 4;
     let profile = run.take();
-    assert_eq!(run.arcs(&profile), ["1 0x120 5 1 3", "1 0x160 1 1 0", "5 0x520 6 1 2", "6 0x620 4 1 1"]);
+    assert_eq!(run.arcs(&profile), ["1 0x120 5 1 3", "1 0x160 1 1 4", "5 0x520 6 1 2", "6 0x620 4 1 1"]);
+}
+
+/// Where a part ends between a call and what it does, whoever asks for it: a call without costs would be left out.
+#[test]
+fn a_call_that_has_cost_nothing_is_the_next_parts() {
+    let mut run = Run::new(Program::default());
+    run.call(3, at(MAIN, 0x20), WORK, 900);
+    let first = run.take();
+    assert_eq!(run.arcs(&first), Vec::<String>::new());
+    assert_eq!(first.collected, [3]);
+    run.now += 5;
+    run.call(1, at(WORK, 0x20), LEAF, 800);
+    let second = run.take();
+    assert_eq!(run.arcs(&second), ["1 0x120 5 1 6"]);
+    let third = run.take();
+    assert_eq!(run.arcs(&third), Vec::<String>::new());
+    run.ret(2, at(LEAF, 0x10), at(WORK, 0x25), 808);
+    let last = run.take();
+    assert_eq!(run.arcs(&last), ["1 0x120 5 0 2", "5 0x520 6 1 2"]);
 }
 
 #[test]

@@ -150,6 +150,12 @@ impl Sink for CarefulSink {
     fn system_call(&mut self, pid: i32, tid: i32, call: &SystemCall) {
         self.tell(State::Whole, (), |sink| sink.system_call(pid, tid, call));
     }
+    fn requests_wait(&mut self, pid: i32, tid: i32) -> bool {
+        self.tell(State::Whole, false, |sink| sink.requests_wait(pid, tid))
+    }
+    fn serve_requests(&mut self, pid: i32, tid: i32) {
+        self.tell(State::Whole, (), |sink| sink.serve_requests(pid, tid));
+    }
     fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
         self.tell(State::Whole, (), |sink| sink.signal_begins(pid, tid, handler));
     }

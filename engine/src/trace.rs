@@ -128,6 +128,8 @@ pub struct CallTrace {
     /// Every direct jump, and every conditional one that is taken, is counted too: as a [`SiteKind::Jump`], if it gets to no
     /// boundary.
     pub jumps: bool,
+    /// Functions may ask for something when they are entered or left (see [`Sink::requests_wait`]).
+    pub hooks: bool,
 }
 
 /// An instruction of a [`Block`].
@@ -611,6 +613,13 @@ pub trait Sink: Send {
     fn system_call(&mut self, _pid: i32, _tid: i32, _call: &SystemCall) {}
     /// A signal handler begins.
     fn signal_begins(&mut self, _pid: i32, _tid: i32, _handler: &Handler) {}
+    /// Whether functions that the thread has entered or left have asked for something that takes what all threads have counted. Only
+    /// with [`CallTrace::hooks`] and [`CallTrace::followed`].
+    fn requests_wait(&mut self, _pid: i32, _tid: i32) -> bool {
+        false
+    }
+    /// All threads of the process stand still, and what they have counted has been handed over: does what was asked for.
+    fn serve_requests(&mut self, _pid: i32, _tid: i32) {}
     /// The thread makes the system call that ends a signal handler.
     fn signal_ends(&mut self, _pid: i32, _tid: i32) {}
     /// A thread begins to record (again), or ceases to. A new one is announced like this; the first of a process records, if it

@@ -199,7 +199,8 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
     if callgrind {
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
-        let calls = CallTrace { jumps: options.callgrind.collect_jumps, ..CallTrace::default() };
+        let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
+        let calls = CallTrace { jumps, hooks, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
         // Where every access is told, blocks and calls are, too, in program order.
         options.callgrind.tell_calls |= simulation.trace().every.is_some();

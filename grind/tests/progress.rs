@@ -108,11 +108,12 @@ fn the_line_of_progress_comes_and_goes_without_a_trace() {
         assert_eq!(text.contains('\x1b'), shown, "{program} {words}: {text:?}");
         let shows = screen(&text).into_iter().skip_while(|line| !line.starts_with("begun"));
         let mine: Vec<String> = shows.filter(|line| !line.starts_with("==")).collect();
+        // The program goes on where the line was. If the machine is busy, the line comes once more.
+        let again: Vec<String> = ["begun", "half a line", ", and the rest", ""].map(str::to_owned).into();
         let wanted: &[&str] = match shown {
-            // The program goes on where the line was.
             true => &["begun", "half a line, and the rest", ""],
             false => &["begunhalf a line, and the rest", ""],
         };
-        assert_eq!(mine, wanted, "{program} {words}: {text:?}");
+        assert!(mine == wanted || shown && mine == again, "{program} {words}: {text:?}");
     }
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
 
@@ -25,7 +26,8 @@ APART long down(int n)
 
 APART void handler(int signal) { inner(); leaf(signal); }
 APART void raises(void) { raise(SIGUSR1); leaf(13); }
-APART void *thread(void *unused) { outer(); leaf(4); return unused; }
+// By the time that it begins, it is waited for.
+APART void *thread(void *unused) { usleep(100000); outer(); leaf(4); return unused; }
 APART int compare(const void *a, const void *b)
 {
     static int done;

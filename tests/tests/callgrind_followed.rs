@@ -387,6 +387,52 @@ fn signals_in_blocks_change_no_jumps() {
     }
 }
 
+/// What functions ask for when they are entered or left: the same parts, in the same order, whoever follows calls.
+#[test]
+fn parts_that_functions_ask_for_are_those_of_told_calls() {
+    if !tools::have(&["gcc"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (source, program) = (tools::fixtures("calls").join("hooks.c"), dir.path().join("hooks"));
+    let words = ["gcc", "-O1", "-g", "-pthread", "-foptimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
+    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
+    let job = Job::new([program.display().to_string()], dir.path());
+    let hooks: [&[&str]; 8] = [
+        &["--dump-before=hook_*"],
+        &["--dump-after=hook_*"],
+        &["--zero-before=hook_*"],
+        &["--dump-before=hook_leaf", "--dump-after=hook_calls", "--zero-before=hook_leaves"],
+        &["--dump-before=hook_*", "--dump-after=hook_*", "--collect-jumps=yes", "--dump-instr=yes"],
+        &["--dump-after=hook_*", "--separate-recs=2", "--fn-skip=around", "--beside=always"],
+        &["--dump-before=*handler", "--dump-after=hook_*", "--toggle-collect=around", "--toggle-collect=jumps"],
+        &["--dump-before=hook_*", "--zero-before=hook_again", "--D1=512,2,32", "--branch-sim=yes"],
+    ];
+    for hooks in hooks {
+        let run = |way| plain(&job, &[&[way], hooks].concat());
+        let (told, followed) = (run("--tell-calls=yes"), run("--tell-calls=no"));
+        assert_eq!(told.outcome, followed.outcome, "{hooks:?}\n{}", followed.log);
+        let parts = |done: &Profiled| -> Vec<_> {
+            done.raw.iter().map(|(part, _)| part.split('.').nth(1).map(str::to_owned)).collect()
+        };
+        assert_eq!(parts(&told), parts(&followed), "{hooks:?}\n{}", followed.log);
+        let zeros = hooks.iter().all(|hook| hook.starts_with("--zero"));
+        assert!(zeros || told.raw.len() > 10, "{hooks:?}: {} parts", told.raw.len());
+        for ((part, told), (_, followed)) in told.raw.iter().zip(&followed.raw) {
+            let (told, followed) = (parse(told), parse(followed));
+            assert_none(&format!("{part} {hooks:?}"), &told.differences(&followed, |_| true));
+            assert_eq!(told.summary, followed.summary, "{part} {hooks:?}");
+        }
+    }
+    // With threads, which part has what another one executes is up to chance.
+    let (program, zero) = (program.display().to_string(), "--zero-before=main");
+    for hooks in
+        [["--dump-before=hook_*", zero], ["--dump-after=hook_*", zero], ["--dump-before=thread", "--branch-sim=yes"]]
+    {
+        both("hooks.c", &[&program, "thread"], &[&["--combine-dumps=yes"], &hooks[..]].concat(), dir.path());
+    }
+}
+
 /// A thread waits in the kernel: while so much code is executed that it is thrown away; while instrumentation is switched off and on; and
 /// from before that.
 const WAITS: &str = r#"

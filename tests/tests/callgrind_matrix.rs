@@ -178,7 +178,10 @@ fn column(name: &str, but: &[&str]) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = build(name, dir.path());
     let mut wrong = Vec::new();
-    for row in ROWS {
+    // Told one by one, what another thread has executed by the time of a part is up to chance; `callgrind_followed` adds such parts up.
+    let hooks =
+        |options: &[&str]| options.iter().any(|o| o.starts_with("--dump-before") || o.starts_with("--zero-before"));
+    for row in ROWS.iter().filter(|row| name != "threads" || !hooks(row.0)) {
         let found = check(*row, &program, dir.path(), but);
         if !found.is_empty() {
             let shown = &found[..found.len().min(12)];

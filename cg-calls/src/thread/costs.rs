@@ -116,6 +116,22 @@ impl Calls {
         }
     }
 
+    /// The arcs of the innermost calls that are going on and have cost nothing, though costs are collected.
+    pub(super) fn just_begun(&mut self, now: &[u64]) -> Vec<u32> {
+        let mut begun = Vec::new();
+        if self.meter.collecting() {
+            let reading = self.meter.read_all(now);
+            for i in (self.bottom..self.stack.len()).rev() {
+                let arc = self.stack.frame(i).arc;
+                if arc == NONE || *self.stack.readings(i) != reading[..] {
+                    break;
+                }
+                begun.push(arc);
+            }
+        }
+        begun
+    }
+
     pub(super) fn reset(&mut self) {
         self.book.clear();
         self.done.fill(0);

@@ -176,6 +176,7 @@ impl Dispatcher<'_> {
     /// A stop at a transfer that emitted code could not follow.
     pub(super) fn follow_transfer(&mut self, t: Stopped, kind: StubKind) {
         let tid = t.tid();
+        let Some(t) = (if self.hooks() { self.wait_for_turn(t) } else { Some(t) }) else { return };
         let began = Instant::now();
         if let StubKind::Transfer { told, .. } = kind
             && !self.decided.contains_key(&tid)
@@ -188,6 +189,7 @@ impl Dispatcher<'_> {
         }
         let Ok(mut regs) = t.regs() else { return };
         let followed = self.follow_on(tid, kind, &mut regs);
+        self.serve_requests_of(tid);
         let Followed { target, call_context, outcome } = followed;
         // It keeps the registers that it has stopped with until it goes on.
         let (t, id) = self.translation(t, target, call_context);
@@ -236,6 +238,11 @@ impl Dispatcher<'_> {
             return Some(bridge);
         }
         let followed = self.decide(tid, kind, (told, target), self.slot_word(tid, SlotWord::T2));
+        if self.requests_wait(tid) {
+            // For that, it has to stand still like all others.
+            self.decided.insert(tid, followed);
+            return None;
+        }
         let Some(id) = self.translation_asked(tid, target, followed.call_context) else {
             // There is nothing to be read, and the sink has been told.
             self.decided.insert(tid, followed);
@@ -396,6 +403,42 @@ impl Dispatcher<'_> {
         let expected =
             matches!(kind, StubKind::Transfer { call_context, .. } if book.call_context(outcome.from) == call_context);
         Followed { target, call_context, outcome: expected.then_some(outcome) }
+    }
+
+    /// Whether functions may ask for something, and the sink does not do that by itself.
+    fn hooks(&self) -> bool {
+        self.settings.trace.calls.is_some_and(|calls| calls.followed && calls.hooks)
+    }
+
+    fn requests_wait(&self, tid: i32) -> bool {
+        let (Some(trace_channel), Some(p)) =
+            (self.trace_channel.as_ref().filter(|_| self.hooks()), self.process_of(tid))
+        else {
+            return false;
+        };
+        trace_channel.ask(|sink| Some(sink.requests_wait(p.pid, tid))).unwrap_or(false)
+    }
+
+    /// Has the sink do what functions ask for that `tid`, which stands still, has entered or left. While another question is dealt with,
+    /// that waits for the next time.
+    pub(super) fn serve_requests_of(&mut self, tid: i32) {
+        if self.standstill.is_some() || !self.requests_wait(tid) {
+            return;
+        }
+        let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
+        let held = self.stand_still(pid, tid);
+        for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.drain_thread(thread);
+        }
+        self.collect_counters_all(pid);
+        if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
+            let _ = trace_channel.ask(|sink| {
+                sink.serve_requests(pid, tid);
+                Some(())
+            });
+        }
+        self.push_stack_all(pid);
+        self.go_on_all(held);
     }
 
     /// A jump of `tid` is not among what has been executed, but has been made.

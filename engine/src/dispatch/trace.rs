@@ -421,12 +421,14 @@ impl Dispatcher<'_> {
             stack: (stack.contains(&regs.rsp) && !stack.contains(&sp)).then_some(stack),
         };
         self.tell(t.tid(), |trace_channel, pid| trace_channel.signal_begins(pid, t.tid(), handler));
+        self.serve_requests_of(t.tid());
     }
 
     /// The thread has returned from a signal handler, or tried to.
     pub(super) fn tell_handler_ends(&mut self, tid: i32) {
         if self.settings.trace.calls.is_some() {
             self.tell(tid, |trace_channel, pid| trace_channel.signal_ends(pid, tid));
+            self.serve_requests_of(tid);
         }
     }
 

@@ -181,7 +181,7 @@ fn where_calls_are_followed_what_has_been_executed_is_deferred_on() {
     // cmp edi,1; ja 2f; 1: add eax,8; ret; 2: lea edi,[rdi-1]; jmp 1b: what is counted is where it returns, and the jump, which
     // leads to what takes on the first block
     let code = [0x83, 0xff, 0x01, 0x77, 0x04, 0x83, 0xc0, 0x08, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf7];
-    let calls = Some(CallTrace { followed: true, jumps: false });
+    let calls = Some(CallTrace { followed: true, ..CallTrace::default() });
     let settings = TraceSettings { calls, ..TraceSettings::default() };
     let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
     check_text("deferred", &got);
@@ -192,7 +192,7 @@ fn reads_and_writes_are_deferred_too_and_a_way_in_takes_them_off_in_front_of_wha
     // cmp edi,1; mov rdx,[rsi]; ja 2f; 1: mov [rsi],eax; ret; 2: lea edi,[rdi-1]; jmp 1b
     let code = [0x83, 0xff, 0x01, 0x48, 0x8b, 0x16, 0x77, 0x03, 0x89, 0x06, 0xc3, 0x8d, 0x7f, 0xff, 0xeb, 0xf8];
     let cache = Some(SMALL);
-    let calls = Some(CallTrace { followed: true, jumps: false });
+    let calls = Some(CallTrace { followed: true, ..CallTrace::default() });
     let settings = TraceSettings { fetches: cache, accesses: cache, calls, ..TraceSettings::default() };
     let got = listing_traced(&code, &settings, |e| e.bounded(&|_, _| false, true));
     check_text("deferred_simulated", &got);

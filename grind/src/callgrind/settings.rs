@@ -243,12 +243,10 @@ impl Settings {
     }
 
     /// Whether emitted code can follow calls by itself, unless every access is told: functions have to be told apart by nothing
-    /// but recursion, and nothing may hang on when they run but whether costs are collected.
+    /// but recursion, and nothing may hang on when they run but whether costs are collected, and what functions ask for.
     #[must_use]
     pub fn followed(&self) -> bool {
-        let plain = |rule: &Rule| {
-            matches!(rule.change, Change::Skip | Change::PopOnJump | Change::ToggleCollect | Change::Recursions(_))
-        };
+        let plain = |rule: &Rule| !matches!(rule.change, Change::Group(_) | Change::Callers(_));
         !self.tell_calls
             && self.most_callers() == 0
             && self.rules.iter().all(plain)
@@ -266,6 +264,13 @@ impl Settings {
             || !self.collect_at_start
             || !self.obj_skip.is_empty()
             || self.rules.iter().any(|rule| rule.change != Change::PopOnJump)
+    }
+
+    /// Whether functions ask for dumps, or for zeros.
+    #[must_use]
+    pub fn hooks(&self) -> bool {
+        let hook = |rule: &Rule| matches!(rule.change, Change::DumpBefore | Change::DumpAfter | Change::ZeroBefore);
+        self.rules.iter().any(hook)
     }
 
     /// What the model is to do, for so many costs.

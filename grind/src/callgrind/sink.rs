@@ -358,8 +358,21 @@ impl Sink for Recorder {
             calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), now);
         } else if t.recording && t.begun {
             t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
-            p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            if !self.settings.followed() {
+                p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            }
         }
+    }
+
+    fn requests_wait(&mut self, pid: i32, tid: i32) -> bool {
+        let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid));
+        t.is_some_and(|t| t.calls.has_request())
+    }
+
+    fn serve_requests(&mut self, pid: i32, tid: i32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        p.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
     }
 
     fn signal_ends(&mut self, pid: i32, tid: i32) {
@@ -371,7 +384,9 @@ impl Sink for Recorder {
                 Some(idle) => idle.calls.signal_leave(&idle.now),
                 None => t.calls.signal_leave(&t.now),
             };
-            p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            if !self.settings.followed() {
+                p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            }
         }
     }
 

@@ -241,7 +241,7 @@ impl Recorder {
     }
 
     pub(super) fn decide(&mut self, pid: i32, tid: i32, told: u32, target: u64, sp: u64) -> Option<Outcome> {
-        let outcome = self.with_followed(pid, tid, |p, t, catalogue, space| {
+        self.with_followed(pid, tid, |p, t, catalogue, space| {
             fault::point("transfer");
             let hot = *p.hot.get(told as usize)?;
             t.begun |= t.recording;
@@ -284,10 +284,7 @@ impl Recorder {
             );
             let always = always.filter(|_| known(from, call_contexts.0) && known(to, call_contexts.1));
             Some(Outcome { from: call_contexts.0, to: call_contexts.1, always })
-        });
-        let catalogue = self.processes.get(&pid)?.catalogue.clone();
-        self.processes.get_mut(&pid)?.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
-        outcome?
+        })?
     }
 
     pub(super) fn take_counts(&mut self, pid: i32, tid: i32, book: &Book, counts: &follow::Counts) {
