@@ -467,15 +467,8 @@ impl Calls {
             let calls = &mut self.book.arcs.counts(carried)[0];
             *calls = calls.saturating_sub(1);
         }
-        let begun = self.just_begun(now);
         self.settle(now, true);
-        // Calls that have cost nothing yet are the next part's: in this one they would be left out.
-        let next = begun.into_iter().filter_map(|arc| {
-            let (calls, costs) = self.book.arcs.counts(arc).split_first_mut()?;
-            let nothing = costs.iter().all(|cost| *cost == 0);
-            (nothing && *calls > 0).then(|| (arc, std::mem::take(calls)))
-        });
-        let next: Vec<(u32, u64)> = next.collect();
+        let next = self.just_begun();
         let profile = self.rows();
         self.reset();
         for (arc, calls) in next {

@@ -116,17 +116,20 @@ impl Calls {
         }
     }
 
-    /// The arcs of the innermost calls that are going on and have cost nothing, though costs are collected.
-    pub(super) fn just_begun(&mut self, now: &[u64]) -> Vec<u32> {
+    /// Takes out calls that are going on and have cost nothing, though costs are collected: they are the next part's, since they would be
+    /// left out of this one.
+    pub(super) fn just_begun(&mut self) -> Vec<(u32, u64)> {
         let mut begun = Vec::new();
-        if self.meter.collecting() {
-            let reading = self.meter.read_all(now);
-            for i in (self.bottom..self.stack.len()).rev() {
-                let arc = self.stack.frame(i).arc;
-                if arc == NONE || *self.stack.readings(i) != reading[..] {
-                    break;
-                }
-                begun.push(arc);
+        for i in 0..self.stack.len() {
+            let arc = self.stack.frame(i).arc;
+            if arc == NONE || !self.meter.collecting() {
+                continue;
+            }
+            if let [calls, costs @ ..] = self.book.arcs.counts(arc)
+                && *calls > 0
+                && costs.iter().all(|cost| *cost == 0)
+            {
+                begun.push((arc, std::mem::take(calls)));
             }
         }
         begun

@@ -514,9 +514,23 @@ impl Naive {
                 self.add_arc(&arc, 0, &cost);
             }
         }
+        // Calls that are going on and have cost nothing.
+        let mut begun = Vec::new();
+        let collecting = self.collecting();
+        for level in self.levels.iter().filter(|_| collecting) {
+            if let Level::Frame { arc, .. } = level
+                && let Some((calls, costs)) = self.maps.arcs.get_mut(arc)
+                && costs.iter().all(|cost| *cost == 0)
+            {
+                begun.push((arc.clone(), std::mem::take(calls)));
+            }
+        }
         self.zero(now);
         let fresh = Maps { collected: vec![0; now.len()], ..Maps::default() };
         let maps = std::mem::replace(&mut self.maps, fresh);
+        for (arc, calls) in begun {
+            self.add_arc(&arc, calls, &vec![0; now.len()]);
+        }
         if let Some(arc) = &carried {
             self.add_arc(arc, 1, &vec![0; now.len()]);
         }
