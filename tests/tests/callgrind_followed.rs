@@ -18,6 +18,15 @@ fn plain(job: &Job<'_>, options: &[&str]) -> Profiled {
     done
 }
 
+/// The program that a source of these tests makes with these options.
+fn built(source: &str, options: &[&str], dir: &Path) -> String {
+    let program = dir.join("program").display().to_string();
+    let source = tools::fixtures("calls").join(source).display().to_string();
+    let words = ["gcc", "-O1", "-g"].iter().chain(options).map(|&word| word.to_owned());
+    build::compile(&words.chain(["-o".into(), program.clone(), source]).collect::<Vec<_>>(), dir);
+    program
+}
+
 /// Runs it both ways. Profiles of the same number of processes, one by one.
 fn both(name: &str, program: &[&str], options: &[&str], dir: &Path) {
     both_but_for(name, program, options, dir, &[]);
@@ -267,10 +276,7 @@ fn handlers_end_once_whatever_interrupts_their_ends() {
 
 /// A job for a program that signals interrupt.
 fn interrupted<'a>(source: &str, dir: &'a Path) -> Job<'a> {
-    let (source, program) = (tools::fixtures("calls").join(source), dir.join("interrupted"));
-    let words = ["gcc", "-O1", "-g", "-o"].map(str::to_owned).into_iter();
-    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir);
-    Job::new([program.display().to_string()], dir)
+    Job::new([built(source, &[], dir)], dir)
 }
 
 /// What has been counted of a block that a signal leaves in the middle is taken back, wherever the count is at that moment.
@@ -337,10 +343,7 @@ fn jumps_are_those_that_are_told_one_by_one() {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (source, program) = (tools::fixtures("calls").join("jumps.c"), dir.path().join("jumps"));
-    let words = ["gcc", "-O1", "-g", "-fno-optimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
-    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
-    let program = program.display().to_string();
+    let program = built("jumps.c", &["-fno-optimize-sibling-calls"], dir.path());
     let others: [&[&str]; 8] = [
         &[],
         &["--dump-instr=yes"],
@@ -394,10 +397,8 @@ fn parts_that_functions_ask_for_are_those_of_told_calls() {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (source, program) = (tools::fixtures("calls").join("hooks.c"), dir.path().join("hooks"));
-    let words = ["gcc", "-O1", "-g", "-pthread", "-foptimize-sibling-calls", "-o"].map(str::to_owned).into_iter();
-    build::compile(&words.chain([&program, &source].map(|p| p.display().to_string())).collect::<Vec<_>>(), dir.path());
-    let job = Job::new([program.display().to_string()], dir.path());
+    let program = built("hooks.c", &["-pthread", "-foptimize-sibling-calls"], dir.path());
+    let job = Job::new([program.clone()], dir.path());
     let hooks: [&[&str]; 8] = [
         &["--dump-before=hook_*"],
         &["--dump-after=hook_*"],
@@ -425,7 +426,7 @@ fn parts_that_functions_ask_for_are_those_of_told_calls() {
         }
     }
     // With threads, which part has what another one executes is up to chance.
-    let (program, zero) = (program.display().to_string(), "--zero-before=main");
+    let zero = "--zero-before=main";
     for hooks in
         [["--dump-before=hook_*", zero], ["--dump-after=hook_*", zero], ["--dump-before=thread", "--branch-sim=yes"]]
     {

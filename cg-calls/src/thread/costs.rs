@@ -120,12 +120,11 @@ impl Calls {
     /// left out of this one.
     pub(super) fn just_begun(&mut self) -> Vec<(u32, u64)> {
         let mut begun = Vec::new();
-        for i in 0..self.stack.len() {
+        let collecting = self.meter.collecting();
+        for i in (0..self.stack.len()).filter(|_| collecting) {
             let arc = self.stack.frame(i).arc;
-            if arc == NONE || !self.meter.collecting() {
-                continue;
-            }
-            if let [calls, costs @ ..] = self.book.arcs.counts(arc)
+            if arc != NONE
+                && let [calls, costs @ ..] = self.book.arcs.counts(arc)
                 && *calls > 0
                 && costs.iter().all(|cost| *cost == 0)
             {

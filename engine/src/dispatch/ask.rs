@@ -122,11 +122,7 @@ impl Dispatcher<'_> {
 
     /// Has the sink and the session answer a question about `pid`. Thread `tid` (0: none) asks and stands still already.
     pub(super) fn ask(&mut self, pid: i32, tid: i32, ask: &Query) {
-        let held = self.stand_still(pid, tid);
-        for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
-            self.drain_thread(thread);
-        }
-        self.collect_counters_all(pid);
+        let held = self.stand_still_collected(pid, tid);
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             trace_channel.asked(pid, tid, ask);
         }
@@ -148,6 +144,16 @@ impl Dispatcher<'_> {
             self.session.asked(&report, tid, ask);
         }
         self.go_on_all(held);
+    }
+
+    /// Makes all threads of `pid` stand still, but for `asking`, which does, and hands over what they have recorded and counted.
+    pub(super) fn stand_still_collected(&mut self, pid: i32, asking: i32) -> Vec<Held> {
+        let held = self.stand_still(pid, asking);
+        for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
+            self.drain_thread(thread);
+        }
+        self.collect_counters_all(pid);
+        held
     }
 
     /// Makes all threads of `pid` stand still, but for `asking`, which does.

@@ -426,11 +426,7 @@ impl Dispatcher<'_> {
             return;
         }
         let Some(pid) = self.process_of(tid).map(|p| p.pid) else { return };
-        let held = self.stand_still(pid, tid);
-        for thread in self.processes.get(&pid).map(|p| p.threads.clone()).unwrap_or_default() {
-            self.drain_thread(thread);
-        }
-        self.collect_counters_all(pid);
+        let held = self.stand_still_collected(pid, tid);
         if let Some(trace_channel) = self.trace_channel.as_ref().filter(|_| self.processes.contains_key(&pid)) {
             let _ = trace_channel.ask(|sink| {
                 sink.serve_requests(pid, tid);

@@ -11,7 +11,7 @@ use crate::decode::{Class, Insn};
 use crate::fragment_table::{Emulate, NOT_SPILLED, StateMapEntry, StubKind, Way};
 use crate::layout::{self, SlotWord};
 
-/// The error number.
+/// Error numbers, after which a system call may have to be made once more.
 const EFAULT: i32 = 14;
 const EINTR: i32 = 4;
 
@@ -183,7 +183,7 @@ impl Emitter<'_> {
             self.out.code.reload(r, word);
             self.state_map_entry(StateMapEntry::Before);
         }
-        // If the call fails with EFAULT or EINTR it may have to be made once more.
+        // The call's number, for who makes it once more.
         self.out.code.spill(SlotWord::T2, Gpr::RAX);
         self.state_map_entry(StateMapEntry::Before);
         dynasm!(self.out.code; movzx ecx, ax);

@@ -294,17 +294,16 @@ impl Recorder {
             let call_context = |id: follow::CallContextId| book.names.call_contexts[id.0 as usize];
             // Where there was no answer, there is no call context: it was the running function that went on, as far as anybody knows.
             let unknown = t.begun.then(|| t.calls.here());
-            let nobodys = |id: follow::CallContextId| id == follow::CallContextId::NONE;
+            let place = |p: &mut Process, catalogue: &mut Catalogue, id: follow::CallContextId| match id {
+                follow::CallContextId::NONE => unknown,
+                _ => Some(p.here(call_context(id), catalogue, functions)),
+            };
             for &(told, id, n) in &counts.executed {
                 let Some(hot) = p.hot.get(told as usize).copied() else { continue };
                 // What it ends is a block of its own, and the first that runs.
                 let before = t.counted.take_if(|pc| *pc == p.counters[hot.counter as usize].start);
                 let n = n.wrapping_sub(u64::from(before.is_some()));
-                let here = match unknown {
-                    Some(here) if nobodys(id) => here,
-                    None if nobodys(id) => continue,
-                    _ => p.here(call_context(id), catalogue, functions),
-                };
+                let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.executed(catalogue, here, hot.counter, n, &p.costs[hot.counter as usize * width..][..width]);
                 t.blocks = t.blocks.wrapping_add(n);
                 if let Kind::Within(kind) = hot.kind {
@@ -317,20 +316,12 @@ impl Recorder {
                     Kind::Jump(kind) | Kind::Within(kind) => kind,
                     _ => JumpKind::Always,
                 };
-                let here = match unknown {
-                    Some(here) if nobodys(id) => here,
-                    None if nobodys(id) => continue,
-                    _ => p.here(call_context(id), catalogue, functions),
-                };
+                let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.jumped(catalogue, here, (hot.site, target), kind, n);
             }
             for &(addr, id, n) in &counts.repeated {
                 let counter = p.single_counter(catalogue, addr);
-                let here = match unknown {
-                    Some(here) if nobodys(id) => here,
-                    None if nobodys(id) => continue,
-                    _ => p.here(call_context(id), catalogue, functions),
-                };
+                let Some(here) = place(p, catalogue, id) else { continue };
                 t.calls.executed_again(catalogue, here, counter, n);
             }
             for &(call_edge, calls, inclusive) in &counts.call_edges {
