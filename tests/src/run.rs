@@ -71,7 +71,7 @@ impl<'a> Job<'a> {
 
     /// Runs it natively.
     pub fn native(&self) -> Outcome {
-        run(&self.words, self.dir, self.limit, Disturbance::None)
+        run(&self.words, self.dir, self.limit, Disturbance::None).0
     }
 
     /// Runs it under the program under test.
@@ -96,7 +96,7 @@ impl<'a> Job<'a> {
             words.push("--trace-children=yes".into());
         }
         words.extend(self.words.iter().cloned());
-        let outcome = run(&words, self.dir, self.limit, self.disturbed);
+        let (outcome, first) = run(&words, self.dir, self.limit, self.disturbed);
         let mut profiles = Vec::new();
         let mut log = String::new();
         for entry in fs::read_dir(out.path()).expect("the temporary folder") {
@@ -108,7 +108,7 @@ impl<'a> Job<'a> {
                 None => log.push_str(&String::from_utf8_lossy(&text)),
             }
         }
-        profiles.sort_by_key(|(pid, _)| (pid.len(), pid.clone()));
+        profiles.sort_by_key(|(name, _)| as_begun(name, first));
         Profiled { outcome, raw: profiles, log }
     }
 }
@@ -118,14 +118,14 @@ impl<'a> Job<'a> {
 pub struct Profiled {
     /// Status and output of the program.
     pub outcome: Outcome,
-    /// The profile files in order of their process ids: (id, bytes).
+    /// The profile files in the order in which their processes began: (id, bytes).
     pub raw: Vec<(String, Vec<u8>)>,
     /// The logs of all processes.
     pub log: String,
 }
 
 impl Profiled {
-    /// All profiles, read and checked, in order of process id.
+    /// All profiles, read and checked, in the order in which their processes began.
     ///
     /// # Panics
     /// If there is none, or one that cannot be read.
@@ -198,7 +198,16 @@ pub fn command(words: &[String], dir: &Path) -> Command {
     command
 }
 
-fn run(words: &[String], dir: &Path, limit: Duration, disturbed: Disturbance) -> Outcome {
+/// Where a file called `name`, an id and what follows it, comes among those of processes that began after `first`: process ids
+/// grow, and begin anew below `first` when there are no more.
+fn as_begun(name: &str, first: Pid) -> (bool, i32, usize, String) {
+    let (id, rest) = name.split_at(name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len()));
+    let id = id.parse().unwrap_or(i32::MAX);
+    (id < first.as_raw(), id, rest.len(), rest.to_owned())
+}
+
+/// What it did, and the id of its first process.
+fn run(words: &[String], dir: &Path, limit: Duration, disturbed: Disturbance) -> (Outcome, Pid) {
     let out = tempfile::tempdir().expect("a temporary folder");
     let file = |name: &str| out.path().join(name);
     let mut child = command(words, dir)
@@ -238,7 +247,14 @@ fn run(words: &[String], dir: &Path, limit: Duration, disturbed: Disturbance) ->
         let partial = Outcome { status: dead, stdout: read("stdout"), stderr: read("stderr") };
         panic!("{words:?}: not finished after {limit:?}; killed\n{}\n{left}", partial.show());
     };
-    Outcome { status, stdout: read("stdout"), stderr: read("stderr") }
+    (Outcome { status, stdout: read("stdout"), stderr: read("stderr") }, group)
+}
+
+#[test]
+fn processes_come_in_the_order_in_which_they_began_though_ids_begin_anew() {
+    let mut names = ["301.t2", "301.t10", "32767", "4000", "301", "32766.t1", "302"];
+    names.sort_by_key(|name| as_begun(name, Pid::from_raw(32_765)));
+    assert_eq!(names, ["32766.t1", "32767", "301", "301.t2", "301.t10", "302", "4000"]);
 }
 
 /// What the threads of a process group are doing, twice, a moment apart: whether they hang, or are only slow.

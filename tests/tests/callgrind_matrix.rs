@@ -112,7 +112,7 @@ fn run(way: &str, (options, requests): Row, program: &Path, dir: &Path) -> Profi
     let mut done = Job::new(words, dir).profiled(&profiler);
     // In the order of their parts and threads, whatever the number of the process.
     done.raw.iter_mut().for_each(|(name, _)| *name = name.find(['.', '-']).map_or("", |at| &name[at..]).to_owned());
-    done.raw.sort();
+    done.raw.sort_by(|(one, _), (other, _)| one.cmp(other));
     done
 }
 
