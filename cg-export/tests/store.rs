@@ -12,10 +12,16 @@ use common::{have_modules, python, reader};
 use grind_tests::tools;
 use synthetic::Year;
 
+/// Who can be asked, by module and program.
+fn engines() -> impl Iterator<Item = &'static str> {
+    let known: [(_, &[&str], &[&str]); 2] = [("duckdb", &["duckdb"], &[]), ("spark", &["pyspark"], &["java"])];
+    known
+        .into_iter()
+        .filter(|(_, modules, programs)| have_modules(modules) && tools::have(programs))
+        .map(|known| known.0)
+}
+
 fn queries(year: Year) {
-    if !have_modules(&["duckdb"]) {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     for commit in 0..year.commits {
@@ -34,11 +40,13 @@ fn queries(year: Year) {
     let files = Command::new("du").args(["-sh"]).arg(&store).output().unwrap();
     eprintln!("{}", String::from_utf8_lossy(&files.stdout));
     let docs = tools::workspace_root().join("docs/queries");
-    let done = python().arg(reader("queries.py")).arg(&store).arg(&docs).output().unwrap();
-    eprintln!("{}", String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success());
-    let answers: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
-    check(year, &answers, &docs);
+    for engine in engines() {
+        let done = python().arg(reader("queries.py")).arg(engine).arg(&store).arg(&docs).output().unwrap();
+        eprintln!("{}", String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success());
+        let answers: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        check(year, &answers, &docs);
+    }
 }
 
 fn check(year: Year, answers: &serde_json::Value, docs: &Path) {

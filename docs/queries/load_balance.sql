@@ -2,33 +2,38 @@
 --
 -- `lost` is what would be saved if all ranks did the mean: the others wait for the one that does the most. A rank without a
 -- function costs 0 there. Of several runs of a commit the last one is looked at.
-WITH costs AS MATERIALIZED (
-    SELECT benchmark, "commit", run, rank, function, max("time") AS "time", sum("count") AS cost
-    FROM read_parquet(coalesce(getvariable('store'), 'store') || '/**/*.parquet', hive_partitioning = true,
-                      hive_types = {'benchmark': VARCHAR, 'commit': VARCHAR, 'run': VARCHAR})
-    WHERE event = coalesce(getvariable('event'), 'Ir') AND rank IS NOT NULL
-      AND (getvariable('benchmark') IS NULL OR benchmark = getvariable('benchmark'))
-      AND (getvariable('commit') IS NULL OR "commit" = getvariable('commit'))
-    GROUP BY ALL
+WITH asked AS (
+    -- A benchmark or a commit that is not named is any of them.
+    SELECT 'Ir' AS event, CAST(NULL AS VARCHAR(99)) AS benchmark, CAST(NULL AS VARCHAR(99)) AS commit
 ),
-last AS (
-    SELECT benchmark, arg_max({'c': "commit", 'r': run}, "time") AS at FROM costs GROUP BY benchmark
+costs AS (
+    SELECT p.benchmark, p.commit, run, rank, function, min(time) AS time, CAST(sum(count) AS BIGINT) AS cost
+    FROM profiles p JOIN asked a ON p.event = a.event
+        AND p.benchmark IS NOT DISTINCT FROM coalesce(a.benchmark, p.benchmark)
+        AND p.commit IS NOT DISTINCT FROM coalesce(a.commit, p.commit)
+    WHERE rank IS NOT NULL
+    GROUP BY p.benchmark, p.commit, run, rank, function
 ),
-run AS (
-    SELECT r.benchmark, rank, function, cost
-    FROM costs r JOIN last l ON r.benchmark IS NOT DISTINCT FROM l.benchmark
-        AND r."commit" IS NOT DISTINCT FROM l.at.c AND r.run IS NOT DISTINCT FROM l.at.r
+runs AS (
+    SELECT benchmark, commit, run,
+           row_number() OVER (PARTITION BY benchmark ORDER BY max(time) DESC, commit DESC, run DESC) AS back
+    FROM costs GROUP BY benchmark, commit, run
 ),
-ranks AS (
-    SELECT benchmark, count(DISTINCT rank) AS ranks FROM run GROUP BY benchmark
+latest AS (
+    SELECT c.benchmark, rank, function, cost
+    FROM costs c JOIN runs r ON r.back = 1 AND c.benchmark IS NOT DISTINCT FROM r.benchmark
+        AND c.commit IS NOT DISTINCT FROM r.commit AND c.run IS NOT DISTINCT FROM r.run
+),
+sizes AS (
+    SELECT benchmark, count(DISTINCT rank) AS ranks FROM latest GROUP BY benchmark
 )
-SELECT r.benchmark, function, ranks,
-       (CASE WHEN count(*) < ranks THEN least(0, min(cost)) ELSE min(cost) END)::BIGINT AS min,
+SELECT l.benchmark, function, ranks,
+       CASE WHEN count(*) < ranks THEN least(0, min(cost)) ELSE min(cost) END AS min,
        sum(cost) / ranks AS mean,
-       max(cost)::BIGINT AS max,
+       max(cost) AS max,
        round(max(cost) / (sum(cost) / ranks), 3) AS max_by_mean,
-       arg_max(rank, cost) AS max_rank,
+       max_by(rank, cost) AS max_rank,
        max(cost) - sum(cost) / ranks AS lost
-FROM run r JOIN ranks ON r.benchmark IS NOT DISTINCT FROM ranks.benchmark
-GROUP BY r.benchmark, function, ranks
-ORDER BY lost DESC, r.benchmark, function;
+FROM latest l JOIN sizes ON l.benchmark IS NOT DISTINCT FROM sizes.benchmark
+GROUP BY l.benchmark, function, ranks
+ORDER BY lost DESC, l.benchmark, function;

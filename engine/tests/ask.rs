@@ -16,7 +16,7 @@ use grind_engine::{
     Beside, ControlRequest, CpuModel, Exit, FirstProcess, Instrumentation, Notice, ProcessReport, Program, Query,
     Session, Settings, Wanted,
 };
-use grind_tests::tools;
+use grind_tests::{apart, tools};
 
 /// Instructions by address.
 type Counts = HashMap<u64, u64>;
@@ -283,15 +283,20 @@ fn main() {
     if !tools::have(&["gcc"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let dir: PathBuf = dir.path().to_owned();
-    at_requests(&dir);
-    for _ in 0..5 {
-        among_threads(&dir);
-    }
-    be_kicked();
-    from_outside(&dir, "computing", "for (i = 0; i < 1500; i++) work(400000);");
-    from_outside(&dir, "sleeping", "{ struct timespec t = {0, 900000000}; if (nanosleep(&t, 0)) return 1; }");
-    from_outside(&dir, "polling", "if (poll(0, 0, 900) != 0) return 1;");
-    println!("all answers are right");
+    let threads = ["threads"; 5];
+    apart::each(&[&threads[..], &["requests", "computing", "sleeping", "polling"]].concat(), |part| {
+        let dir = tempfile::tempdir().unwrap();
+        let dir: PathBuf = dir.path().to_owned();
+        be_kicked();
+        match part {
+            "requests" => at_requests(&dir),
+            "threads" => among_threads(&dir),
+            "computing" => from_outside(&dir, part, "for (i = 0; i < 1500; i++) work(400000);"),
+            "sleeping" => {
+                from_outside(&dir, part, "{ struct timespec t = {0, 900000000}; if (nanosleep(&t, 0)) return 1; }");
+            }
+            _ => from_outside(&dir, part, "if (poll(0, 0, 900) != 0) return 1;"),
+        }
+        println!("{part}: all answers are right");
+    });
 }

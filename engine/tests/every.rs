@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use grind_engine::trace::{Done, EveryAccess, Sink, Site, SiteKind, SpaceId, Special, Target, TraceSettings};
 use grind_engine::{Beside, CpuModel, Exit, Instrumentation, Notice, ProcessReport, Program, Session, Settings};
+use grind_tests::apart;
 use grind_tests::build::Source;
 use grind_tests::compare::assert_none;
 use grind_tests::costs::Costs;
@@ -185,12 +186,11 @@ fn main() {
     if !tools::have(&["addr2line"]) {
         return;
     }
-    let only = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
     let events: Vec<&str> = EVENTS.into_iter().filter(|e| *e != "Ir" && !e.starts_with('B')).collect();
-    for name in simulation::programs().into_iter().filter(|n| only.as_ref().is_none_or(|o| o == n)) {
-        let source = Source::open("cache", &name);
+    apart::each(&simulation::programs(), |name| {
+        let source = Source::open("cache", name);
         if !source.runs_here() {
-            continue;
+            return;
         }
         let dir = tempfile::tempdir().expect("a temporary folder");
         let program = source.build(dir.path(), true);
@@ -212,5 +212,5 @@ fn main() {
             assert!(found.fetched > 0 && found.fetched <= twin.sums()[0], "{name}: instructions");
         }
         println!("{name}: ok");
-    }
+    });
 }

@@ -10,6 +10,7 @@
 //! `GRIND_BIN=tests/selfcheck/off-by-one` every oracle test must fail; that is how the tests themselves are tested.
 #![forbid(unsafe_code)]
 
+pub mod apart;
 pub mod build;
 pub mod calls;
 pub mod compare;

@@ -177,17 +177,21 @@ fn column(name: &str, but: &[&str]) {
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let program = build(name, dir.path());
-    let mut wrong = Vec::new();
     // Told one by one, what another thread has executed by the time of a part is up to chance; `callgrind_followed` adds such parts up.
     let hooks =
         |options: &[&str]| options.iter().any(|o| o.starts_with("--dump-before") || o.starts_with("--zero-before"));
-    for row in ROWS.iter().filter(|row| name != "threads" || !hooks(row.0)) {
-        let found = check(*row, &program, dir.path(), but);
-        if !found.is_empty() {
-            let shown = &found[..found.len().min(12)];
-            wrong.push(format!("{row:?}: {} wrong\n    {}", found.len(), shown.join("\n    ")));
-        }
-    }
+    let rows: Vec<&Row> = ROWS.iter().filter(|row| name != "threads" || !hooks(row.0)).collect();
+    let wrong_of = |row: &&Row| {
+        let found = check(**row, &program, dir.path(), but);
+        let shown = &found[..found.len().min(12)];
+        (!found.is_empty()).then(|| format!("{row:?}: {} wrong\n    {}", found.len(), shown.join("\n    ")))
+    };
+    // Each of them waits for two programs.
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let (first, second) = rows.split_at(rows.len() / 2);
+        let halves = [first, second].map(|half| scope.spawn(|| half.iter().filter_map(wrong_of).collect::<Vec<_>>()));
+        halves.into_iter().flat_map(|half| half.join().expect("a half of the rows")).collect()
+    });
     assert!(wrong.is_empty(), "{name}:\n  {}", wrong.join("\n  "));
 }
 
