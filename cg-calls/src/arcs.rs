@@ -6,10 +6,7 @@
 use crate::code::SiteId;
 use crate::pairs::Pairs;
 use crate::site_counters::SiteCounters;
-use rustc_hash::FxHashMap;
-
-/// No arc, or no skipped call.
-pub(crate) const NONE: u32 = u32::MAX;
+use crate::table::{NONE, Table};
 
 /// What an arc is between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,11 +24,6 @@ pub(crate) struct JumpKey {
     pub(crate) conditional: bool,
 }
 
-/// What a count of [`Book::counters`] says: none where a correction has met nothing to correct (it was in the part before).
-pub(crate) fn executions(count: u64) -> u64 {
-    count.cast_signed().max(0).cast_unsigned()
-}
-
 /// Executions of a counter by one node that are not in the table yet.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
@@ -41,59 +33,6 @@ struct Tally {
 
 impl Tally {
     const NOBODY: Tally = Tally { node: NONE, count: 0 };
-}
-
-/// A table of rows of `width` counts, found by key.
-#[derive(Clone, Debug)]
-pub(crate) struct Table<K> {
-    width: usize,
-    pub(crate) keys: Vec<K>,
-    pub(crate) counts: Vec<u64>,
-    index: FxHashMap<K, u32>,
-}
-
-impl<K: Copy + Eq + std::hash::Hash> Table<K> {
-    fn new(width: usize) -> Table<K> {
-        Table { width, keys: Vec::new(), counts: Vec::new(), index: FxHashMap::default() }
-    }
-
-    /// The row of a key, made if there is none.
-    pub(crate) fn row(&mut self, key: K) -> u32 {
-        let keys = &mut self.keys;
-        let counts = &mut self.counts;
-        let width = self.width;
-        *self.index.entry(key).or_insert_with(|| {
-            let row = u32::try_from(keys.len()).ok().filter(|row| *row != NONE).expect("fewer than 2^32 rows");
-            keys.push(key);
-            counts.resize(counts.len() + width, 0);
-            row
-        })
-    }
-
-    /// The counts of a key, if there is a row.
-    pub(crate) fn find(&self, key: K) -> Option<&[u64]> {
-        self.index.get(&key).map(|row| self.at(*row))
-    }
-
-    #[inline]
-    pub(crate) fn counts(&mut self, row: u32) -> &mut [u64] {
-        let start = row as usize * self.width;
-        &mut self.counts[start..start + self.width]
-    }
-
-    /// The same, to look at.
-    pub(crate) fn at(&self, row: u32) -> &[u64] {
-        &self.counts[row as usize * self.width..][..self.width]
-    }
-
-    /// Keys and counts, in the order in which they were first seen.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (K, &[u64])> {
-        self.keys.iter().copied().zip(self.counts.chunks_exact(self.width))
-    }
-
-    pub(crate) fn clear_counts(&mut self) {
-        self.counts.fill(0);
-    }
 }
 
 /// All counts of one thread since the last dump.
@@ -185,13 +124,13 @@ impl Book {
     fn book_tally(&mut self, counter: u32, tally: Tally) {
         if tally.count != 0 {
             let row = self.counters.row((tally.node, counter));
-            self.add_executions(row, tally.count);
+            self.counters.add(row, tally.count);
         }
     }
 
     /// Books all executions in the table.
     pub(crate) fn settle_counters(&mut self) {
-        self.settle_pairs();
+        self.pairs.settle(&mut self.counters);
         for counter in 0..self.tallies.len() {
             for i in 0..2 {
                 let tally = self.tallies[counter][i];
@@ -201,11 +140,9 @@ impl Book {
         }
     }
 
-    /// Adds executions of a row of `counters`. A correction may have come before what it corrects, if that is told later: so a count
-    /// may be less than nothing for a while ([`executions`]).
-    pub(crate) fn add_executions(&mut self, row: u32, n: u64) {
-        let count = &mut self.counters.counts(row)[0];
-        *count = count.wrapping_add(n);
+    /// An outcome of a place, which is this counter, for `node`.
+    pub(crate) fn count_outcome(&mut self, place: u32, outcome: usize, counter: u32, node: u32) {
+        self.pairs.count(&mut self.counters, (place, outcome), counter, node);
     }
 
     pub(crate) fn correct(&mut self, node: u32, counter: u32, n: i64) {
@@ -247,6 +184,7 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::executions;
 
     /// Emitted code's counts are told when they are asked for, corrections when they happen.
     #[test]
@@ -255,7 +193,7 @@ mod tests {
         book.correct(3, 5, -2);
         let row = book.counters.row((3, 5));
         assert_eq!(executions(book.counters.at(row)[0]), 0);
-        book.add_executions(row, 10);
+        book.counters.add(row, 10);
         assert_eq!(executions(book.counters.at(row)[0]), 8);
         book.correct(3, 5, 1);
         assert_eq!(executions(book.counters.at(row)[0]), 9);

@@ -35,12 +35,15 @@ mod pairs;
 mod profile;
 mod site_counters;
 mod stack;
+mod step;
+mod table;
 mod thread;
 mod ways;
 
 pub use code::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 pub use profile::{Arc, Counter, CounterKey, Jump, Node, NodeIndex, Profile, Skipped};
+pub use step::{Step, StepKind};
 pub use thread::{
     Active, Again, ArcId, CallContext, Calls, Changes, Config, Here, JumpKind, Made, Native, Packed, PackedPlaces,
-    Request, RootChange, Settled, Shown, Spot, Step, StepKind,
+    Request, RootChange, Settled, Shown, Spot,
 };

@@ -5,7 +5,7 @@
 //! Invariants: what is in a pair belongs to the node that the pair names, and is in no other table; a count that is not zero has a
 //! counter.
 
-use crate::arcs::{Book, NONE};
+use crate::table::{NONE, Table};
 
 /// How often a place had each outcome, for one node.
 #[derive(Clone, Copy, Debug)]
@@ -52,43 +52,47 @@ impl Pairs {
     pub(crate) fn address(&self, place: u32) -> Option<usize> {
         self.all.get(place as usize).map(|pair| std::ptr::from_ref(pair).addr())
     }
-}
 
-impl Book {
     /// Counts an outcome, which is this counter, for `node`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn count_outcome(&mut self, place: u32, outcome: usize, counter: u32, node: u32) {
+    pub(crate) fn count(
+        &mut self,
+        counters: &mut Table<(u32, u32)>,
+        (place, outcome): (u32, usize),
+        counter: u32,
+        node: u32,
+    ) {
         let at = place as usize;
-        if at >= self.pairs.all.len() {
-            let room = (at + 1).max(self.pairs.all.len() * 2);
-            self.pairs.all.resize(room, [Pair::NOBODY; 2]);
-            self.pairs.counters.resize(room, [NONE; 2]);
+        if at >= self.all.len() {
+            let room = (at + 1).max(self.all.len() * 2);
+            self.all.resize(room, [Pair::NOBODY; 2]);
+            self.counters.resize(room, [NONE; 2]);
         }
-        self.pairs.counters[at][outcome] = counter;
+        self.counters[at][outcome] = counter;
         let parity = (node & 1) as usize;
-        if self.pairs.all[at][parity].node != node || self.pairs.all[at][parity].counts[outcome] == u32::MAX {
-            self.settle_pair(at, parity);
-            self.pairs.all[at][parity].node = node;
+        if self.all[at][parity].node != node || self.all[at][parity].counts[outcome] == u32::MAX {
+            self.settle_pair(counters, at, parity);
+            self.all[at][parity].node = node;
         }
         // Rows are in the order in which they were first seen.
-        self.counters.row((node, counter));
-        self.pairs.all[at][parity].counts[outcome] += 1;
+        counters.row((node, counter));
+        self.all[at][parity].counts[outcome] += 1;
     }
 
-    /// Books what pairs count.
-    pub(crate) fn settle_pairs(&mut self) {
-        for at in 0..self.pairs.all.len() {
-            (0..2).for_each(|parity| self.settle_pair(at, parity));
+    /// Books what pairs count, by node and counter.
+    pub(crate) fn settle(&mut self, counters: &mut Table<(u32, u32)>) {
+        for at in 0..self.all.len() {
+            (0..2).for_each(|parity| self.settle_pair(counters, at, parity));
         }
     }
 
-    fn settle_pair(&mut self, at: usize, parity: usize) {
-        let Pair { node, counts } = std::mem::replace(&mut self.pairs.all[at][parity], Pair::NOBODY);
-        for (counter, count) in self.pairs.counters[at].into_iter().zip(counts) {
+    fn settle_pair(&mut self, counters: &mut Table<(u32, u32)>, at: usize, parity: usize) {
+        let Pair { node, counts } = std::mem::replace(&mut self.all[at][parity], Pair::NOBODY);
+        for (counter, count) in self.counters[at].into_iter().zip(counts) {
             if count != 0 {
-                let row = self.counters.row((node, counter));
-                self.add_executions(row, count.into());
+                let row = counters.row((node, counter));
+                counters.add(row, count.into());
             }
         }
     }
@@ -96,8 +100,8 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::arcs::executions;
+    use crate::arcs::Book;
+    use crate::table::executions;
 
     /// As a table by place, outcome and node counts.
     #[test]
@@ -117,7 +121,7 @@ mod tests {
             }
             *naive.entry((node, counter)).or_insert(0) += 1;
             if step % 5000 == 4999 {
-                book.settle_pairs();
+                book.pairs.settle(&mut book.counters);
             }
         }
         let mut found: Vec<_> = book.counters.rows().map(|(key, counts)| (key, executions(counts[0]))).collect();
@@ -133,7 +137,7 @@ mod tests {
         assert!(!book.pairs.count_again(3, 1, 5));
         book.count_outcome(3, 1, 8, 5);
         assert!(book.pairs.count_again(3, 1, 5));
-        book.settle_pairs();
+        book.pairs.settle(&mut book.counters);
         let row = book.counters.row((5, 8));
         assert_eq!(executions(book.counters.at(row)[0]), u64::from(u32::MAX) + 2);
     }

@@ -6,10 +6,10 @@
 //! context, with nothing left to find out but the level of recursion. Invariants: executions in a site counter belong to the node
 //! that the site counter names, and are in no other table; forgetting a call edge costs time only.
 
-use crate::arcs::NONE;
 use crate::code::SiteId;
 use crate::contexts::PathId;
-use crate::thread::{Step, StepKind};
+use crate::step::{Step, StepKind};
+use crate::table::NONE;
 use rustc_hash::FxHashMap;
 
 /// What a record means, and how often it was executed by one node.

@@ -3,9 +3,9 @@
 //! Inclusive costs are differences, so a frame keeps the meter's readings at its entry. Those are apart from the frames, as
 //! many as there are costs for each frame.
 
-use crate::arcs::NONE;
 use crate::contexts::PathId;
 use crate::meter::Meter;
+use crate::table::NONE;
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,6 @@ mod frames;
 mod packed_costs;
 
 pub use deferred_costs::{ArcId, CallContext, Changes, RootChange, Spot};
-pub use fast_path::{Step, StepKind};
 pub use followed::{Again, Here, Made, Settled, Shown};
 pub use found::Native;
 pub use packed_costs::{Packed, Places as PackedPlaces};
@@ -31,13 +30,15 @@ pub use packed_costs::{Packed, Places as PackedPlaces};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::arcs::{ArcKey, Book, JumpKey, NONE};
+use crate::arcs::{ArcKey, Book, JumpKey};
 use crate::code::{Code, Function, FunctionId, SiteId};
 use crate::contexts::{Contexts, PathId, Wish};
 use crate::meter::Meter;
 use crate::profile::{Arc, Counter, Jump, Node, NodeIndex, Profile, Skipped};
 use crate::site_counters::{CallEdge, CallEdgeKey, CallEdges, CallKind, LEVELS, SiteCounters};
 use crate::stack::{Frame, Leave, Stack};
+use crate::step::{Step, StepKind};
+use crate::table::NONE;
 use crate::ways::{Places, Quiet, Sites, Way, Ways};
 
 /// What to collect.

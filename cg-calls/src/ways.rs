@@ -3,9 +3,9 @@
 //! A site remembers a few targets, with the context that it was in and the arc that came of it. Forgetting one costs time only:
 //! everything here can be found again in the tables.
 
-use crate::arcs::NONE;
 use crate::code::{Code, Place, Site, SiteId};
 use crate::contexts::PathId;
+use crate::table::NONE;
 
 /// One thing that a site did: called `target` in the context `path`, `node`.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cg_format::cachegrind::{Profile, write};
 use cg_format::count::TooLarge;
@@ -17,6 +17,7 @@ use grind_engine::{MappedFile, Module, ProcessReport, Stretch};
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
 use crate::made::{Found, Registry};
+use crate::saved::{Saved, save_text};
 use crate::simulation::Simulation;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
@@ -297,44 +298,9 @@ impl Asked {
     }
 }
 
-/// What became of a profile.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It is where it was to be.
-    AsAsked,
-    /// It could not be written there, for this reason, and is here instead.
-    Elsewhere(String, PathBuf),
-    /// It could not be written anywhere; the first reason.
-    Nowhere(String),
-}
-
 /// Writes `profile` to `path`, or, if that fails, to a new file in `spare`.
 pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
     save_text(path, "cachegrind.out", spare, |out| write(out, profile))
-}
-
-/// Writes to `path` what `fill` does, or, if that fails, to a new file in `spare`. `name` is its name where `path` has none.
-pub fn save_text(
-    path: &Path,
-    name: &str,
-    spare: &Path,
-    fill: impl Fn(&mut dyn std::io::Write) -> std::io::Result<()>,
-) -> Saved {
-    let Err(error) = cg_format::atomic::write_file(path, 0o600, &fill) else { return Saved::AsAsked };
-    let reason = crate::resolve::reason(&error.cause);
-    let name = path.file_name().map_or_else(|| name.into(), |n| n.to_string_lossy().into_owned());
-    let elsewhere =
-        tempfile::Builder::new().prefix(&format!("{name}.")).rand_bytes(6).tempfile_in(spare).and_then(|file| {
-            let mut out = std::io::BufWriter::new(file.as_file());
-            fill(&mut out)?;
-            std::io::Write::flush(&mut out)?;
-            drop(out);
-            file.keep().map(|(_, path)| path).map_err(|e| e.error)
-        });
-    match elsewhere {
-        Ok(path) => Saved::Elsewhere(reason, path),
-        Err(_) => Saved::Nowhere(reason),
-    }
 }
 
 #[cfg(test)]
@@ -345,6 +311,7 @@ mod tests {
     use crate::symbolizer::Nothing;
     use grind_engine::addr::GuestAddr;
     use grind_engine::{Counts, InstructionCount, StaticEvents};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     fn module(path: Option<&str>, start: u64, offset: u64) -> Module {

@@ -29,6 +29,7 @@ pub mod outfile;
 pub mod progress;
 pub mod resolve;
 pub mod run;
+pub mod saved;
 pub mod session;
 pub mod simulation;
 pub mod simulator;

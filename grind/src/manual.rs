@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::callgrind;
 use crate::invocation::{Invocation, VERSION};
+use crate::options::callgrind;
 use crate::options::table::{OPTIONS, Opt, Role};
 use crate::options::value::Kind;
 
@@ -41,7 +41,7 @@ pub fn help(invocation: Invocation, debug: bool) -> String {
     entries(&mut text, "needed most, with defaults in [ ]", first.iter().copied());
     section(&mut text, "options of both tools", OPTIONS, core);
     section(&mut text, "options of cachegrind", OPTIONS, tool);
-    section(&mut text, "options of callgrind", callgrind::table::OPTIONS, tool);
+    section(&mut text, "options of callgrind", callgrind::OPTIONS, tool);
     if debug {
         section(&mut text, "rarely needed", OPTIONS, |o| matches!(o.role, Role::Debug(_)));
         text.push_str("\n  accepted without effect:\n");
@@ -119,7 +119,7 @@ fn wrap(text: &mut String, indent: usize, first: usize, words: &str) {
 
 /// All options of all tools; those that both have come twice.
 fn all() -> impl Iterator<Item = &'static Opt> {
-    OPTIONS.iter().chain(callgrind::table::OPTIONS)
+    OPTIONS.iter().chain(callgrind::OPTIONS)
 }
 
 fn ignored() -> impl Iterator<Item = &'static Opt> {
@@ -135,7 +135,7 @@ pub fn page(narrative: &str) -> String {
             "@CORE@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Core(_) | Role::Early)),
             "@DEBUG@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Debug(_))),
             "@TOOL@" => options(&mut page, OPTIONS, |o| matches!(o.role, Role::Tool(_))),
-            "@CALLGRIND@" => options(&mut page, callgrind::table::OPTIONS, |o| matches!(o.role, Role::Tool(_))),
+            "@CALLGRIND@" => options(&mut page, callgrind::OPTIONS, |o| matches!(o.role, Role::Tool(_))),
             "@IGNORED@" => {
                 for option in ignored() {
                     let Role::Ignored(why) = option.role else { continue };
@@ -186,7 +186,7 @@ fn roff(text: &str) -> String {
 /// The words that complete an option: with each value where there are few.
 fn completions() -> Vec<(String, &'static str)> {
     let mut words = Vec::new();
-    let own = callgrind::table::OPTIONS.iter().filter(|o| !OPTIONS.iter().any(|shared| shared.names[0] == o.names[0]));
+    let own = callgrind::OPTIONS.iter().filter(|o| !OPTIONS.iter().any(|shared| shared.names[0] == o.names[0]));
     for option in OPTIONS.iter().chain(own) {
         let (values, help): (&[&str], &'static str) = match (option.role, option.kind) {
             (Role::Ignored(_) | Role::Lacking(..), _) => continue,

@@ -3,13 +3,14 @@
 //! Nothing that fails here stops the program: a profile that cannot be written is reported, saved elsewhere if possible,
 //! and the program's exit status stays its own.
 
+mod save;
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::objects::{self, allocators::Watchers};
+use crate::objects::allocators::Watchers;
 use cg_format::cachegrind::Profile;
-use cg_format::mem::Mem;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
     Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
@@ -20,27 +21,26 @@ use nix::sys::signal::Signal;
 use crate::advice;
 use crate::backtrace;
 use crate::broken;
-use crate::callgrind;
 use crate::callgrind::boundaries::Boundaries;
 use crate::callgrind::dump_service::DumpService;
-use crate::callgrind::dumps::Written;
 use crate::callgrind::session::CallSession;
 use crate::contexts::{self, Named};
 use crate::counts::CountTable;
 use crate::cycles::Cycles;
-use crate::dump::{self, Made, Saved};
+use crate::dump::{self, Made};
 use crate::expand::Sequence;
 use crate::invocation::Invocation;
 use crate::log::{Log, Target, Voice, command_line};
 use crate::made::Registry;
-use crate::options::{Options, Tool};
+use crate::options::Options;
 use crate::progress::Progress;
 use crate::resolve::{self, Cause};
+use crate::saved::Saved;
 use crate::simulation::{self, Simulation};
-use crate::simulator::{Findings, Found};
+use crate::simulator::Findings;
 use crate::supervisor::Reporter;
 use crate::symbolizer::{self, Symbolizer};
-use crate::tree::{Ended, Tree};
+use crate::tree::Tree;
 
 /// What is known of a process.
 #[derive(Clone, Debug)]
@@ -197,58 +197,6 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The process has ended: the last files, and a summary.
-    fn end_calls(&mut self, report: &ProcessReport<'_>) {
-        let pid = report.pid;
-        let Some(calls) = &mut self.calls else { return };
-        let tree = calls.tree(pid);
-        let (written, total) = calls.ended(pid);
-        let last = written.last().map(|file| file.path.clone());
-        let files = self.tell_written(pid, written);
-        if self.tree.is_some() {
-            self.end_in_tree(report, None);
-        } else if let Some(path) = last {
-            self.take_name(pid, path);
-        }
-        if let Some(tree) = tree.filter(|_| self.options.verbosity > 1) {
-            self.log.say(pid, Voice::Detail, &tree);
-        }
-        if let Some(total) = total.filter(|_| self.options.verbosity > 0) {
-            let settings = &self.options.callgrind;
-            let events = settings.events(self.simulation.caches.is_some(), self.simulation.branches);
-            self.user(pid, &callgrind::summary::summary(events, &total));
-            let start =
-                "instrumentation was never started, or nothing was collected (--toggle-collect, --collect-atstart)";
-            let instructions = total.first().copied().unwrap_or(0);
-            self.advise(pid, || [advice::of_nothing(instructions, false, start), advice::of_building(&report.exe)]);
-        }
-        if self.processes.len() == 1 {
-            self.tell_unmatched(pid);
-        }
-        self.tell_what_next(pid, &files);
-    }
-
-    /// Returns where the files are.
-    fn tell_written(&mut self, pid: i32, written: Vec<Written>) -> Vec<PathBuf> {
-        if let Some(tree) = &mut self.tree {
-            written.iter().for_each(|part| tree.part(pid, &part.text, &part.total));
-        }
-        written.into_iter().filter_map(|file| self.tell_saved(pid, &file.path, file.saved)).collect()
-    }
-
-    /// Puts a process that has ended into the file of all: with `profile`, or with the parts that were told before.
-    fn end_in_tree(&mut self, report: &ProcessReport<'_>, profile: Option<&Profile>) {
-        let Some(mut tree) = self.tree.take() else { return };
-        let args = self.processes.get(&report.pid).map_or(&report.args, |p| &p.args);
-        let ended = Ended { pid: report.pid, exit: report.exit, executable: &report.exe, args };
-        let saved = match profile {
-            Some(profile) => tree.ended(ended, profile, self.broken.as_deref(), &self.spare),
-            None => tree.ended_calls(ended, &self.spare),
-        };
-        let _ = self.tell_saved(report.pid, tree.path(), saved);
-        self.tree = Some(tree);
-    }
-
     /// The first process, `pid`, begins to run `args`: so does the file of all, if that is asked for.
     fn begin_tree(&mut self, pid: i32, args: &[OsString]) {
         let Some(template) = &self.options.tree else { return };
@@ -267,112 +215,10 @@ impl<'a> Runner<'a> {
         });
     }
 
-    /// Returns where the file is, if anywhere.
-    fn tell_saved(&mut self, pid: i32, path: &Path, saved: Saved) -> Option<PathBuf> {
-        let head = |reason: &str| format!("error: can't open output data file '{}': {reason}", path.display());
-        match saved {
-            Saved::AsAsked => Some(path.to_owned()),
-            Saved::Elsewhere(reason, instead) => {
-                let text = format!("{}\n       ... so the profile is in '{}'.", head(&reason), instead.display());
-                self.user(pid, &text);
-                Some(instead)
-            }
-            Saved::Nowhere(reason) => {
-                let text = format!("{}\n       ... so detailed results will be missing.", head(&reason));
-                self.user(pid, &text);
-                None
-            }
-        }
-    }
-
     fn forget(&mut self, pid: i32) {
         self.made.forget(pid);
         self.processes.remove(&pid);
         self.given.1.remove(&pid);
-    }
-
-    /// Ends the log of a process with its profile and what to do with it. Not in Valgrind's place: scripts compare its logs.
-    fn tell_what_next(&mut self, pid: i32, files: &[PathBuf]) {
-        // All processes have one file.
-        if self.tree.is_some() && self.processes.len() > 1 {
-            return;
-        }
-        let Some((first, others)) = files.split_first() else { return };
-        if self.options.verbosity < 1
-            || self.invocation != Invocation::Grind
-            || !first.metadata().is_ok_and(|m| m.is_file())
-        {
-            return;
-        }
-        let (reader, name) = (self.options.tool.reader(), command_line(&[first.clone().into_os_string()]));
-        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-        self.user(pid, &format!("\nProfile: {name}{more}\nTo read it: {reader} {name}"));
-    }
-
-    /// The data objects of a process that has ended.
-    fn objects(&mut self, report: &ProcessReport<'_>, found: &objects::Found) -> Mem {
-        let mut desc = self.simulation.descriptions();
-        desc.extend(self.broken.as_ref().map(|what| broken::description(what)));
-        let command = self.processes.get(&report.pid).map(|p| dump::command(&p.args)).unwrap_or_default();
-        objects::report::mem(report, found, &mut *self.symbolizer, &command, &desc)
-    }
-
-    /// Writes the data objects, beside them the same as a profile, and tells where they are.
-    fn save_objects(&mut self, pid: i32, objects: &Mem) {
-        let path = self.options.mem_out_file().expand(pid, &mut self.sequence);
-        let saved = dump::save_text(&path, "mem.out", &self.spare, |out| objects.write(out));
-        let saved = self.tell_saved(pid, &path, saved);
-        // Something that is no file, as /dev/null or a pipe, has no place beside it.
-        let Some(path) = saved.filter(|path| path.metadata().is_ok_and(|m| m.is_file())) else { return };
-        let mut beside = path.clone().into_os_string();
-        beside.push(".data");
-        match objects.profile() {
-            Ok(profile) => {
-                let _ = self.save(pid, &profile, Path::new(&beside));
-            }
-            Err(error) => self.user(pid, &format!("error: no profile of data objects: {error}")),
-        }
-        if self.options.verbosity > 0 && self.watchers.as_mut().is_some_and(Watchers::none) {
-            let text = "warning: no allocator was found by its name, so blocks of the heap are not told apart\n\
-                        (is the program stripped, and linked statically?)";
-            self.user(pid, text);
-        }
-        if self.options.verbosity > 1 && objects.head.unknown_frees > 0 {
-            let text = format!("{} calls took back blocks that were not handed out.", objects.head.unknown_frees);
-            self.log.say(pid, Voice::Detail, &text);
-        }
-        if self.options.verbosity > 0 && self.invocation == Invocation::Grind {
-            let name = command_line(&[beside]);
-            self.user(
-                pid,
-                &format!(
-                    "\nData objects: {}\nTo read them: cg_annotate {name}",
-                    command_line(&[path.into_os_string()])
-                ),
-            );
-        }
-    }
-
-    /// What was asked for by the names of functions none of which has run.
-    fn tell_unmatched(&mut self, pid: i32) {
-        if self.options.verbosity < 1 || self.options.tool != Tool::Callgrind {
-            return;
-        }
-        for (option, pattern) in self.options.callgrind.unmatched() {
-            let text = format!(
-                "{option}={}: no function that has run has this name (names are those of the profile, with the types of \
-                 arguments where it has them; * stands for any text)",
-                pattern.to_string_lossy()
-            );
-            self.notice(pid, Notice::Warning(text));
-        }
-    }
-
-    /// Warns who is about to read the first process's profile. Not in Valgrind's place: scripts compare its logs.
-    fn advise<const N: usize>(&mut self, pid: i32, advice: impl FnOnce() -> [Option<String>; N]) {
-        if self.invocation == Invocation::Grind && self.first == Some(pid) && self.options.verbosity > 0 {
-            advice().into_iter().flatten().for_each(|text| self.notice(pid, Notice::Warning(text)));
-        }
     }
 
     /// `path` has the last file of a process that has ended. Ids are used again after some ten thousand processes, and then
@@ -453,38 +299,6 @@ impl<'a> Runner<'a> {
             && let Some(configuration) = self.simulation.configuration()
         {
             self.log.say(pid, Voice::User, &configuration);
-        }
-    }
-
-    /// Writes a profile, or says why not. Returns where it is.
-    fn save(&mut self, pid: i32, profile: &Profile, path: &Path) -> Option<PathBuf> {
-        let saved = dump::save(profile, path, &self.spare);
-        self.tell_saved(pid, path, saved)
-    }
-
-    /// Ends the summary with what belongs to each context. The first of `profiles` is the sum.
-    fn tell_contexts(&mut self, pid: i32, named: &[Named], profiles: &[Profile], found: &Found) {
-        let [all, each @ ..] = profiles else { return };
-        if each.is_empty() {
-            return;
-        }
-        let totals: Vec<Vec<i128>> = each.iter().chain([all]).map(|p| p.total().to_vec()).collect();
-        let mut events = self.simulation.events();
-        events.contexts = events.cache;
-        let table = contexts::totals(named, &events.names(), &totals);
-        self.user(pid, "");
-        self.user(pid, &table);
-        if events.contexts {
-            self.user(pid, "");
-            let d1 = contexts::reuse("D1", named, &found.reuse_d1);
-            let ll = contexts::reuse("LL", named, &found.reuse_ll);
-            let text = match (d1.as_str(), ll.as_str()) {
-                ("", "") => "No context found lines of another one's in the caches.".to_owned(),
-                _ => format!(
-                    "Lines found in the caches after a change of context, by who had brought them in:\n{d1}\n{ll}"
-                ),
-            };
-            self.user(pid, text.trim_end());
         }
     }
 

@@ -20,7 +20,8 @@ use grind_engine::Exit;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::dump::{self, Saved};
+use crate::dump;
+use crate::saved::{Saved, save_text};
 
 /// What is known of a process that has not ended.
 #[derive(Debug)]
@@ -190,7 +191,7 @@ impl Tree {
             Ok(()) => Saved::AsAsked,
             Err(reason) => {
                 let path = self.beside(ended.pid, spare);
-                let saved = dump::save_text(&path, "callgrind.out", spare, |out| {
+                let saved = save_text(&path, "callgrind.out", spare, |out| {
                     out.write_all(&self.head)?;
                     out.write_all(&text)
                 });

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use grind::callgrind::table as callgrind;
 use grind::manual::{Shell, page};
+use grind::options::callgrind;
 use grind::options::table::{OPTIONS, Opt};
 
 fn options() -> impl Iterator<Item = &'static Opt> {

@@ -11,7 +11,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// Files whose texts are help and not messages, or explain themselves.
 const HELP: [&str; 6] = [
-    "grind/src/callgrind/table.rs",
+    "grind/src/options/callgrind.rs",
     "grind/src/doctor.rs",
     "grind/src/invocation.rs",
     "grind/src/manual.rs",

@@ -3,7 +3,7 @@
 //! the last part is what the totals grew by while collecting.
 
 use super::*;
-use crate::arcs::executions;
+use crate::table::executions;
 
 /// Begins a new part at `reading`. If a system call is made once more that is in a part already, the reading is what it was
 /// before the call until it has been counted again: the parts begin behind it.

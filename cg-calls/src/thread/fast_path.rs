@@ -8,41 +8,6 @@
 
 use super::*;
 
-/// What the ordinary part of a record means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum StepKind {
-    /// The counter is executed. One word.
-    Block,
-    /// It is executed, and calls the target. Three words, of which the last two are the stack pointer.
-    Call,
-    /// It is executed, and calls what the last two of five words say; the two before are the stack pointer.
-    CallIndirect,
-    /// It is executed, and returns. Five words as for `CallIndirect`.
-    Return,
-    /// It is executed, and jumps to what the last two of five words say.
-    JumpIndirect,
-    /// It is executed, and jumps to the target, or goes on there. Three words as for `Call`.
-    Jump,
-    /// Not ordinary.
-    Other,
-}
-
-/// What a record means, by its first word.
-#[derive(Clone, Copy, Debug)]
-pub struct Step {
-    /// The kind.
-    pub kind: StepKind,
-    /// The counter that is executed.
-    pub counter: u32,
-    /// What that costs.
-    pub cost: u32,
-    /// The instruction that transfers control.
-    pub site: SiteId,
-    /// Where it leads.
-    pub target: u64,
-}
-
 #[inline]
 pub(super) fn long(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32

@@ -524,7 +524,7 @@ impl Calls {
             counts.zip(costs).for_each(|(count, cost)| *count = count.wrapping_add(n.wrapping_mul(*cost)));
         } else if self.config.contexts {
             let row = self.book.counters.row((node, counter));
-            self.book.add_executions(row, n);
+            self.book.counters.add(row, n);
         }
     }
 

@@ -4,7 +4,8 @@
 //! Invariant: no sum of packed costs ever overflows into the next one; see [`PackedCosts::RUN`].
 
 use super::Calls;
-use super::fast_path::{Costs, Step};
+use super::Step;
+use super::fast_path::Costs;
 
 /// What one execution of a counter costs, of the costs that are known from its instructions, as far as they fit into a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

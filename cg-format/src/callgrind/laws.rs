@@ -17,8 +17,9 @@ use std::fmt;
 use std::io::Read;
 
 use super::error::ReadError;
-use super::model::{JumpKind, Part, Profile, Site};
+use super::model::{JumpKind, Part, Site};
 use super::names::{FunctionId, Names};
+use super::profile::Profile;
 use super::read::{PartEnd, read};
 
 /// A law that a profile does not keep.

@@ -21,15 +21,17 @@ pub mod laws;
 mod model;
 mod names;
 mod numbers;
+mod profile;
 mod read;
 mod write;
 
 pub use error::{ReadError, ReadErrorKind};
 pub use events::{EventSet, SystemTime};
 pub use model::{
-    Body, Call, Entry, EventType, Header, Jump, JumpKind, Part, PartHeader, Place, Position, Positions, Profile, Site,
+    Body, Call, Entry, EventType, Header, Jump, JumpKind, Part, PartHeader, Place, Position, Positions, Site,
     command_line, context_name,
 };
 pub use names::{FileId, Function, FunctionId, IdHasher, Names, ObjectId};
-pub use read::{Outcome, PartEnd, Sink, read, read_profile};
+pub use profile::{Profile, read_profile};
+pub use read::{Outcome, PartEnd, Sink, read};
 pub use write::{WriteOptions, Writer};

@@ -1,12 +1,11 @@
-//! A callgrind profile in memory: parts, their functions, and what happened at each position.
+//! Parts of a callgrind profile in memory: their functions, and what happened at each position.
 //!
 //! Costs of a part are stored one after another in the function they belong to, a full row for each entry, so a profile
 //! has few allocations however large it is. Nothing is added up here: a position may come more than once.
 
 use std::collections::HashMap;
 
-use super::names::{FileId, FunctionId, Names};
-use super::read::Sink;
+use super::names::{FileId, FunctionId};
 use crate::count::TooLarge;
 
 /// What stands at the beginning of a file and concerns all its parts.
@@ -234,14 +233,14 @@ impl Part {
         self.body(function).entries.push(Entry { at, site: Site::Jump(jump), inlined });
     }
 
-    fn push_row(&mut self, function: FunctionId, at: Position, costs: &[i64]) {
+    pub(super) fn push_row(&mut self, function: FunctionId, at: Position, costs: &[i64]) {
         let inlined = self.inlined;
         let body = self.body(function);
         let costs = body.store(costs);
         body.entries.push(Entry { at, site: Site::Row { costs }, inlined });
     }
 
-    fn push_call(&mut self, function: FunctionId, at: Position, call: Call, costs: &[i64]) {
+    pub(super) fn push_call(&mut self, function: FunctionId, at: Position, call: Call, costs: &[i64]) {
         let inlined = self.inlined;
         let body = self.body(function);
         let costs = body.store(costs);
@@ -286,47 +285,6 @@ impl Part {
     }
 }
 
-/// A whole profile; as a [`Sink`] it keeps everything that is read.
-#[derive(Clone, Debug, Default)]
-pub struct Profile {
-    /// What stands before the parts.
-    pub header: Header,
-    /// Names of objects, files and functions.
-    pub names: Names,
-    /// The parts, in their order.
-    pub parts: Vec<Part>,
-}
-
-impl Sink for Profile {
-    fn part(&mut self, header: &PartHeader) {
-        self.parts.push(Part::new(header.clone()));
-    }
-
-    fn row(&mut self, function: FunctionId, at: Position, costs: &[i64]) -> Result<(), TooLarge> {
-        self.last().push_row(function, at, costs);
-        Ok(())
-    }
-
-    fn call(&mut self, function: FunctionId, at: Position, call: &Call, costs: &[i64]) -> Result<(), TooLarge> {
-        self.last().push_call(function, at, *call, costs);
-        Ok(())
-    }
-
-    fn jump(&mut self, function: FunctionId, at: Position, jump: &Jump) {
-        self.last().add_jump(function, at, *jump);
-    }
-
-    fn inlined(&mut self, function: Option<FunctionId>) {
-        self.last().set_inlined(function);
-    }
-}
-
-impl Profile {
-    fn last(&mut self) -> &mut Part {
-        self.parts.last_mut().expect("rows come after the part's header")
-    }
-}
-
 /// The text of a `cmd:` line: the program as it was called and its arguments, in which line breaks and backslashes are
 /// escaped. Two blanks stand after the colon of that line, of which one is the first byte here.
 #[must_use]
@@ -362,6 +320,7 @@ pub fn context_name<'a>(name: &[u8], level: u32, callers: impl IntoIterator<Item
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::Names;
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@
 use std::io::Read;
 
 use super::error::{ReadError, ReadErrorKind};
-use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions, Profile};
+use super::model::{Call, EventType, Header, Jump, JumpKind, PartHeader, Place, Position, Positions};
 use super::names::{FileId, Function, FunctionId, Names, ObjectId};
 use super::numbers::{careful, number, position, whole_position};
 use crate::cachegrind;
@@ -99,18 +99,6 @@ pub fn read(input: impl Read, name: &str, sink: &mut impl Sink) -> Result<Outcom
         return Err(fault(end, ReadErrorKind::NoSource));
     }
     Ok(parser.outcome)
-}
-
-/// Reads a profile and keeps all of it.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_profile(input: impl Read, name: &str) -> Result<Profile, ReadError> {
-    let mut profile = Profile::default();
-    let outcome = read(input, name, &mut profile)?;
-    profile.header = outcome.header;
-    profile.names = outcome.names;
-    Ok(profile)
 }
 
 type Step<T> = Result<T, ReadErrorKind>;

@@ -328,7 +328,7 @@ impl Dispatcher<'_> {
             code_cache.borrow_mut().tell_calls();
         }
         for pid in pids {
-            self.push_stack_all_whole(pid);
+            self.push_stack_all(pid);
         }
     }
 

@@ -529,13 +529,6 @@ impl Dispatcher<'_> {
         remote.thread.take()
     }
 
-    /// The same where whatever they knew is void.
-    pub(super) fn push_stack_all_whole(&self, pid: i32) {
-        for &tid in self.processes.get(&pid).map(|p| &p.threads[..]).unwrap_or_default() {
-            self.push_stack_whole(tid);
-        }
-    }
-
     /// A fault of `tid` where the frames that emitted code sees end: makes room for more.
     pub(super) fn frames_full(&self, tid: i32, info: &libc::siginfo_t, regs: &mut Regs) -> bool {
         let Some(p) = self.process_of(tid).filter(|_| self.follows(tid)) else { return false };

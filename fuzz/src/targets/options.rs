@@ -8,8 +8,8 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 
-use grind::callgrind;
 use grind::expand::Sequence;
+use grind::options::callgrind;
 use grind::options::sources::{self, Names, Source};
 use grind::options::table::{OPTIONS, Opt};
 use grind::options::value::Kind;
@@ -144,7 +144,7 @@ fn change(random: &mut Random, input: &mut Vec<u8>) {
         return;
     }
     let own = random.below(2) == 0;
-    let option: &Opt = random.pick(if own { callgrind::table::OPTIONS } else { OPTIONS });
+    let option: &Opt = random.pick(if own { callgrind::OPTIONS } else { OPTIONS });
     let mut text = (*random.pick(option.names)).to_owned();
     let numbered = ["--separate-callers", "--separate-recs", "--fn-group"];
     if random.below(12) == 0 {

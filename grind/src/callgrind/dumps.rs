@@ -19,7 +19,7 @@ use super::parts::{Destination, Parts, Trigger};
 use super::rows;
 use super::settings::Settings;
 use crate::broken;
-use crate::dump::{Saved, save_text};
+use crate::saved::{Saved, save_text};
 
 /// What is known of a run before anything is counted.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The callgrind tool: the dynamic call graph of a program, as far as it is not the model's (`cg-calls`), the format's
 //! (`cg-format`) or the engine's.
 //!
-//! - [`settings`] says what the options ask for, and which functions they concern; [`table`] lists them;
+//! - [`settings`] says what the options ask for, and which functions they concern (`options/callgrind.rs` lists them);
 //! - [`code`] describes the program's code to the model;
 //! - [`counters`] keeps what is executed as one, and its costs;
 //! - [`sink`] drives the model with what the engine records;
@@ -27,6 +27,5 @@ pub mod session;
 pub mod settings;
 pub mod sink;
 pub mod summary;
-pub mod table;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use super::boundaries::Boundaries;
 use super::control::Control;
 use super::dump_service::{DumpService, Statistics};
 use super::dumps::Written;
-use crate::dump::Saved;
+use crate::saved::Saved;
 
 /// What is known of a process here.
 #[derive(Clone, Debug)]

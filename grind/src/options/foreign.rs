@@ -6,8 +6,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::{Tool, table};
-use crate::callgrind;
+use super::{Tool, callgrind, table};
 
 /// Valgrind's tools that grind has not, with those of their options that no other tool of this list has had before, which
 /// tells what somebody wanted who gives one.
@@ -123,7 +122,7 @@ pub(super) fn hint(name: &str, tool: Tool) -> Option<String> {
         Tool::Cachegrind => Tool::Callgrind,
         Tool::Callgrind => Tool::Cachegrind,
     };
-    if other.find(name).is_some() || other == Tool::Callgrind && callgrind::table::numbered(name).is_some() {
+    if other.find(name).is_some() || other == Tool::Callgrind && callgrind::numbered(name).is_some() {
         let other = other.name();
         return Some(format!("It is an option of {other}: it needs --tool={other}."));
     }

@@ -3,6 +3,7 @@
 //! The manner is Valgrind's: `--option=value`, yes|no booleans, options end at the first word that is none or at `--`.
 //! Every word is either understood or refused; nothing is skipped. Nothing here runs a program or writes a file.
 
+pub mod callgrind;
 mod foreign;
 pub mod sources;
 pub mod table;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use cg_sim::host::Given;
 use grind_engine::{Beside, CpuModel};
 
-use crate::callgrind;
+use crate::callgrind::settings::Settings;
 use crate::debuginfo::{self, Inlined};
 use crate::expand::Template;
 use crate::glob::Pattern;
@@ -65,7 +66,7 @@ impl Tool {
     fn find(self, name: &str) -> Option<&'static Opt> {
         match self {
             Tool::Cachegrind => table::find(name),
-            Tool::Callgrind => callgrind::table::find(name),
+            Tool::Callgrind => callgrind::find(name),
         }
     }
 
@@ -150,7 +151,7 @@ pub struct Options {
     /// The tool.
     pub tool: Tool,
     /// The settings of the callgrind tool that cachegrind does not have.
-    pub callgrind: callgrind::settings::Settings,
+    pub callgrind: Settings,
     /// Every option word, in the order of reading (for `-v`).
     pub words: Vec<OsString>,
     environment: Environment,
@@ -223,7 +224,7 @@ impl Options {
             caches: Given::default(),
             separate_contexts: true,
             tool: Tool::default(),
-            callgrind: callgrind::settings::Settings::default(),
+            callgrind: Settings::default(),
             words: Vec::new(),
             environment,
         }
@@ -419,8 +420,8 @@ pub(crate) fn read_words(tool: Tool, words: &[OsString], environment: Environmen
     options.tool = tool;
     for text in words {
         let word = Word::new(text);
-        if let Some(change) = callgrind::table::numbered(&word.name).filter(|_| tool == Tool::Callgrind) {
-            callgrind::table::apply_numbered(&mut options.callgrind, &word.name, change, word.value)
+        if let Some(change) = callgrind::numbered(&word.name).filter(|_| tool == Tool::Callgrind) {
+            callgrind::apply_numbered(&mut options.callgrind, &word.name, change, word.value)
                 .map_err(|why| word.bad(why))?;
             continue;
         }
@@ -465,7 +466,7 @@ fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
 /// The name of an option that is easily mistyped as `name`.
 fn nearest(name: &str, tool: Tool) -> Option<&'static str> {
     let limit = (name.len() / 3).max(1);
-    let own = if tool == Tool::Callgrind { callgrind::table::OPTIONS } else { &[] };
+    let own = if tool == Tool::Callgrind { callgrind::OPTIONS } else { &[] };
     own.iter()
         .chain(table::OPTIONS)
         .flat_map(|o| o.names)

@@ -1,6 +1,6 @@
 //! The options of the callgrind tool, beside those of grind itself.
 //!
-//! The same kind of table as [`crate::options::table`], and looked into before it: where both tools have an option (caches,
+//! The same kind of table as [`super::table`], and looked into before it: where both tools have an option (caches,
 //! for example) this one says what it means for callgrind.
 
 use std::ffi::OsStr;
@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use cg_format::callgrind::SystemTime;
 use grind_engine::AtStart;
 
-use super::settings::{CacheUse, Change, Settings};
+use super::table::{Opt, Role, find as find_shared};
+use super::value::{Kind, Value};
+use super::{Options, Wrong};
+use crate::callgrind::settings::{CacheUse, Change, Settings};
 use crate::expand::Template;
-use crate::options::table::{Opt, Role, find as find_shared};
-use crate::options::value::{Kind, Value};
-use crate::options::{Options, Wrong};
 
 const ANY: Kind = Kind::Text("function");
 const COUNT: Kind = Kind::Int { min: 0, max: u16::MAX as i64 };
@@ -25,7 +25,7 @@ const fn opt(
     kind: Kind,
     default: &'static str,
     help: &'static str,
-    apply: crate::options::table::Apply,
+    apply: super::table::Apply,
 ) -> Opt {
     Opt { names, kind, role: Role::Tool(apply), default, help }
 }
