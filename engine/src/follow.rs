@@ -77,6 +77,17 @@ pub const NO_CALL_EDGE: u32 = u32::MAX;
 /// branches and indirect jumps, if branches are. What is not counted is 0.
 pub type Totals = [u64; TOTALS];
 
+/// Which of the [`Totals`] is that of instructions that lock the bus, where it is asked for: one that would be idle. `None`: none
+/// is, since there are those of accesses (`data`) and of branches.
+#[must_use]
+pub const fn bus_total(data: bool, branches: bool) -> Option<usize> {
+    match (data, branches) {
+        (_, false) => Some(3),
+        (false, true) => Some(1),
+        (true, true) => None,
+    }
+}
+
 /// The first total of a thread that begins, which must not be 0: that is what the frame below all others was entered at, and what
 /// was told last is known by its total, even if nothing has been collected yet.
 pub const FIRST: u64 = 1;

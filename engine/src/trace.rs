@@ -87,12 +87,21 @@ impl TraceSettings {
     /// The totals that a thread has whose calls are followed, by their index in [`crate::follow::Totals`].
     #[must_use]
     pub fn totals(&self) -> &'static [usize] {
-        match (self.data(), self.branches) {
-            (false, false) => &[0],
-            (true, false) => &[0, 1, 2],
-            (false, true) => &[0, 3, 4],
-            (true, true) => &[0, 1, 2, 3, 4],
+        match (self.data(), self.branches, self.bus_total().is_some()) {
+            (false, false, false) => &[0],
+            (false, false, true) => &[0, 3],
+            (true, false, false) => &[0, 1, 2],
+            (true, false, true) => &[0, 1, 2, 3],
+            (false, true, false) => &[0, 3, 4],
+            (false, true, true) => &[0, 1, 3, 4],
+            (true, true, _) => &[0, 1, 2, 3, 4],
         }
+    }
+
+    /// Which of these is that of instructions that lock the bus.
+    pub(crate) fn bus_total(&self) -> Option<usize> {
+        self.calls.filter(|calls| calls.bus && calls.followed)?;
+        crate::follow::bus_total(self.data(), self.branches)
     }
 
     /// Whether emitted code keeps how the lines of the data cache are used.
@@ -130,6 +139,8 @@ pub struct CallTrace {
     pub jumps: bool,
     /// Functions may ask for something when they are entered or left (see [`Sink::requests_wait`]).
     pub hooks: bool,
+    /// Instructions that lock the bus have a total of their own where calls are followed: see [`crate::follow::bus_total`].
+    pub bus: bool,
 }
 
 /// An instruction of a [`Block`].

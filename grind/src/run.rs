@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use grind_engine::follow::bus_total;
 use grind_engine::trace::CallTrace;
 use grind_engine::{AtStart, EngineError, Exit, Program, Settings, fault};
 
@@ -200,10 +201,11 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         settings.count_at_start = options.callgrind.instr_at_start;
         settings.trace.system_calls = options.callgrind.collect_systime.is_some();
         let (jumps, hooks) = (options.callgrind.collect_jumps, options.callgrind.hooks());
-        let calls = CallTrace { jumps, hooks, ..CallTrace::default() };
+        let calls = CallTrace { jumps, hooks, bus: options.callgrind.collect_bus, ..CallTrace::default() };
         settings.trace.calls = Some(calls);
-        // Where every access is told, blocks and calls are, too, in program order.
-        options.callgrind.tell_calls |= simulation.trace().every.is_some();
+        // Where every access is told, blocks and calls are, too, in program order; and where there are more totals than can be kept.
+        let kept = bus_total(settings.trace.accesses.is_some(), settings.trace.branches).is_some();
+        options.callgrind.tell_calls |= simulation.trace().every.is_some() || calls.bus && !kept;
         options.callgrind.tree = options.tree.is_some();
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });

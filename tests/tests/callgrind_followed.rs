@@ -51,11 +51,13 @@ fn both_but_for(name: &str, program: &[&str], options: &[&str], dir: &Path, but:
 }
 
 /// Ways in which functions are told apart, with which calls are followed.
-const OPTIONS: [&[&str]; 5] = [
+const OPTIONS: [&[&str]; 7] = [
     &[],
     &["--separate-recs=3"],
     &["--separate-recs=1", "--separate-recs4=deep"],
     &["--skip-plt=no"],
+    &["--skip-direct-rec=yes", "--separate-recs=3", "--collect-bus=yes"],
+    &["--skip-direct-rec=yes", "--toggle-collect=even", "--collect-jumps=yes"],
     &["--fn-skip=through_table", "--fn-skip=even", "--fn-skip=leave"],
 ];
 
@@ -93,8 +95,8 @@ fn all_that_calls_can_be() {
 
 /// What is simulated, with small caches, so that much is missed; and with other ways of telling functions apart.
 const SIMULATED: [&[&str]; 5] = [
-    &["--cache-sim=yes"],
-    &["--branch-sim=yes"],
+    &["--cache-sim=yes", "--collect-bus=yes"],
+    &["--branch-sim=yes", "--collect-bus=yes", "--skip-direct-rec=yes"],
     &["--I1=1024,2,32", "--D1=512,2,32", "--LL=4096,2,64", "--branch-sim=yes"],
     &["--D1=1024,1,64", "--separate-recs=1", "--separate-recs4=deep", "--fn-skip=through_table", "--fn-skip=even"],
     &["--cache-sim=yes", "--skip-plt=no", "--simulate-hwpref=yes"],

@@ -215,10 +215,12 @@ impl Calls {
             Made::Through => (again.from.skip.unwrap_or(again.site), 0),
         };
         let key = ArcKey { site, from: from_node, target: again.target, to: to_node };
+        // Direct recursion may be no other level: then it is no call that is counted among those that are going on.
+        let deepens = !(self.config.skip_direct_recursion && again.from.function == again.to.function);
         let resolved = Resolved {
             returns_to,
             arc: if stub { NONE } else { self.book.arcs.row(key) },
-            function: again.to.function.0,
+            function: if stub || !deepens { NONE } else { again.to.function.0 },
             to_path,
             to_node,
             to_skip,
@@ -310,14 +312,14 @@ impl Calls {
             sp,
             returns_to: call_edge.returns_to,
             arc: call_edge.arc,
-            function: if call_edge.arc == NONE { NONE } else { call_edge.function },
+            function: call_edge.function,
             path: self.path,
             node: self.node,
             skip: self.skip,
             way: Leave::Other,
         };
         self.stack.push(frame, &self.meter, now);
-        if frame.arc != NONE {
+        if frame.function != NONE {
             let active = &mut self.functions[call_edge.function as usize].active;
             *active += 1;
             if *active == 1 && self.switches(call_edge.function) {

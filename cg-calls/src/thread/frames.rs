@@ -200,15 +200,20 @@ impl Calls {
         frame.arc = arc;
         let asks = |known: &Known| known.about.is_some_and(|about| about.asks());
         let asks = first && way.hooks && asks(&self.functions[way.to_function as usize]);
-        if let Some(how) = how.filter(|_| way.deepens && !asks) {
+        if let Some(how) = how.filter(|_| !asks) {
             let level = to_node - way.first_node;
             let key = match how {
                 _ if self.skip == NONE => Some((how, NONE)),
                 CallKind::Jump => Some((CallKind::Through, jump.0)),
                 _ => None,
             };
-            if let Some((how, jump)) = key {
-                self.remember(how, (site, jump), &Way { arc, ..way }, returns_to, level as usize);
+            match key {
+                Some((how, jump)) if way.deepens => {
+                    self.remember(how, (site, jump), &Way { arc, ..way }, returns_to, level as usize);
+                }
+                // On the level that it is on, how many calls are going on does not matter.
+                Some((how, _)) => self.settle_call(how, 1, returns_to),
+                None => {}
             }
         }
         self.book.arcs.counts(arc)[0] += 1;
@@ -227,12 +232,9 @@ impl Calls {
     #[cold]
     #[inline(never)]
     fn remember(&mut self, kind: CallKind, (site, jump): (SiteId, u32), way: &Way, returns_to: u64, level: usize) {
-        // Out of a stub: where that returns to.
-        let stub = self.stack.top().filter(|_| kind == CallKind::Through).map(|f| f.returns_to);
         // Of a function with hooks, the first call is told from others.
         let levels = if way.hooks { way.recursions.max(2) } else { way.recursions };
-        self.followed.settled =
-            Some(Settled::Push { made: kind.into(), levels, returns_to: stub.unwrap_or(returns_to) });
+        self.settle_call(kind, levels, returns_to);
         if way.hooks {
             return;
         }
@@ -250,6 +252,14 @@ impl Calls {
             last: 0,
         };
         self.call_edges.remember(key, call_edge, level, way.arc);
+    }
+
+    /// Lets whoever follows calls make this one alone from now on.
+    fn settle_call(&mut self, kind: CallKind, levels: u32, returns_to: u64) {
+        // Out of a stub: where that returns to.
+        let stub = self.stack.top().filter(|_| kind == CallKind::Through).map(|f| f.returns_to);
+        self.followed.settled =
+            Some(Settled::Push { made: kind.into(), levels, returns_to: stub.unwrap_or(returns_to) });
     }
 
     /// Finds out what a call at `site` to `target` in this context is.

@@ -91,12 +91,12 @@ impl CallRecorder {
     }
 
     /// The next instruction is the `done`th of `n`.
-    pub(super) fn at(&mut self, done: usize, n: usize, insn: &Insn, facts: StaticEvents) {
+    pub(super) fn at(&mut self, (done, n): (usize, usize), insn: &Insn, facts: StaticEvents, bus: Option<usize>) {
         if done == 1 {
             self.executed = Sums::default();
         }
         (self.done, self.n) = (done, n);
-        add_execution(&mut self.executed, insn, facts);
+        add_execution(&mut self.executed, insn, facts, bus);
     }
 
     /// The number of what has been executed when the block is left behind the instruction at hand.

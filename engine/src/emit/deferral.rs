@@ -135,11 +135,12 @@ impl Emitter<'_> {
                     Some(before) => (before.total, before.ways.clone()),
                     None => Default::default(),
                 };
-                let simulates = self.tracer.settings.simulates();
+                let bus = self.tracer.settings.bus_total();
+                let facts_matter = self.tracer.settings.simulates() || bus.is_some();
                 for insn in &batch.insns_of(&batch.blocks[order[from]])[..executed] {
                     // Otherwise there is a total of instructions alone.
-                    let facts = if simulates { self.facts(insn) } else { StaticEvents::default() };
-                    add_execution(&mut total, insn, facts);
+                    let facts = if facts_matter { self.facts(insn) } else { StaticEvents::default() };
+                    add_execution(&mut total, insn, facts, bus);
                 }
                 ways.push(t);
                 (ways.len() <= MOST).then_some(Deferral { from, executed, total, ways })

@@ -85,9 +85,10 @@ impl Emitter<'_> {
     pub(super) fn count_early(&mut self, insns: &[Insn]) {
         let counter = self.trans.new_counter();
         let mut all = Sums::default();
+        let bus = self.tracer.settings.bus_total();
         for insn in insns {
             let facts = self.facts(insn);
-            add_execution(&mut all, insn, facts);
+            add_execution(&mut all, insn, facts, bus);
         }
         let to = insns.last().and_then(|last| match last.class {
             Class::Jmp if self.recorded(last).is_none() => self.carrier(last.target()),

@@ -530,7 +530,8 @@ impl<'a> Emitter<'a> {
                 }
             }
             let facts = (self.tracer.keeps_facts() || told).then(|| self.facts(insn));
-            self.call_recorder.at(i + 1, insns.len(), insn, facts.unwrap_or_default());
+            let bus = self.tracer.settings.bus_total();
+            self.call_recorder.at((i + 1, insns.len()), insn, facts.unwrap_or_default(), bus);
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);
             }

@@ -8,11 +8,13 @@ use crate::types::StaticEvents;
 /// What has been executed, as a thread's totals are.
 pub(super) type Sums = [u32; TOTALS];
 
-/// Adds one execution of an instruction.
-pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents) {
+/// Adds one execution of an instruction; `bus` has the locked ones ([`crate::follow::bus_total`]).
+pub(super) fn add_execution(sums: &mut Sums, insn: &Insn, facts: StaticEvents, bus: Option<usize>) {
+    let locked = bus.map(|at| (at, sums[at] + u32::from(facts.bus)));
     sums[0] += u32::from(insn.class != Class::RepCompare);
     sums[1] += u32::from(facts.reads);
     sums[2] += u32::from(facts.writes) + u32::from(facts.modifies);
     sums[3] += u32::from(facts.conditional);
     sums[4] += u32::from(facts.indirect);
+    locked.into_iter().for_each(|(at, n)| sums[at] = n);
 }

@@ -7,6 +7,7 @@ use cg_calls::{Packed, PackedPlaces};
 use cg_format::callgrind::EventSet;
 use cg_sim::writeback::Outcome;
 use grind_engine::StaticEvents;
+use grind_engine::follow::bus_total;
 
 /// What has missed a cache, or was mispredicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +108,11 @@ impl Columns {
     #[must_use]
     pub fn kept(&self) -> [Option<usize>; 5] {
         let (dr, bc) = (self.accesses, self.branches);
-        [Some(0), dr, dr.map(|at| at + 1), bc, bc.map(|at| at + 2)]
+        let mut kept = [Some(0), dr, dr.map(|at| at + 1), bc, bc.map(|at| at + 2)];
+        if let Some(at) = self.bus.and_then(|_| bus_total(dr.is_some(), bc.is_some())) {
+            kept[at] = self.bus;
+        }
+        kept
     }
 
     /// A row that executions cost in one word, if it fits.

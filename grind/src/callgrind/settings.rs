@@ -250,8 +250,6 @@ impl Settings {
         !self.tell_calls
             && self.most_callers() == 0
             && self.rules.iter().all(plain)
-            && !self.skip_direct_rec
-            && !self.collect_bus
             && self.dump_every_bb == 0
             && self.cache_use == CacheUse::No
     }
