@@ -364,12 +364,14 @@ impl<'a> Word<'a> {
     }
 
     fn unknown(&self, tool: Tool) -> UsageError {
+        let hint = foreign::hint(&self.name, tool);
+        // What another tool has is hardly mistyped: but both may have it under names that are almost the same.
+        let limit = self.name.len() / if hint.is_some() { 6 } else { 3 };
         let known = foreign::tool_of(&self.name).is_some();
-        let nearest = nearest(&self.name, tool).filter(|_| !known).map(|name| match self.value {
+        let nearest = nearest(&self.name, tool, limit.max(1)).filter(|_| !known).map(|name| match self.value {
             Some(value) => format!("{name}={}", value.to_string_lossy()),
             None => name.to_owned(),
         });
-        let hint = foreign::hint(&self.name, tool);
         UsageError::Unknown { word: self.text.to_string_lossy().into_owned(), hint, nearest }
     }
 
@@ -463,9 +465,8 @@ fn early(words: &[OsString]) -> Result<Option<Request>, UsageError> {
     Ok(request)
 }
 
-/// The name of an option that is easily mistyped as `name`.
-fn nearest(name: &str, tool: Tool) -> Option<&'static str> {
-    let limit = (name.len() / 3).max(1);
+/// The name of an option that is mistyped as `name` with at most `limit` wrong letters.
+fn nearest(name: &str, tool: Tool, limit: usize) -> Option<&'static str> {
     let own = if tool == Tool::Callgrind { callgrind::OPTIONS } else { &[] };
     own.iter()
         .chain(table::OPTIONS)

@@ -94,6 +94,10 @@ fn wrong_options_are_refused() {
         )
     );
     assert_eq!(
+        error(&["--dump-instr=yes", "x"]),
+        format!("Unknown option: --dump-instr=yes\nIt is an option of callgrind: it needs --tool=callgrind.{MORE}")
+    );
+    assert_eq!(
         error(&["--trace-children", "x"]),
         format!("Bad option: --trace-children\nMissing boolean value, did you mean '--trace-children=yes'?{MORE}")
     );
