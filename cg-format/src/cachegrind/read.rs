@@ -76,6 +76,8 @@ pub enum ReadErrorKind {
     Input(InputError),
     /// The line after the `desc:` lines is no `cmd:` line.
     NoCommand,
+    /// The first line is of no profile at all.
+    NoProfile,
     /// There is nothing at all.
     Empty,
     /// It is a profile of callgrind.
@@ -117,6 +119,9 @@ impl fmt::Display for ReadErrorKind {
             Self::Empty => f.write_str(
                 "missing a `command:` line: it is empty, as a profile is whose program was killed or goes on, or whose disk \
                  was full",
+            ),
+            Self::NoProfile => f.write_str(
+                "missing a `command:` line: this is no profile, which would begin with `desc:` or `cmd:`",
             ),
             Self::CallGraph => f.write_str(
                 "missing a `command:` line: this is a profile with a call graph, which callgrind_annotate reads",
@@ -351,8 +356,13 @@ impl Parser {
                 let text = value(line, b"cmd:").ok_or_else(|| {
                     // With one of these do profiles of callgrind begin, whoever wrote them.
                     let keys = [&b"# callgrind format"[..], b"version:", b"creator:", b"pid:", b"part:", b"positions:"];
-                    let begins = keys.iter().any(|key| line.starts_with(key));
-                    if begins { ReadErrorKind::CallGraph } else { ReadErrorKind::NoCommand }
+                    let later = [&b"events:"[..], b"fl=", b"fn=", b"summary:"];
+                    let begins = |keys: &[&[u8]]| keys.iter().any(|key| line.starts_with(key));
+                    match () {
+                        () if begins(&keys) => ReadErrorKind::CallGraph,
+                        () if self.line > 1 || begins(&later) => ReadErrorKind::NoCommand,
+                        () => ReadErrorKind::NoProfile,
+                    }
                 })?;
                 self.header.cmd = text.to_vec();
                 self.stage = Stage::Events;
