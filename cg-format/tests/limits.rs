@@ -17,13 +17,10 @@ fn faults_are_named_with_their_line() {
         "x:1: missing a `command:` line: it is empty, as a profile is whose program was killed or goes on, or whose disk was \
          full",
     );
-    refused(
-        b"hello\n",
-        "x:1: missing a `command:` line: this is no profile, which would begin with `desc:` or `cmd:`",
-    );
+    refused(b"hello\n", "x:1: missing a `command:` line: this is no profile, which would begin with `desc:` or `cmd:`");
     refused(b"events: Ir\n", "x:1: missing a `command:` line");
     refused(b"desc: a\n", "x:2: missing a `command:` line");
-    refused(b"cmd:x\n", "x:1: missing a `command:` line: this is no profile, which would begin with `desc:` or `cmd:`");
+    refused(b"cmd:x\n", "x:1: missing a `command:` line");
     refused(b"cmd: x\n", "x:2: missing an `events:` line");
     refused(b"cmd: x\nevents: \n", "x:2: missing an `events:` line");
     refused(b"cmd: x\nevents: Ir Ir\n", "x:2: event `Ir` is listed twice or is not UTF-8");

@@ -356,11 +356,11 @@ impl Parser {
                 let text = value(line, b"cmd:").ok_or_else(|| {
                     // With one of these do profiles of callgrind begin, whoever wrote them.
                     let keys = [&b"# callgrind format"[..], b"version:", b"creator:", b"pid:", b"part:", b"positions:"];
-                    let later = [&b"events:"[..], b"fl=", b"fn=", b"summary:"];
+                    let ours = [&b"desc:"[..], b"cmd:", b"events:", b"fl=", b"fn=", b"summary:"];
                     let begins = |keys: &[&[u8]]| keys.iter().any(|key| line.starts_with(key));
                     match () {
                         () if begins(&keys) => ReadErrorKind::CallGraph,
-                        () if self.line > 1 || begins(&later) => ReadErrorKind::NoCommand,
+                        () if self.line > 1 || begins(&ours) => ReadErrorKind::NoCommand,
                         () => ReadErrorKind::NoProfile,
                     }
                 })?;
