@@ -293,6 +293,25 @@ fn signals_that_wait_come_first_whoever_interrupts() {
     }
 }
 
+/// Who gets many signals is left alone for a spell, with all of them held back: that blocks none of those that kill.
+#[test]
+fn who_is_left_alone_for_a_spell_is_killed_all_the_same() {
+    let source = Source::open("semantics", "process_group_killed_by_a_thread");
+    if !source.runs_here() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let words = [source.build(dir.path(), false).display().to_string()];
+    let native = Job::new(words.clone(), dir.path()).native();
+    let options = ["--code-limit=4", "--beside=always"].into_iter().chain(SIMULATION).map(str::to_owned);
+    let profiler: Vec<String> = tools::under_test().iter().cloned().chain(options).collect();
+    for round in 0..12 {
+        let job = Job { disturbed: Disturbance::Kinds, ..Job::new(words.clone(), dir.path()) };
+        let tested = job.profiled(&profiler);
+        assert_same(&format!("round {round}"), &native, &tested.outcome, &tested.log);
+    }
+}
+
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.
 #[test]
 fn process_that_ptraces_its_child_is_told_why_not() {

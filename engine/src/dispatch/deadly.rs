@@ -135,5 +135,6 @@ fn kills_at_once(status: &Status) -> u64 {
 fn takes(tid: i32) -> u64 {
     let call = std::fs::read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
     let waits = call.split(' ').next().and_then(|nr| nr.parse().ok()) == Some(libc::SYS_rt_sigtimedwait);
-    if waits { 0 } else { !Status::of(tid).signals("SigBlk") }
+    let blocked = || tracee::blocked_beneath(tid).unwrap_or_else(|| Status::of(tid).signals("SigBlk"));
+    if waits { 0 } else { !blocked() }
 }

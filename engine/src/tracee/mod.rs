@@ -17,7 +17,7 @@ pub(crate) use home::{Home, leave, settle};
 pub(crate) use late::{ended, is_sent, keep, renamed, said, sent_by};
 pub(crate) use memory::Memory;
 pub(crate) use remote::{Gadget, RemoteError};
-pub(crate) use spell::{long_enough, spells};
+pub(crate) use spell::{blocked_beneath, long_enough, spells};
 
 use std::cell::RefCell;
 use std::io;
