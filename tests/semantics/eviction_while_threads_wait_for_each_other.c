@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <sys/epoll.h>
 
-enum { WORKERS = 6, ROUNDS = 30 };
+enum { WORKERS = 6, ROUNDS = 50 };
 
 static pthread_barrier_t all;
 static sem_t go;

@@ -1,6 +1,6 @@
 //! Random pressure: programs of the semantics, with random options that have translations thrown away, made anew, asked for
 //! without a stop and kept in little room, while somebody sends signals of any kind that they let pass. Each must do what it
-//! does natively. For the better part of a minute in CI, for an hour by
+//! does natively. For a minute in CI, for an hour by
 //!
 //! ```text
 //! GRIND_PRESSURE_SECONDS=3600 cargo test --release -p grind-tests --test pressure -- --nocapture
@@ -63,7 +63,7 @@ fn programs() -> Vec<String> {
 
 #[test]
 fn random_pressure_changes_nothing() {
-    let seconds = number("GRIND_PRESSURE_SECONDS").unwrap_or(45);
+    let seconds = number("GRIND_PRESSURE_SECONDS").unwrap_or(60);
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_nanos() as u64;
     let seed = number("GRIND_PRESSURE_SEED").unwrap_or_else(now);
     println!("GRIND_PRESSURE_SEED={seed}");

@@ -38,8 +38,9 @@ fn check_given(name: &str, arguments: &[&str], options: &[&str]) {
     if !source.runs_here() {
         return;
     }
-    // Being interrupted all the time takes its time.
-    let limit = Duration::from_secs(if disturb::wanted() != Disturbance::None { 180 } else { 60 });
+    // Being interrupted all the time takes its time, and so does being told of each block to who computes until time has passed.
+    let slow = disturb::wanted() != Disturbance::None || options == TOLD;
+    let limit = Duration::from_secs(if slow { 180 } else { 60 });
     let words = |path: &Path| -> Vec<String> {
         [path.display().to_string()].into_iter().chain(arguments.iter().map(|a| (*a).into())).collect()
     };
@@ -70,18 +71,6 @@ const CALLS: [&str; 1] = ["--tool=callgrind"];
 /// As they are told, one by one, where options ask for more than emitted code follows; and with each system call stopping.
 const TOLD: [&str; 3] = ["--tool=callgrind", "--tell-calls=yes", "--collect-systime=yes"];
 
-/// Programs that compute until time has passed, or until others have come to speak, which takes half a minute each where every
-/// block is told. They are run in all other ways.
-const TOO_SLOW_TOLD: [&str; 7] = [
-    "code_unmapped_and_mapped_by_another_thread",
-    "corner_resource_limits",
-    "corner_taken_registers",
-    "eviction_while_threads_wait_for_each_other",
-    "signal_faults_sent_by_others",
-    "thread_directed_signals",
-    "thread_thousands_in_a_row",
-];
-
 macro_rules! programs {
     ($($(#[$attribute:meta])* $name:ident)*) => {
         $(#[test] $(#[$attribute])* fn $name() { check(stringify!($name), &[]); })*
@@ -99,11 +88,7 @@ macro_rules! programs {
         }
 
         mod with_calls_told {
-            $(#[test] $(#[$attribute])* fn $name() {
-                if !super::TOO_SLOW_TOLD.contains(&stringify!($name)) {
-                    super::check(stringify!($name), &super::TOLD);
-                }
-            })*
+            $(#[test] $(#[$attribute])* fn $name() { super::check(stringify!($name), &super::TOLD); })*
         }
 
         #[test]
@@ -274,10 +259,9 @@ mod timers_of_few_microseconds {
     }
 }
 
-/// Signals that wait when a handler ends come before the program goes on, whatever somebody else sends meanwhile.
-#[test]
-fn signals_that_wait_come_first_whoever_interrupts() {
-    let source = Source::open("semantics", "signal_realtime_queue");
+/// The program does what it does natively, again and again, while signals of all kinds that nobody sees are sent to it.
+fn check_disturbed(name: &str, options: &[&str], rounds: u32) {
+    let source = Source::open("semantics", name);
     if !source.runs_here() {
         return;
     }
@@ -285,31 +269,25 @@ fn signals_that_wait_come_first_whoever_interrupts() {
     let words = [source.build(dir.path(), false).display().to_string()];
     let native = Job::new(words.clone(), dir.path()).native();
     let profiler: Vec<String> =
-        tools::under_test().iter().cloned().chain([CALLS[0], "--beside=always"].map(str::to_owned)).collect();
-    for round in 0..20 {
+        tools::under_test().iter().cloned().chain(options.iter().map(|o| (*o).into())).collect();
+    for round in 0..rounds {
         let job = Job { disturbed: Disturbance::Kinds, ..Job::new(words.clone(), dir.path()) };
         let tested = job.profiled(&profiler);
-        assert_same(&format!("round {round}"), &native, &tested.outcome, &tested.log);
+        assert_same(&format!("{name}, round {round}"), &native, &tested.outcome, &tested.log);
     }
+}
+
+/// Signals that wait when a handler ends come before the program goes on, whatever somebody else sends meanwhile.
+#[test]
+fn signals_that_wait_come_first_whoever_interrupts() {
+    check_disturbed("signal_realtime_queue", &[CALLS[0], "--beside=always"], 20);
 }
 
 /// Who gets many signals is left alone for a spell, with all of them held back: that blocks none of those that kill.
 #[test]
 fn who_is_left_alone_for_a_spell_is_killed_all_the_same() {
-    let source = Source::open("semantics", "process_group_killed_by_a_thread");
-    if !source.runs_here() {
-        return;
-    }
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let words = [source.build(dir.path(), false).display().to_string()];
-    let native = Job::new(words.clone(), dir.path()).native();
-    let options = ["--code-limit=4", "--beside=always"].into_iter().chain(SIMULATION).map(str::to_owned);
-    let profiler: Vec<String> = tools::under_test().iter().cloned().chain(options).collect();
-    for round in 0..12 {
-        let job = Job { disturbed: Disturbance::Kinds, ..Job::new(words.clone(), dir.path()) };
-        let tested = job.profiled(&profiler);
-        assert_same(&format!("round {round}"), &native, &tested.outcome, &tested.log);
-    }
+    let options = [&["--code-limit=4", "--beside=always"][..], &SIMULATION].concat();
+    check_disturbed("process_group_killed_by_a_thread", &options, 12);
 }
 
 /// What is traced cannot be traced again: the program gets EPERM, and the log says why.

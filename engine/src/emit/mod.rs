@@ -489,6 +489,7 @@ impl<'a> Emitter<'a> {
         let counts_only = !told && !self.tracer.keeps_facts();
         let mut gone = false;
         let early = self.early_exit(insns);
+        let bus = self.tracer.settings.bus_total();
         for (i, insn) in insns.iter().enumerate() {
             let from = self.out.code.pos();
             match self.bump {
@@ -530,7 +531,6 @@ impl<'a> Emitter<'a> {
                 }
             }
             let facts = (self.tracer.keeps_facts() || told).then(|| self.facts(insn));
-            let bus = self.tracer.settings.bus_total();
             self.call_recorder.at((i + 1, insns.len()), insn, facts.unwrap_or_default(), bus);
             if i + 1 == insns.len() {
                 self.tell_before_last(insn);

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use cg_format::callgrind::SystemTime;
 use grind_engine::AtStart;
 
-use super::table::{Opt, Role, find as find_shared};
+use super::table::{Opt, Role, find as find_shared, ignored, lacking};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
 use crate::callgrind::settings::{CacheUse, Change, Settings};
@@ -28,19 +28,6 @@ const fn opt(
     apply: super::table::Apply,
 ) -> Opt {
     Opt { names, kind, role: Role::Tool(apply), default, help }
-}
-
-const fn lacking(
-    names: &'static [&'static str],
-    kind: Kind,
-    accepted: &'static [&'static str],
-    why: &'static str,
-) -> Opt {
-    Opt { names, kind, role: Role::Lacking(accepted, why), default: "", help: "" }
-}
-
-const fn ignored(names: &'static [&'static str], kind: Kind, why: &'static str) -> Opt {
-    Opt { names, kind, role: Role::Ignored(why), default: "", help: "" }
 }
 
 fn rule(options: &mut Options, value: Value<'_>, change: Change) -> Result<(), Wrong> {

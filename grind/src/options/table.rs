@@ -57,11 +57,11 @@ const fn opt(names: &'static [&'static str], kind: Kind, role: Role, default: &'
     Opt { names, kind, role, default, help }
 }
 
-const fn ignored(names: &'static [&'static str], kind: Kind, why: &'static str) -> Opt {
+pub(super) const fn ignored(names: &'static [&'static str], kind: Kind, why: &'static str) -> Opt {
     Opt { names, kind, role: Role::Ignored(why), default: "", help: "" }
 }
 
-const fn lacking(
+pub(super) const fn lacking(
     names: &'static [&'static str],
     kind: Kind,
     accepted: &'static [&'static str],
