@@ -121,6 +121,8 @@ pub enum Wanted {
     Query(Query),
     /// Counting is to be switched on or off; asking for the state that it is in changes nothing.
     Instrumentation(Instrumentation),
+    /// The process is to be left to itself: what it has executed is reported, and it goes on untraced.
+    Detach,
 }
 
 /// What a process has executed in one context of the statistics.

@@ -395,7 +395,7 @@ impl CodeCache {
             chains: Map::default(),
             ibl_targets: IblTargets::default(),
             incoming: Map::default(),
-            gadget: Gadget(0),
+            gadget: Gadget::new(0),
             far: false,
             masked,
             trace: SpaceTrace::default(),
@@ -428,7 +428,7 @@ impl CodeCache {
             let chunk = &mut self.chunks[0];
             chunk.host.write(0, &Gadget::BYTES);
             chunk.host.write(Gadget::INT80_OFFSET as usize, &Gadget::INT80_BYTES);
-            self.gadget = Gadget(guest);
+            self.gadget = Gadget::new(guest);
             for (way, at) in flush::EMPTY_ENTRIES {
                 let id = self.trans.add_stub(StubKind::IblMiss { way });
                 let mut code = Asm { buf: Vec::new(), base: guest + at };

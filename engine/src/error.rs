@@ -20,6 +20,13 @@ pub enum EngineError {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// A process that runs cannot be joined.
+    Attach {
+        /// The process.
+        pid: i32,
+        /// Why not, as a sentence without its end.
+        why: String,
+    },
     /// No room for the code cache or the counters in the guest.
     NoMemory {
         /// What was to be mapped.
@@ -50,6 +57,7 @@ impl fmt::Display for EngineError {
                 "cannot trace the program: {source}; ptrace must be allowed \
                  (kernel.yama.ptrace_scope below 3, CAP_SYS_PTRACE or a seccomp profile that permits it in a container)"
             ),
+            Self::Attach { pid, why } => write!(f, "cannot attach to process {pid}: {why}"),
             Self::NoMemory { what, source } => write!(
                 f,
                 "no memory for the {what} in the program's address space: {source}; raise `ulimit -v` or free memory"
@@ -67,7 +75,7 @@ impl std::error::Error for EngineError {
             | Self::PtraceForbidden { source }
             | Self::NoMemory { source, .. }
             | Self::Os { source, .. } => Some(source),
-            Self::Broken { .. } => None,
+            Self::Attach { .. } | Self::Broken { .. } => None,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Makes a fresh program image ready: maps counters, tables and a code cache into it before its first instruction, and
-//! takes away what would differ from run to run (AT_RANDOM) or from machine to machine (AT_HWCAP). The new mappings are put
-//! where neither the kernel nor the program's heap and stack are going to be.
+//! Makes a program image ready: maps counters, tables and a code cache into it. Into a fresh one before its first instruction;
+//! then it also takes away what would differ from run to run (AT_RANDOM) or from machine to machine (AT_HWCAP). Into one that runs
+//! already while all of its threads stand still. The new mappings are put where neither the kernel nor the program's heap and
+//! stack are going to be.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,6 +22,9 @@ const MIB: u64 = 1 << 20;
 
 /// Room kept free below the stack's present end, at least.
 const STACK_ROOM: u64 = 16 * MIB;
+
+/// Bytes below the stack pointer that code may use without moving it (System V ABI).
+const RED_ZONE: u64 = 128;
 
 /// A fixed pattern in place of the kernel's 16 random bytes: programs take stack guards and hash seeds from there.
 const RANDOM: [u8; 16] = *b"grind\x8f\x1b\xd4\x67\xa2\x39\xee\x50\xc3\x7d\x06";
@@ -103,8 +107,8 @@ pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result
     code[..3].copy_from_slice(&Gadget::BYTES);
     code[8..14].copy_from_slice(b"grind\0");
     remote.memory.write(entry, &code).map_err(os)?;
-    remote.gadget = Gadget(entry);
-    let result = map_all(remote, pid, entry + 8, masked);
+    remote.gadget = Gadget::new(entry);
+    let result = map_all(remote, pid, entry, entry + 8, masked);
     remote.memory.write(entry, &lent).map_err(os)?;
     if masked {
         steady_auxv(remote.memory, pid, regs.rsp);
@@ -112,9 +116,39 @@ pub(crate) fn prepare(remote: &mut Remote<'_>, pid: i32, masked: bool) -> Result
     result
 }
 
+/// Sets up an image that runs already: nothing is written to its code. `remote` has a gadget that the image has itself, and a thread
+/// in no system call.
+pub(crate) fn prepare_running(remote: &mut Remote<'_>, pid: i32) -> Result<(CodeCache, SlotPool), EngineError> {
+    const NAME: &[u8; 6] = b"grind\0";
+    let gone = || EngineError::Os { what: "reading registers", source: io::Error::from_raw_os_error(libc::ESRCH) };
+    let regs = remote.thread.as_ref().ok_or_else(gone)?.regs().map_err(|_| gone())?;
+    let os = |source| EngineError::Os { what: "writing to the program's stack", source };
+    // Where the frame of a signal would be.
+    let name_at = (regs.rsp - RED_ZONE - NAME.len() as u64) & !7;
+    let mut lent = [0; NAME.len()];
+    if remote.memory.read(name_at, &mut lent) != lent.len() {
+        return Err(os(io::Error::from_raw_os_error(libc::EFAULT)));
+    }
+    remote.memory.write(name_at, NAME).map_err(os)?;
+    let result = map_all(remote, pid, regs.rip, name_at, false);
+    remote.memory.write(name_at, &lent).map_err(os)?;
+    result
+}
+
+/// Takes everything that was mapped into an image out of it; `remote` as for [`prepare_running`]. What cannot be unmapped stays.
+pub(crate) fn clear(remote: &mut Remote<'_>, code_cache: &CodeCache, pool: &SlotPool) {
+    let chunks = code_cache.chunks.iter().map(|c| (c.guest, layout::CHUNK_SIZE));
+    let parts = chunks.chain([(code_cache.tables_at, layout::TABLES_SIZE), pool.span()]);
+    for (at, size) in parts {
+        remote.raw(libc::SYS_munmap, [at, size, 0, 0, 0, 0]);
+    }
+}
+
+/// `near`: code that is going to be translated. `name_at`: an address in the guest that holds a C string, for now.
 fn map_all(
     remote: &mut Remote<'_>,
     pid: i32,
+    near: u64,
     name_at: u64,
     masked: bool,
 ) -> Result<(CodeCache, SlotPool), EngineError> {
@@ -152,8 +186,7 @@ fn map_all(
     remote.close(fd)?;
     let tables = SharedMemory::map(&file, 0, layout::TABLES_SIZE as usize).map_err(io_error("mapping the tables"))?;
     let mut code_cache = CodeCache::new(tables_at, tables, masked);
-    let entry = remote.gadget.0;
-    let chunk = map_chunk(remote, pid, entry, name_at)?;
+    let chunk = map_chunk(remote, pid, near, name_at)?;
     code_cache.add_chunk(chunk.0, chunk.1);
     remote.gadget = code_cache.gadget;
     Ok((code_cache, pool))

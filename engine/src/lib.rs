@@ -45,6 +45,8 @@ pub mod own_memory;
 pub mod subject;
 pub mod trace;
 
+use dispatch::Target;
+
 pub use api::*;
 pub use counts::{Counts, Stretch};
 pub use error::EngineError;
@@ -57,7 +59,7 @@ pub use mapped_file::MappedFile;
 /// # Errors
 /// When the program cannot be started or traced.
 pub fn run(program: &Program, settings: &Settings, session: &mut dyn Session) -> Result<Exit, EngineError> {
-    dispatch::run(program, settings, session, None)
+    dispatch::run(Target::Program(program), settings, session, None)
 }
 
 /// The same, with a trace for `sink`: what `settings.trace` asks for.
@@ -70,5 +72,19 @@ pub fn run_traced(
     session: &mut dyn Session,
     sink: Box<dyn trace::Sink>,
 ) -> Result<Exit, EngineError> {
-    dispatch::run(program, settings, session, Some(sink))
+    dispatch::run(Target::Program(program), settings, session, Some(sink))
+}
+
+/// Follows process `pid`, which runs already, until it ends or until [`Wanted::Detach`] is wanted of it and of all that it has
+/// started since; with a trace for `sink`, if there is one. The driver is asked what it wants several times a second.
+///
+/// # Errors
+/// When it cannot be traced; it goes on as if nothing had been then.
+pub fn attach(
+    pid: i32,
+    settings: &Settings,
+    session: &mut dyn Session,
+    sink: Option<Box<dyn trace::Sink>>,
+) -> Result<Exit, EngineError> {
+    dispatch::run(Target::Process(pid), settings, session, sink)
 }

@@ -91,6 +91,9 @@ pub(crate) struct Process {
     pub(crate) counting: bool,
     pub(crate) exe: PathBuf,
     pub(crate) args: Vec<OsString>,
+    /// It, or who has forked it, ran already when it was attached to: its C library has told the kernel of a place for restartable
+    /// sequences, and relies on that for new threads.
+    pub(crate) joined: bool,
     /// Its profile has been handed over.
     pub(crate) reported: bool,
     pub(crate) stacks: Stacks,
@@ -121,6 +124,25 @@ pub(crate) struct Interrupted {
 }
 
 impl Thread {
+    /// A thread of process `pid` that has just been heard of.
+    pub(crate) fn new(pid: i32, state: State, slot: SlotId, contexts: ThreadContexts) -> Self {
+        Self {
+            pid,
+            state,
+            slot,
+            other: None,
+            switch: false,
+            folded: false,
+            contexts,
+            frames: RefCell::default(),
+            trapped_at: None,
+            allocating: Allocating::default(),
+            progress: Progress::default(),
+            interrupted: None,
+            job_controlled: false,
+        }
+    }
+
     /// A slot that counts nothing anybody reads, and one that does: which of a thread's two is it on?
     pub(crate) fn counted_slot(&self, counting: bool) -> Option<SlotId> {
         // While a switch is pending, the thread is still on the slot of the former state.

@@ -57,6 +57,38 @@ fn supervisor_died() -> libc::c_int {
     libc::SIGRTMAX()
 }
 
+/// The run is to end, and the process that it has joined to go on without it.
+static LEAVE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn leave(_: libc::c_int) {
+    LEAVE.store(true, Ordering::SeqCst);
+}
+
+/// Lets the signals that end programs, and the supervisor's death, end the run of this tracer, but not the process that it has joined:
+/// system calls are interrupted, and [`is_to_leave`] says so.
+pub fn leave_on_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, supervisor_died()] {
+        // SAFETY: the structures are plain data and valid for the calls; the handler stores to an atomic.
+        unsafe {
+            let mut now = std::mem::zeroed::<libc::sigaction>();
+            // Those that were ignored stay ignored.
+            if libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction != libc::SIG_IGN {
+                let mut new = std::mem::zeroed::<libc::sigaction>();
+                new.sa_sigaction = leave as *const () as libc::sighandler_t;
+                libc::sigaction(signal, &raw const new, std::ptr::null_mut());
+            }
+        }
+    }
+    if ORPHAN.load(Ordering::SeqCst) {
+        LEAVE.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Whether the run is to end.
+pub fn is_to_leave() -> bool {
+    LEAVE.load(Ordering::SeqCst)
+}
+
 extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let program = PROGRAM.load(Ordering::SeqCst);
     let errno = Errno::last_raw();

@@ -12,8 +12,10 @@ use std::rc::Rc;
 
 use grind_engine::follow::bus_total;
 use grind_engine::trace::CallTrace;
-use grind_engine::{AtStart, EngineError, Exit, Program, Settings, fault};
+use grind_engine::trace::Sink;
+use grind_engine::{AtStart, EngineError, Exit, Program, Session, Settings, fault};
 
+use crate::attach::Visit;
 use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::dumps::About;
 use crate::callgrind::sink::Recorder;
@@ -166,13 +168,40 @@ fn act(invocation: Invocation, args: &[OsString]) -> Result<Ending, anyhow::Erro
     }
 }
 
+/// What is profiled.
+enum Guest {
+    Program(Program),
+    Process(i32),
+}
+
+impl Guest {
+    fn follow(
+        &self,
+        settings: &Settings,
+        session: &mut dyn Session,
+        sink: Option<Box<dyn Sink>>,
+    ) -> Result<Exit, EngineError> {
+        match (self, sink) {
+            (Self::Process(pid), sink) => grind_engine::attach(*pid, settings, session, sink),
+            (Self::Program(program), Some(sink)) => grind_engine::run_traced(program, settings, session, sink),
+            (Self::Program(program), None) => grind_engine::run(program, settings, session),
+        }
+    }
+}
+
 fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Result<Ending, anyhow::Error> {
     fault::point("options");
     let callgrind = options.tool == options::Tool::Callgrind;
     let simulation = Simulation::new(options)?;
-    let target = open_log(invocation, &options.log)?;
-    let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref());
-    let resolved = resolved.map_err(|refusal| or_here(invocation, refusal))?;
+    let log = open_log(invocation, &options.log)?;
+    let guest = match options.attach.pid {
+        Some(pid) => Guest::Process(pid),
+        None => {
+            let resolved = resolve::resolve(typed, sources::environment("PATH".as_ref()).as_deref());
+            let resolved = resolved.map_err(|refusal| or_here(invocation, refusal))?;
+            Guest::Program(Program { path: resolved.path, args: resolved.args, env: environment() })
+        }
+    };
     if let Some(tree) = &options.tree {
         outfile::prove(tree, "profile", "--tree")?;
     } else if callgrind {
@@ -185,7 +214,6 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         outfile::prove(&options.mem_out_file(), "file of data objects", "--mem-out-file")?;
     }
 
-    let program = Program { path: resolved.path, args: resolved.args, env: environment() };
     let mut settings = Settings {
         cpu: options.cpu,
         count_at_start: if options.instr_at_start { AtStart::Counting } else { AtStart::NotCounting },
@@ -210,16 +238,20 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
-    let mut runner = Runner::new(invocation, options, target, Box::new(Sources::new(options)));
+    let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options)));
     if options.cycle_estimation && !callgrind {
         runner.estimate(Cycles::new(options.cycle_model)?);
     }
     runner.runs(typed);
     os::pass_on_signals();
     // Before the simulator, which has a thread.
-    match supervisor::split()? {
-        Side::Supervisor(ending) => return Ok(ending),
-        Side::Tracer(reporter) => runner.report_to(reporter),
+    match (supervisor::split(options.attach.pid.is_some())?, options.attach.pid) {
+        (Side::Supervisor(ending), _) => return Ok(ending),
+        (Side::Tracer(reporter), None) => runner.report_to(reporter),
+        (Side::Tracer(_), Some(_)) => {
+            os::leave_on_signals();
+            runner.visits(Visit::new(options.attach.clone()));
+        }
     }
     fault::point("tracer");
     // From here on, there may be threads.
@@ -254,12 +286,14 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
                 Recorder::new(control_requests, options.names(), events, caches.as_ref(), dump_service.clone())
                     .with_made(runner.made());
             runner.record_calls(dump_service, events.names());
-            grind_engine::run_traced(&program, &settings, &mut runner, Box::new(recorder))
+            guest.follow(&settings, &mut runner, Some(Box::new(recorder)))
         }
-        Some(s) => grind_engine::run_traced(&program, &settings, &mut runner, Box::new(s)),
-        None => grind_engine::run(&program, &settings, &mut runner),
+        Some(s) => guest.follow(&settings, &mut runner, Some(Box::new(s))),
+        None => guest.follow(&settings, &mut runner, None),
     };
     match exit? {
+        // What becomes of a process that was joined is for those who started it.
+        _ if options.attach.pid.is_some() => Ok(Ending::Code(0)),
         // A status has eight bits.
         Exit::Code(code) => Ok(Ending::Code((code & 0xff) as u8)),
         Exit::Signal(signal) => Ok(Ending::Signal(signal)),

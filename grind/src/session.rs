@@ -14,11 +14,12 @@ use cg_format::cachegrind::Profile;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
     Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
-    Query, Session, Tally, fault,
+    Query, Session, Tally, Wanted, fault,
 };
 use nix::sys::signal::Signal;
 
 use crate::advice;
+use crate::attach::Visit;
 use crate::backtrace;
 use crate::broken;
 use crate::callgrind::boundaries::Boundaries;
@@ -85,6 +86,8 @@ pub struct Runner<'a> {
     tree: Option<Tree>,
     /// The line on the terminal, if there is to be one.
     progress: Option<Progress>,
+    /// How long a process is followed that ran already.
+    visit: Option<Visit>,
 }
 
 impl<'a> Runner<'a> {
@@ -117,7 +120,13 @@ impl<'a> Runner<'a> {
             broken: None,
             tree: None,
             progress: None,
+            visit: None,
         }
+    }
+
+    /// The first process runs already, and is followed for as long as `visit` says.
+    pub fn visits(&mut self, visit: Visit) {
+        self.visit = Some(visit);
     }
 
     /// Shows on a terminal how far the processes are, unless that is not wanted: all is to be quiet, another program reads the
@@ -387,6 +396,9 @@ impl Session for Runner<'_> {
             self.verbose_start(pid);
             self.describe_simulation(pid);
         }
+        if let Some(visit) = self.visit.as_mut().filter(|_| first) {
+            visit.begins();
+        }
         self.made.began(pid);
         self.announce_calls(pid, |calls, file| calls.started(pid, &args, file));
     }
@@ -589,10 +601,17 @@ impl Session for Runner<'_> {
         let Some(calls) = &mut self.calls else { return };
         let written = calls.asked(report.pid, tid, ask);
         let _ = self.tell_written(report.pid, written);
+        if let (Query::Dump(_), Some(visit)) = (ask, &mut self.visit) {
+            visit.dumped();
+        }
     }
 
     fn control_request(&mut self) -> Option<ControlRequest> {
-        self.calls.as_mut()?.control_request()
+        let leave = self.visit.as_mut().and_then(|visit| visit.next_to_leave(self.processes.keys().copied()));
+        match leave {
+            Some(pid) => Some(ControlRequest { pid, what: Wanted::Detach }),
+            None => self.calls.as_mut()?.control_request(),
+        }
     }
 
     fn wants_tally(&mut self) -> bool {

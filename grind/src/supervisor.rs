@@ -5,7 +5,8 @@
 //! program stops, and ends as the program ends. The *tracer*, its child, does all the work and lives until the last
 //! followed process has ended. The supervisor must never look into a guest, and never outlive the first process for long.
 //!
-//! If the supervisor is killed, so is the first process (its profile is written); what it started lives on, as it would natively.
+//! If the supervisor is killed, so is the first process (its profile is written); what it started lives on, as it would natively. A
+//! process that ran before is left to itself instead, and so it is for signals that end programs: those go to the tracer.
 //! If the tracer is killed, the kernel kills everything that it traced.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -55,15 +56,18 @@ pub struct Reporter {
     line: PipeWriter,
 }
 
-/// Splits the process in two. Signals must be passed on already. No other thread may exist.
+/// Splits the process in two. `visits`: the first process runs already. Signals must be passed on already. No other thread may exist.
 ///
 /// # Errors
 /// When there is no room for another process or pipe.
-pub fn split() -> io::Result<Side> {
+pub fn split(visits: bool) -> io::Result<Side> {
     let (reader, writer) = io::pipe()?;
     match os::fork_tracer()? {
         Some(tracer) => {
             drop(writer);
+            if visits {
+                os::pass_signals_to(tracer.as_raw());
+            }
             Ok(Side::Supervisor(supervisor(reader, tracer)))
         }
         None => Ok(Side::Tracer(Reporter { line: writer })),
@@ -101,7 +105,7 @@ fn supervisor(mut line: PipeReader, tracer: Pid) -> Ending {
             Ok(WaitStatus::Exited(_, code)) => return Ending::Code((code & 0xff) as u8),
             Ok(WaitStatus::Signaled(_, signal, _)) => {
                 if !ended {
-                    let text = "grind: the tracer was killed, and the program with it: no profile was written\n";
+                    let text = "grind: the tracer was killed, and what it followed with it: no profile was written\n";
                     // Standard error may be closed; there is nobody left to tell.
                     let _ = io::stderr().write_all(text.as_bytes());
                 }

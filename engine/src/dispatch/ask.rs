@@ -91,6 +91,7 @@ impl Dispatcher<'_> {
             log::debug!(target: subject::REQUEST, "from outside, for process {pid}: {what:?}");
             match what {
                 Wanted::Query(ask) => self.ask(pid, 0, &ask),
+                Wanted::Detach => self.leave_soon(pid),
                 Wanted::Instrumentation(to) => self.instrument_from_outside(pid, to == Instrumentation::Start),
             }
         }

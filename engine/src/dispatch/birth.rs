@@ -2,7 +2,6 @@
 //! stop, and who has created it. What it has from its creator (counts, contexts, caches) is that of the moment of its birth:
 //! it is taken before the creator goes on.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use nix::libc;
@@ -13,9 +12,9 @@ use super::status::Status;
 use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::code_cache::CallStop;
-use crate::contexts::Books;
-use crate::objects::Allocating;
-use crate::process::{Process, Progress, State, Thread};
+use crate::contexts::{Books, ThreadContexts};
+use crate::layout::SlotWord;
+use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;
 use crate::subject;
 use crate::tracee::{self, How, Memory, Regs, Stopped};
@@ -101,44 +100,14 @@ impl Dispatcher<'_> {
                 trace_channel.forked(pid, tid, child);
             }
         }
-        let Some(p) = self.processes.get_mut(&child_pid) else { return };
-        let Some(slot) = p.pool.borrow_mut().take() else {
+        let Some(counting) = self.processes.get(&child_pid).map(|p| p.counting) else { return };
+        self.traps_of_child(pid, tid, child_pid, child);
+        let contexts = self.inherited(tid, child_pid == child);
+        if !self.add_thread(child_pid, child, State::New, contexts, 0) {
             self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
             return;
-        };
-        p.threads.push(child);
-        if p.threads.len() > 1 {
-            super::deadly::CALLS
-                .into_iter()
-                .for_each(|nr| p.code_cache.borrow().stop_before(nr, CallStop::Served, true));
         }
-        tracee::settle(child, &p.code_cache.borrow().home);
-        if p.pool.borrow().is_low() {
-            p.code_cache.borrow().stop_before_births();
-        }
-        let _ = p.pool.borrow().set_slot_word(slot, crate::layout::SlotWord::GuestGs, 0);
-        let counting = p.counting;
-        self.traps_of_child(pid, tid, child_pid, child);
-        let contexts = self.inherited(tid, child_pid == child);
-        self.threads.insert(
-            child,
-            Thread {
-                pid: child_pid,
-                state: State::New,
-                slot,
-                other: None,
-                switch: false,
-                folded: false,
-                contexts,
-                frames: RefCell::default(),
-                trapped_at: None,
-                allocating: Allocating::default(),
-                progress: Progress::default(),
-                interrupted: None,
-                job_controlled: false,
-            },
-        );
         self.born_of_int80(tid, child);
         self.begin_contexts(tid, child);
         if child_pid == child && self.follows(tid) {
@@ -164,6 +133,32 @@ impl Dispatcher<'_> {
         if let Some((first, signal)) = self.early.remove(&child) {
             self.begin(first, signal);
         }
+    }
+
+    /// Thread `tid` of `pid`, whose gs base is `guest_gs`, gets counters of its own. False: there is no room for them.
+    pub(super) fn add_thread(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        state: State,
+        contexts: ThreadContexts,
+        guest_gs: u64,
+    ) -> bool {
+        let Some(p) = self.processes.get_mut(&pid) else { return false };
+        let Some(slot) = p.pool.borrow_mut().take() else { return false };
+        p.threads.push(tid);
+        let code_cache = p.code_cache.borrow();
+        if p.threads.len() > 1 {
+            super::deadly::CALLS.into_iter().for_each(|nr| code_cache.stop_before(nr, CallStop::Served, true));
+        }
+        tracee::settle(tid, &code_cache.home);
+        if p.pool.borrow().is_low() {
+            code_cache.stop_before_births();
+        }
+        let _ = p.pool.borrow().set_slot_word(slot, SlotWord::GuestGs, guest_gs);
+        drop(code_cache);
+        self.threads.insert(tid, Thread::new(pid, state, slot, contexts));
+        true
     }
 
     /// The books of a process that has just been forked from `parent`.
@@ -193,6 +188,7 @@ impl Dispatcher<'_> {
             counting: p.counting,
             exe: p.exe.clone(),
             args: p.args.clone(),
+            joined: p.joined,
             reported: false,
             stacks: Stacks::default(),
         };

@@ -5,6 +5,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::flush::Reason;
 use super::{Dispatcher, How};
 use crate::error::EngineError;
 use crate::guard::caught;
@@ -33,7 +34,7 @@ impl Dispatcher<'_> {
             // Where nothing is recorded for the time being, it will be so when something is.
             if p.code_cache.borrow().trace.recorded.followed() {
                 p.code_cache.borrow_mut().trans.follow.given_up = true;
-                self.begin_flush(pid, false);
+                self.begin_flush(pid, Reason::Anew);
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use grind_client_requests::Request;
 
+use super::flush::Reason;
 use super::{Dispatcher, go_on};
 use crate::addr::GuestAddr;
 use crate::api::{Instrumentation, Query};
@@ -157,7 +158,7 @@ impl Dispatcher<'_> {
             return;
         }
         let Some(t) = self.leave_cache(t, regs) else { return };
-        self.begin_flush(pid, false);
+        self.begin_flush(pid, Reason::Anew);
         if self.is_flushing(tid) {
             self.park(t, State::Guest);
         } else if let Ok(pc) = t.rip() {

@@ -23,14 +23,31 @@ use crate::tracee::{self, How, Regs, Stop, Stopped};
 /// So many instructions of translated code at most are executed to get to the next block.
 const STEPS: usize = 200;
 
+/// Why translations are thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// There are too many, or other ones are needed.
+    Anew,
+    /// In order to translate what is executed often better.
+    Speed,
+    /// Their processes are left to themselves.
+    Leaving,
+}
+
 /// An address space whose translations are to be thrown away.
 #[derive(Debug)]
 pub(super) struct Flush {
-    mm: Rc<()>,
+    pub(super) mm: Rc<()>,
     /// The threads that wait for it.
     waiting: HashMap<i32, Stopped>,
-    /// In order to translate what is executed often better.
-    for_speed: bool,
+    pub(super) reason: Reason,
+}
+
+impl Flush {
+    /// The threads that wait for it.
+    pub(super) fn into_waiting(self) -> HashMap<i32, Stopped> {
+        self.waiting
+    }
 }
 
 /// How the kernel is going to let a thread make its system call once more.
@@ -70,7 +87,7 @@ pub(super) fn makes_again(regs: &Regs) -> Option<u64> {
 
 impl Dispatcher<'_> {
     /// Lets all threads that use the translations of `pid` stop, in order to throw them away.
-    pub(super) fn begin_flush(&mut self, pid: i32, for_speed: bool) -> bool {
+    pub(super) fn begin_flush(&mut self, pid: i32, reason: Reason) -> bool {
         let Some(p) = self.processes.get(&pid) else { return false };
         let mm = p.mm.clone();
         if self.flushes.iter().any(|r| Rc::ptr_eq(&r.mm, &mm)) || self.has_vforked(&mm) {
@@ -79,14 +96,14 @@ impl Dispatcher<'_> {
         let threads = self.threads_of(&mm);
         // What was not collected is known by counters that would be gone. (Those of plain code are nobody's.)
         let plain = p.code_cache.borrow().trace.plain();
-        if !plain && threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
+        if !plain && reason != Reason::Leaving && threads.iter().any(|tid| self.uncollected.contains_key(tid)) {
             return false;
         }
         for tid in threads {
             tracee::interrupt(tid);
         }
-        log::debug!(target: subject::FLUSH, "process {pid}: a flush begins; for speed alone: {for_speed}");
-        self.flushes.push(Flush { mm, waiting: HashMap::new(), for_speed });
+        log::debug!(target: subject::FLUSH, "process {pid}: a flush begins: {reason:?}");
+        self.flushes.push(Flush { mm, waiting: HashMap::new(), reason });
         true
     }
 
@@ -146,10 +163,14 @@ impl Dispatcher<'_> {
             let _ = t.finish(How::Continue);
             return;
         }
-        let for_speed =
-            self.process_of(tid).is_some_and(|p| self.flushes.iter().any(|r| r.for_speed && Rc::ptr_eq(&r.mm, &p.mm)));
+        let reason = self.process_of(tid).and_then(|p| self.flushes.iter().find(|r| r.is_of(&p.mm))).map(|r| r.reason);
+        if let (Some(Reason::Leaving), State::Call { .. }) = (reason, state) {
+            // What it does is followed first, which does not take long.
+            let _ = t.finish(How::Continue);
+            return;
+        }
         let (t, regs) = match state {
-            State::Cache if for_speed => match self.run_to_block(t, regs) {
+            State::Cache if reason == Some(Reason::Speed) => match self.run_to_block(t, regs) {
                 Some(at_block) => at_block,
                 None => return,
             },
@@ -268,6 +289,10 @@ impl Dispatcher<'_> {
             }
             let mut r = self.flushes.swap_remove(i);
             r.waiting.retain(|t, _| threads.contains(t));
+            if r.reason == Reason::Leaving {
+                self.leave(r);
+                continue;
+            }
             if !r.waiting.is_empty() {
                 self.flush(&mut r);
             }
@@ -293,7 +318,7 @@ impl Dispatcher<'_> {
         }
         for &pid in &pids {
             let Some(sum) = self.processes.get(&pid).map(|p| self.sum(p)) else { continue };
-            if r.for_speed {
+            if r.reason == Reason::Speed {
                 let mut code_cache = code_cache.borrow_mut();
                 let counts = sum.sum().block_counts(&code_cache.trans);
                 code_cache.learn_hotness(&counts);
@@ -319,7 +344,7 @@ impl Dispatcher<'_> {
         code_cache.borrow_mut().flush();
         code_cache.borrow_mut().record(on);
         self.note_all_made(tid, &code_cache);
-        if r.for_speed
+        if r.reason == Reason::Speed
             && let Some(p) = self.process_of(tid)
         {
             code_cache.borrow_mut().translate_hot(&p.memory);

@@ -156,10 +156,15 @@ impl Dispatcher<'_> {
     /// Sees to it that the sink knows what is mapped at `pc`, and the driver that code there may be new.
     fn know_map(&mut self, tid: i32, pc: u64) {
         let Some((pid, code_cache)) = self.process_of(tid).map(|p| (p.pid, p.code_cache.clone())) else { return };
-        if !code_cache.borrow().executable(pc) {
+        let unknown = !code_cache.borrow().executable(pc);
+        if unknown {
             self.learn_map(pid, &code_cache);
         }
         self.note_made(tid, &code_cache, pc);
+        if unknown && code_cache.borrow().users > 1 {
+            // It is not true of others.
+            code_cache.borrow_mut().forget_map();
+        }
     }
 
     /// Lets a thread go on as code of whatever call context the sink says; its registers are those that it has stopped with, or

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Dispatcher;
+use super::flush::Reason;
 use crate::api::Settings;
 use crate::code_cache::flush::HOT;
 use crate::tick::Ticks;
@@ -120,7 +121,7 @@ impl Dispatcher<'_> {
             let sum = counted.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
             let pays = hot * if code_cache.borrow().any_self_modifying() { PAYS_LATER } else { PAYS };
             let due = if at_once { after } else { code_cache.borrow().hotness_due.max(after).max(pays) };
-            if sum >= due && self.begin_flush(pid, true) {
+            if sum >= due && self.begin_flush(pid, Reason::Speed) {
                 code_cache.borrow_mut().hotness_due = sum.saturating_mul(AGAIN);
                 if at_once {
                     let now = Instant::now();

@@ -16,13 +16,14 @@ use super::objects;
 use super::resume::middle;
 use super::{Dispatcher, contexts};
 use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessReport};
+use crate::code_cache::CodeCache;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
 use crate::image::{self, Remote};
 use crate::launch;
-use crate::objects::Allocating;
-use crate::process::{Process, Progress, State, Thread};
+use crate::process::{Process, State};
 use crate::recover::{self, CachePosition};
+use crate::slots::SlotPool;
 use crate::stacks::Stacks;
 use crate::subject;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped};
@@ -149,10 +150,10 @@ impl Dispatcher<'_> {
         let args = command_line(tid);
         let Ok(memory) = Memory::open(tid) else { return };
         self.traps_of_image(&t);
-        let mut remote = Remote { thread: Some(t), gadget: Gadget(0), memory: &memory };
+        let mut remote = Remote { thread: Some(t), gadget: Gadget::new(0), memory: &memory };
         let prepared = image::prepare(&mut remote, tid, self.masked());
         let thread = remote.thread.take();
-        let (code_cache, mut pool) = match prepared {
+        let (code_cache, pool) = match prepared {
             Ok(p) => p,
             Err(e) => {
                 self.give_up(thread, e);
@@ -160,74 +161,26 @@ impl Dispatcher<'_> {
             }
         };
         let Some(t) = thread else { return };
-        let Some(slot) = pool.take() else { return };
-        let gs = pool.gs(slot);
         let counting = match self.settings.count_at_start {
             AtStart::Counting => true,
             AtStart::NotCounting => false,
             AtStart::Inherited => counted,
         };
-        let mut code_cache = code_cache;
-        code_cache.code_limit = self.settings.code_limit;
-        code_cache.pairs_from = self.settings.pairs_from;
-        code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
-        code_cache.trace.settings.forms = self.settings.trace.forms;
-        if let Some(trace_channel) = &mut self.trace_channel {
-            code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
-            let on = counting || !code_cache.may_be_plain();
-            code_cache.record(on);
-            trace_channel.image(tid, code_cache.trace.id);
-            if let Some(stack) = self.settings.trace.objects.then(|| objects::stack(&t, tid)).flatten() {
-                trace_channel.stack(tid, tid, stack);
-            }
-            if !counting {
-                trace_channel.recording(tid, tid, false);
-            }
+        self.add_process((tid, parent), counting, memory, (code_cache, pool), (exe, args));
+        if let Some(stack) = self.settings.trace.objects.then(|| objects::stack(&t, tid)).flatten()
+            && let Some(trace_channel) = &self.trace_channel
+        {
+            trace_channel.stack(tid, tid, stack);
         }
-        let process = Process {
-            pid: tid,
-            parent,
-            code_cache: Rc::new(RefCell::new(code_cache)),
-            mm: Rc::new(()),
-            pool: Rc::new(RefCell::new(pool)),
-            memory,
-            threads: vec![tid],
-            vforked: false,
-            books: Books::default(),
-            names: Vec::new(),
-            popped_too_many: false,
-            address_limit: None,
-            counting,
-            exe: exe.clone(),
-            args: args.clone(),
-            reported: false,
-            stacks: Stacks::default(),
-        };
-        tracee::settle(tid, &process.code_cache.borrow().home);
-        self.processes.insert(tid, process);
-        self.threads.insert(
-            tid,
-            Thread {
-                pid: tid,
-                state: State::Cache,
-                slot,
-                other: None,
-                switch: false,
-                folded: false,
-                contexts: ThreadContexts::default(),
-                frames: RefCell::default(),
-                trapped_at: None,
-                allocating: Allocating::default(),
-                progress: Progress::default(),
-                interrupted: None,
-                job_controlled: false,
-            },
-        );
+        if !self.add_thread(tid, tid, State::Cache, ThreadContexts::default(), 0) {
+            return;
+        }
+        self.tell_recording(tid, tid);
         if let Some(limits) = limits {
             self.limits_of_image(tid, limits);
         }
-        self.session.image_started(tid, parent, &exe, &args);
-        self.settle_pin();
+        self.tell_image(tid);
+        let gs = self.gs(tid);
         let Ok(mut regs) = t.regs() else { return };
         regs.gs_base = gs;
         // Not in a system call any more, as far as restarting is concerned.
@@ -238,6 +191,64 @@ impl Dispatcher<'_> {
         {
             self.enter(t, entry);
         }
+    }
+
+    /// If what thread `tid` of a process that has just been heard of executes is not recorded for now, the sink is told.
+    pub(super) fn tell_recording(&self, pid: i32, tid: i32) {
+        if let (Some(trace_channel), Some(p)) = (&self.trace_channel, self.processes.get(&pid))
+            && !p.counting
+        {
+            trace_channel.recording(pid, tid, false);
+        }
+    }
+
+    /// The session is told of the image that `pid` runs from now on.
+    pub(super) fn tell_image(&mut self, pid: i32) {
+        let Some(p) = self.processes.get(&pid) else { return };
+        self.session.image_started(pid, p.parent, &p.exe, &p.args);
+        self.settle_pin();
+    }
+
+    /// A process that is followed from now on, still without threads: its memory has been prepared.
+    pub(super) fn add_process(
+        &mut self,
+        (pid, parent): (i32, i32),
+        counting: bool,
+        memory: Memory,
+        (mut code_cache, pool): (CodeCache, SlotPool),
+        (exe, args): (PathBuf, Vec<OsString>),
+    ) {
+        code_cache.code_limit = self.settings.code_limit;
+        code_cache.pairs_from = self.settings.pairs_from;
+        code_cache.contexts = self.settings.contexts && cpuid::has_fsgsbase();
+        code_cache.trace.settings.forms = self.settings.trace.forms;
+        if let Some(trace_channel) = &mut self.trace_channel {
+            code_cache.trace_with(self.settings.trace, trace_channel.new_code_cache());
+            let on = counting || !code_cache.may_be_plain();
+            code_cache.record(on);
+            trace_channel.image(pid, code_cache.trace.id);
+        }
+        let process = Process {
+            pid,
+            parent,
+            code_cache: Rc::new(RefCell::new(code_cache)),
+            mm: Rc::new(()),
+            pool: Rc::new(RefCell::new(pool)),
+            memory,
+            threads: Vec::new(),
+            vforked: false,
+            books: Books::default(),
+            names: Vec::new(),
+            popped_too_many: false,
+            address_limit: None,
+            counting,
+            exe,
+            args,
+            joined: false,
+            reported: false,
+            stacks: Stacks::default(),
+        };
+        self.processes.insert(pid, process);
     }
 
     /// The image of `pid` has been replaced: its books are closed without a report.
@@ -290,16 +301,23 @@ impl Dispatcher<'_> {
         if self.threads.get(&tid).is_none_or(|th| th.folded) {
             return;
         }
+        if let Some(pid) = self.fold_thread(tid) {
+            self.report(pid, exit);
+        }
+    }
+
+    /// Adds a thread's counts to its process. Returns that if it was its last one.
+    pub(super) fn fold_thread(&mut self, tid: i32) -> Option<i32> {
         self.drain_thread(tid);
         self.tell_uses(tid);
         self.collect_counters(tid);
-        let Some(th) = self.threads.get_mut(&tid) else { return };
+        let th = self.threads.get_mut(&tid).filter(|th| !th.folded)?;
         th.folded = true;
         let pid = th.pid;
         if let Some(trace_channel) = &self.trace_channel {
             trace_channel.thread_ended(pid, tid);
         }
-        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let p = self.processes.get_mut(&pid)?;
         let counters = p.code_cache.borrow().trans.counters();
         let mut books = std::mem::take(&mut p.books);
         let uncollected = self.uncollected.remove(&tid);
@@ -309,9 +327,7 @@ impl Dispatcher<'_> {
         p.threads.retain(|&x| x != tid);
         let last = p.threads.is_empty();
         self.contexts_ended(tid);
-        if last {
-            self.report(pid, exit);
-        }
+        last.then_some(pid)
     }
 
     /// All counts of a process so far.
@@ -389,13 +405,13 @@ impl Dispatcher<'_> {
 }
 
 /// An address space less uses the translations, if this was its last process.
-fn release(p: &Process) {
+pub(super) fn release(p: &Process) {
     if Rc::strong_count(&p.mm) == 1 {
         p.code_cache.borrow_mut().users -= 1;
     }
 }
 
-fn command_line(pid: i32) -> Vec<OsString> {
+pub(super) fn command_line(pid: i32) -> Vec<OsString> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let body = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
     if bytes.is_empty() {

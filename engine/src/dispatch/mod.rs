@@ -9,6 +9,7 @@ mod again;
 mod alignment;
 mod announce;
 mod ask;
+mod attach;
 mod birth;
 mod boundary;
 mod broken;
@@ -25,6 +26,7 @@ mod hotness;
 mod in_place;
 mod int80;
 mod kinds;
+mod leave;
 mod life;
 mod limits;
 mod made;
@@ -49,6 +51,7 @@ mod x87;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use nix::libc;
 
@@ -69,10 +72,14 @@ use crate::mapped_file::MappedFiles;
 use crate::maps;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::subject;
+use crate::tick::Ticks;
 use crate::trace::Sink;
 use crate::trace_channel::TraceChannel;
 use crate::tracee::{self, How, Regs, Stop, Stopped, Wait, is_sent};
 use crate::types::Module;
+
+/// The driver is asked at least so often what it wants, as long as there are stops.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Bytes of a stub: `int3` and its number.
 const STUB_LEN: u64 = 5;
@@ -130,15 +137,32 @@ pub(crate) struct Dispatcher<'s> {
     main: i32,
     /// It has been stopped by a signal.
     main_stopped: bool,
-    /// It has gone on to a program that is not followed.
+    /// It has gone on to a program that is not followed, or is left to itself.
     left: bool,
+    /// It ran already.
+    attached: bool,
+    /// Processes that are to be left to themselves as soon as that can be done.
+    leaving: Vec<i32>,
+    /// When the driver was asked last what it wants.
+    looked: Instant,
+    /// What interrupts for that, where a signal of the driver's must not be missed.
+    looks: Option<Ticks>,
     exit: Option<Exit>,
     failure: Option<EngineError>,
 }
 
-/// Runs a program to its end.
+/// What is to be followed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// A program that is started.
+    Program(&'a Program),
+    /// A process that runs already.
+    Process(i32),
+}
+
+/// Follows a program to its end, or until it is to be left.
 pub(crate) fn run(
-    program: &Program,
+    target: Target<'_>,
     settings: &Settings,
     session: &mut dyn Session,
     sink: Option<Box<dyn Sink>>,
@@ -147,7 +171,10 @@ pub(crate) fn run(
         .map(|sink| if settings.trace.followed() { TraceChannel::at_hand(sink) } else { TraceChannel::new(sink) })
         .transpose()
         .map_err(|source| EngineError::Os { what: "starting a thread", source })?;
-    let launched = launch::launch(program)?;
+    let launched = match target {
+        Target::Program(program) => Some((launch::launch(program)?, &program.path)),
+        Target::Process(_) => None,
+    };
     let mut session = CarefulSession(session);
     let session: &mut dyn Session = &mut session;
     let mut dispatcher = Dispatcher {
@@ -179,21 +206,36 @@ pub(crate) fn run(
         files: MappedFiles::default(),
         watched: false,
         warned: std::collections::HashSet::new(),
-        main: launched.pid,
+        main: match (target, &launched) {
+            (Target::Process(pid), _) => pid,
+            (_, launched) => launched.as_ref().map_or(0, |(launched, _)| launched.pid),
+        },
         main_stopped: false,
         left: false,
+        attached: launched.is_none(),
+        leaving: Vec::new(),
+        looked: Instant::now(),
+        looks: None,
         exit: None,
         failure: None,
     };
-    match guard::caught(|| dispatcher.until_everything_ended()) {
+    let followed = guard::caught(|| {
+        if let Target::Process(pid) = target {
+            dispatcher.attach(pid)?;
+        }
+        dispatcher.until_everything_ended()
+    });
+    match followed {
         Ok(ended) => ended?,
         Err(what) => dispatcher.engine_broke(what),
     }
     if let Some(e) = dispatcher.failure {
         return Err(e);
     }
-    if let Some(source) = launched.failure() {
-        return Err(EngineError::Exec { path: program.path.clone(), source });
+    if let Some((launched, path)) = launched
+        && let Some(source) = launched.failure()
+    {
+        return Err(EngineError::Exec { path: path.clone(), source });
     }
     dispatcher.exit.ok_or_else(|| EngineError::Os {
         what: "waiting for the program",
@@ -220,16 +262,18 @@ impl Dispatcher<'_> {
                 Wait::Stopped(t, stop) => self.stopped(t, stop),
                 Wait::Exited(tid, code) => self.ended(tid, Exit::Code(code)),
                 Wait::Killed(tid, signal) => self.ended(tid, Exit::Signal(signal)),
-                Wait::Interrupted => {
-                    self.serve_control_requests();
-                    self.tell_tally();
-                }
+                Wait::Interrupted => self.look_outside(),
+            }
+            // Where one stop follows another, nothing is ever waited for that could be interrupted.
+            if self.looked.elapsed() >= LOOK {
+                self.look_outside();
             }
             fault::point("engine");
             self.notice_broken_sink();
             if let Some(pid) = self.full.take() {
-                self.begin_flush(pid, false);
+                self.begin_flush(pid, flush::Reason::Anew);
             }
+            self.look_at_leaving();
             self.look_at_windows();
             self.end_spells();
             self.look_for_hotness();
@@ -237,6 +281,13 @@ impl Dispatcher<'_> {
                 self.settle_flushes();
             }
         }
+    }
+
+    /// Asks the driver what it wants.
+    fn look_outside(&mut self) {
+        self.looked = Instant::now();
+        self.serve_control_requests();
+        self.tell_tally();
     }
 
     /// A signal has stopped `tid`.
@@ -376,10 +427,9 @@ impl Dispatcher<'_> {
         let kind = match kind {
             StubKind::Asked => {
                 self.not_polled(t.tid());
-                match self.asked_for(t.tid()) {
-                    Some(kind) => kind,
-                    None => return,
-                }
+                let Some(kind) = self.asked_for(t.tid()) else { return };
+                log::trace!(target: subject::DISPATCH, "thread {} asks: {kind:?}", t.tid());
+                kind
             }
             kind => kind,
         };
@@ -495,15 +545,22 @@ impl Dispatcher<'_> {
             return (Some(t), Some(id));
         }
         let Some(pid) = self.threads.get(&t.tid()).map(|th| th.pid) else { return (Some(t), None) };
+        let (mut t, mut code_cache) = (t, code_cache);
         if !code_cache.borrow().executable(pc) {
+            // What has been mapped since processes parted is in one of them alone: others must neither be taken to have it nor run
+            // translations of it.
+            match self.own_code_cache(t) {
+                Some(thread) => t = thread,
+                None => return (None, None),
+            }
+            let Some((own, _)) = self.code_cache_and_state(t.tid()) else { return (Some(t), None) };
+            code_cache = own;
             self.learn_map(pid, &code_cache);
             if !code_cache.borrow().executable(pc) {
                 return (Some(t), None);
             }
         }
-        let mut t = t;
         let self_modifying = code_cache.borrow().self_modifying(pc);
-        let mut code_cache = code_cache;
         if !code_cache.borrow().has_chunk_for(pc) || self_modifying && code_cache.borrow().users > 1 {
             // Neither can be done for another process that shares the translations.
             match self.own_code_cache(t) {
@@ -520,6 +577,7 @@ impl Dispatcher<'_> {
         self.note_made(t.tid(), &code_cache, pc);
         let Some(p) = self.processes.get(&pid) else { return (Some(t), None) };
         let id = code_cache.borrow_mut().translate(pc, call_context, &p.memory);
+        log::trace!(target: subject::DISPATCH, "thread {} gets a translation of {pc:#x}: {id:?}", t.tid());
         if code_cache.borrow().is_full() {
             self.full = Some(pid);
         }

@@ -220,7 +220,7 @@ impl Dispatcher<'_> {
         let tid = t.tid();
         let Ok(info) = t.siginfo() else { return };
         if signal == libc::SIGTRAP {
-            let done = self.code_cache_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.0 + 3));
+            let done = self.code_cache_and_state(tid).is_some_and(|(s, _)| t.rip() == Ok(s.borrow().gadget.at + 3));
             if is_sent(&info) {
                 tracee::keep(tid, info);
             }
@@ -238,7 +238,7 @@ impl Dispatcher<'_> {
             return;
         };
         let mut t = t;
-        if rip == code_cache.borrow().gadget.0 {
+        if rip == code_cache.borrow().gadget.at {
             if t.set_sigmask(mask | ASYNCHRONOUS).is_err() {
                 return;
             }

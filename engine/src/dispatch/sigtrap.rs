@@ -128,6 +128,22 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Process `pid` runs already, and its threads stand still: what it blocks or ignores, or does otherwise.
+    pub(super) fn traps_of_attached<'t>(&mut self, pid: i32, threads: impl Iterator<Item = &'t Stopped>) {
+        let status = Status::of(pid);
+        let [ignored, caught] = ["SigIgn", "SigCgt"].map(|set| status.signals(set) & TRAP != 0);
+        let mut blocked = HashSet::new();
+        for t in threads {
+            if let Some(mask) = t.sigmask().ok().filter(|mask| mask & TRAP != 0) {
+                let _ = t.set_sigmask(mask & !TRAP);
+                blocked.insert(t.tid());
+            }
+        }
+        if ignored || caught || !blocked.is_empty() {
+            self.traps.insert(pid, Traps { acts: true, ignored, blocked, held: HashMap::new() });
+        }
+    }
+
     /// Thread `child` of `child_pid` has been created by `tid` of `pid`.
     pub(super) fn traps_of_child(&mut self, pid: i32, tid: i32, child_pid: i32, child: i32) {
         let Some(traps) = self.traps.get_mut(&pid) else { return };
@@ -388,7 +404,7 @@ impl Dispatcher<'_> {
         let (code_cache, _) = self.code_cache_and_state(t.tid())?;
         let (saved, mask) = (t.regs().ok()?, t.sigmask().ok()?);
         let mut regs = saved;
-        regs.rip = code_cache.borrow().gadget.0;
+        regs.rip = code_cache.borrow().gadget.at;
         regs.rax = libc::SYS_rt_sigaction as u64;
         regs.orig_rax = u64::MAX;
         [regs.rdi, regs.rsi, regs.rdx, regs.r10] = [libc::SIGTRAP as u64, at, 0, 8];

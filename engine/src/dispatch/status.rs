@@ -23,6 +23,11 @@ impl Status {
         self.value(name).split_whitespace().last()?.parse().ok()
     }
 
+    /// Whether it has ended, and that has not been asked for.
+    pub(super) fn is_zombie(&self) -> bool {
+        self.value("State").starts_with('Z')
+    }
+
     /// The real user.
     pub(super) fn user(&self) -> Option<u32> {
         self.value("Uid").split_whitespace().next()?.parse().ok()

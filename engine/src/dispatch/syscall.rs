@@ -39,7 +39,9 @@ impl Dispatcher<'_> {
             return answer(t, regs, go, next, 0);
         }
         match nr {
-            libc::SYS_rseq => answer(t, regs, go, next, -i64::from(libc::ENOSYS)),
+            libc::SYS_rseq if !self.process_of(tid).is_some_and(|p| p.joined) => {
+                answer(t, regs, go, next, -i64::from(libc::ENOSYS));
+            }
             libc::SYS_rt_sigaction if args[0] as i32 == libc::SIGTRAP => self.trap_action(t, regs, args, go, next),
             libc::SYS_rt_sigprocmask => self.trap_mask(t, regs, args, (go, next), how),
             libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork if self.no_more_births(tid) => {
@@ -201,7 +203,7 @@ impl Dispatcher<'_> {
         with_length(tid, nr, &mut args);
         let Some(t) = self.make_way(t, nr, args) else { return };
         let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
-        let gadget = code_cache.borrow().gadget.0;
+        let gadget = code_cache.borrow().gadget.at;
         self.set_state(tid, State::Call { nr, args, next });
         run(t, gadget, How::Continue);
     }

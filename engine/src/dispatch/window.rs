@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::Dispatcher;
+use super::flush::Reason;
 use crate::api::Notice;
 use crate::code_cache::CodeCache;
 use crate::tick::Ticks;
@@ -116,7 +117,7 @@ impl Dispatcher<'_> {
             let (mm, first) = (p.mm.clone(), p.threads.first().copied());
             self.windows.opened.push(pid);
             if !first.is_some_and(|tid| self.is_flushing(tid)) && !self.has_vforked(&mm) {
-                self.begin_flush(pid, false);
+                self.begin_flush(pid, Reason::Anew);
             }
         }
         for (tid, t) in std::mem::take(&mut self.too_early) {
@@ -141,7 +142,7 @@ impl Dispatcher<'_> {
             let of_mm = |p: &&crate::process::Process| Rc::ptr_eq(&p.mm, &mm);
             let wanted =
                 self.processes.values().filter(of_mm).any(|p| p.counting || p.code_cache.borrow().trace.plain());
-            if !wanted && !self.begin_flush(pid, false) {
+            if !wanted && !self.begin_flush(pid, Reason::Anew) {
                 self.windows.closed.insert(pid, now);
             }
         }

@@ -4,6 +4,7 @@
 //!
 //! All calls must come from the thread that attached.
 
+mod attach;
 mod first;
 mod home;
 mod late;
@@ -12,6 +13,7 @@ mod owed;
 mod remote;
 mod spell;
 
+pub(crate) use attach::{join, wait_within};
 pub(crate) use first::is_first;
 pub(crate) use home::{Home, leave, settle};
 pub(crate) use late::{ended, is_sent, keep, renamed, said, sent_by};

@@ -5,9 +5,13 @@ use nix::libc;
 
 use super::{How, Regs, Stop, Stopped};
 
-/// An address in the guest that holds `syscall; int3`, and, in the code cache, the same with `int 0x80` a little behind.
+/// A place in the guest from which system calls are made: `syscall; int3`, and, in the code cache, the same with `int 0x80` a
+/// little behind; or a `syscall` of the guest's own, over which a thread is stepped, so that nothing has to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gadget(pub(crate) u64);
+pub(crate) struct Gadget {
+    pub(crate) at: u64,
+    borrowed: bool,
+}
 
 /// The bytes of a [`Gadget`].
 pub(crate) const GADGET: [u8; 3] = [0x0f, 0x05, 0xcc];
@@ -22,6 +26,16 @@ pub(crate) enum RemoteError {
 }
 
 impl Gadget {
+    /// The bytes of a gadget are at `at`.
+    pub(crate) const fn new(at: u64) -> Self {
+        Self { at, borrowed: false }
+    }
+
+    /// A `syscall` of the guest's own is at `at`.
+    pub(crate) const fn borrowed(at: u64) -> Self {
+        Self { at, borrowed: true }
+    }
+
     /// Bytes to be put where the gadget is to be.
     pub(crate) const BYTES: [u8; 3] = GADGET;
 
@@ -36,7 +50,7 @@ impl Gadget {
 
     /// Where they are.
     pub(crate) fn int80(self) -> u64 {
-        self.0 + Self::INT80_OFFSET
+        self.at + Self::INT80_OFFSET
     }
 
     /// Lets `t` make system call `nr`. The registers are as before afterwards.
@@ -62,7 +76,7 @@ impl Gadget {
         let mask = t.sigmask().map_err(drop)?;
         t.set_sigmask(!(1 << (libc::SIGTRAP - 1))).map_err(drop)?;
         let mut regs = saved;
-        regs.rip = self.0;
+        regs.rip = self.at;
         regs.rax = nr as u64;
         // Not in a system call: the kernel must not take the value of rax for one to be restarted.
         regs.orig_rax = u64::MAX;
@@ -70,11 +84,12 @@ impl Gadget {
         t.set_raw_regs(regs).map_err(drop)?;
         super::suspend_filters(t.tid(), true);
         let mut t = t;
+        let (how, end) = if self.borrowed { (How::Step, self.at + 2) } else { (How::Continue, self.at + 3) };
         loop {
-            let (next, stop) = t.resume_and_wait(How::Continue, 0).map_err(drop)?;
+            let (next, stop) = t.resume_and_wait(how, 0).map_err(drop)?;
             t = next;
             match stop {
-                Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(self.0 + 3) => break,
+                Stop::Signal(libc::SIGTRAP) if t.rip() == Ok(end) => break,
                 Stop::Event(libc::PTRACE_EVENT_EXIT, _) => {
                     // Killed in between. The end is reported once more by the dispatcher's own wait.
                     let _ = t.resume(How::Continue, 0);

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use cg_sim::host::Given;
 use grind_engine::{Beside, CpuModel};
 
+use crate::attach;
 use crate::callgrind::settings::Settings;
 use crate::debuginfo::{self, Inlined};
 use crate::expand::Template;
@@ -148,6 +149,8 @@ pub struct Options {
     pub caches: Given,
     /// Whether each context of the statistics gets a profile of its own.
     pub separate_contexts: bool,
+    /// The process that is joined, if none is started.
+    pub attach: attach::Wanted,
     /// The tool.
     pub tool: Tool,
     /// The settings of the callgrind tool that cachegrind does not have.
@@ -223,6 +226,7 @@ impl Options {
             cycle_model: cg_cycles::MODELS[0],
             caches: Given::default(),
             separate_contexts: true,
+            attach: attach::Wanted::default(),
             tool: Tool::default(),
             callgrind: Settings::default(),
             words: Vec::new(),
@@ -239,7 +243,7 @@ impl Options {
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Request {
-    /// Run a program: the settings, the program and its arguments, and warnings to show first.
+    /// Run a program, or join a process: the settings, the program and its arguments, and warnings to show first.
     Run(Box<Options>, Vec<OsString>, Vec<String>),
     /// Print the help; with the rarely needed options.
     Help {
@@ -303,6 +307,8 @@ pub enum UsageError {
         /// The same with the nearest name that exists.
         nearest: Option<String>,
     },
+    /// Options that do not go together, or not with a program to start.
+    Clash(String),
     /// The option exists, but not this value.
     Bad {
         /// The word.
@@ -317,6 +323,7 @@ impl fmt::Display for UsageError {
         const MORE: &str = "Use --help for more information or consult the user manual.";
         match self {
             Self::NoProgram => write!(f, "no program specified\nUse --help for more information."),
+            Self::Clash(what) => write!(f, "{what}\n{MORE}"),
             Self::NoTool(tool) => {
                 write!(f, "failed to start tool '{tool}': this version has {} only\n{MORE}", table::TOOLS.join(", "))
             }
@@ -408,7 +415,14 @@ pub fn parse(
         return Ok(request);
     }
     let mut options = read_words(tool, &words, environment)?;
-    if program.is_empty() {
+    let named = program.first().map(|word| word.to_string_lossy());
+    if let Some(clash) = options.attach.clash(named.as_deref(), tool == Tool::Callgrind) {
+        return Err(UsageError::Clash(clash));
+    }
+    if options.attach.pid.is_some() {
+        // It has asked long ago what its processor can do.
+        options.cpu = CpuModel::Host;
+    } else if program.is_empty() {
         return Err(UsageError::NoProgram);
     }
     options.words = words;

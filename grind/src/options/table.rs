@@ -12,6 +12,7 @@ use grind_engine::{Beside, CpuModel};
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong};
+use crate::attach;
 use crate::expand::Template;
 use crate::glob::Pattern;
 
@@ -173,6 +174,43 @@ pub static OPTIONS: &[Opt] = &[
         "",
         "one profile of all processes that are profiled, with who started which and how it ended, instead of one for each; \
          %p is the first one's",
+    ),
+    opt(
+        &["--pid"],
+        Kind::Int { min: 1, max: i32::MAX as i64 },
+        Role::Core(|o, v| {
+            if let Value::Int(pid) = v {
+                o.attach.pid = i32::try_from(pid).ok();
+            }
+            Ok(())
+        }),
+        "",
+        "join a process that runs instead of starting a program (--cpu=host): counts begin at zero; ^C, SIGTERM or --duration \
+         end the profile, and the process goes on as if nothing had been",
+    ),
+    opt(
+        &["--duration"],
+        Kind::Text("time"),
+        Role::Core(|o, v| {
+            let Value::Text(text) = v else { return Ok(()) };
+            o.attach.duration = attach::span(&text.to_string_lossy());
+            match o.attach.duration {
+                Some(_) => Ok(()),
+                None => Err(vec![format!("Invalid time '{}' (as in 10s, 500ms, 2m)", text.to_string_lossy())].into()),
+            }
+        }),
+        "",
+        "with --pid: leave the process after this time (10s, 500ms, 2m)",
+    ),
+    opt(
+        &["--until-dump"],
+        Kind::Bool,
+        Role::Core(|o, v| {
+            o.attach.until_dump = v.is_yes();
+            Ok(())
+        }),
+        "no",
+        "with --pid and --tool=callgrind: leave the process once it has asked for a dump, or has been asked for one",
     ),
     opt(
         &["--child-silent-after-fork"],

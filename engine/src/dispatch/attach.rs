@@ -1,0 +1,270 @@
+//! Joining a process that runs already. All of its threads are stopped wherever they are: in user code, in system calls, in
+//! handlers. A system call that waits is made once more, as after any stop, so that each stands at an instruction of its own. Then the
+//! image is prepared, and the threads go on as if they had been made to leave translated code.
+//!
+//! Invariants: nothing of the process is changed before it is known that it can be followed, and until then it goes on unharmed if
+//! the engine gives up or dies; no byte of its code is written to. Counts begin at zero.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use nix::libc;
+
+use super::flush::makes_again;
+use super::kinds::{fault_pending, stops_processes};
+use super::life::command_line;
+use super::objects;
+use super::status::Status;
+use super::{Dispatcher, LOOK};
+use crate::api::AtStart;
+use crate::contexts::ThreadContexts;
+use crate::error::EngineError;
+use crate::image::{self, Remote};
+use crate::maps::Region;
+use crate::process::State;
+use crate::subject;
+use crate::tick::Ticks;
+use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
+
+/// Bytes of `syscall`, and of `int 0x80`.
+const CALL_LEN: u64 = 2;
+
+/// As long as a thread may take to stop. One that waits for a child of vfork's, or for a disk, cannot before that is over.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The threads of a process that stand still, and whether job control has stopped it.
+struct Gathered {
+    threads: BTreeMap<i32, Stopped>,
+    job_controlled: bool,
+}
+
+impl Dispatcher<'_> {
+    /// Follows process `pid` from here on.
+    pub(super) fn attach(&mut self, pid: i32) -> Result<(), EngineError> {
+        let refuse = |why| EngineError::Attach { pid, why };
+        attachable(pid).map_err(refuse)?;
+        let memory = Memory::open(pid).map_err(|e| refuse(forbidden(&e)))?;
+        let Gathered { mut threads, job_controlled } = gather(pid).map_err(refuse)?;
+        log::debug!(target: subject::PROCESS, "process {pid}: {} threads have been stopped", threads.len());
+        let regions = memory.regions().map_err(|source| EngineError::Os { what: "reading /proc/PID/maps", source })?;
+        let gadget = syscall_in(&memory, &regions)
+            .ok_or_else(|| refuse("nothing that it has mapped makes a system call".into()))?;
+        let gone = || refuse("it has ended".into());
+        if Status::of(pid).is_confined() {
+            if !threads.values().all(Stopped::may_suspend_filters) {
+                let why = "it filters its system calls (seccomp), which only root may suspend for the engine's own";
+                return Err(refuse(why.into()));
+            }
+            tracee::expect_filters();
+        }
+        if threads.values().any(|t| has_sequences(t, &memory)) {
+            let why = "it uses restartable sequences (rseq), and the kernel would not restart their translations";
+            return Err(refuse(why.into()));
+        }
+        for t in threads.values() {
+            leave_kernel(t).map_err(|_| gone())?;
+        }
+        self.traps_of_attached(pid, threads.values());
+        let mut first = threads.pop_first().map(|(_, t)| t);
+        let mut remote = Remote { thread: first.take(), gadget, memory: &memory };
+        let prepared = image::prepare_running(&mut remote, pid);
+        threads.extend(remote.thread.take().map(|t| (t.tid(), t)));
+        let prepared = prepared?;
+        if threads.values().any(|t| t.follow().is_err()) || threads.is_empty() {
+            return Err(gone());
+        }
+        let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let counting = self.settings.count_at_start == AtStart::Counting;
+        self.add_process((pid, 0), counting, memory, prepared, (exe, command_line(pid)));
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.joined = true;
+        }
+        for (&tid, t) in &threads {
+            let guest_gs = t.regs().map_or(0, |regs| regs.gs_base);
+            if !self.add_thread(pid, tid, State::Guest, ThreadContexts::default(), guest_gs) {
+                return Err(refuse("it has too many threads".into()));
+            }
+        }
+        self.tell_image(pid);
+        if let Some((code_cache, _)) = self.code_cache_and_state(tids_first(&threads)) {
+            self.learn_map(pid, &code_cache);
+        }
+        for (tid, t) in threads {
+            self.begin_attached(pid, tid, t, job_controlled);
+        }
+        // A signal of the driver's that comes just before the engine begins to wait must not be missed.
+        self.looks = Ticks::new();
+        self.looks.iter_mut().for_each(|ticks| ticks.every(LOOK));
+        Ok(())
+    }
+
+    /// `t`, which stands at an instruction of its own, goes on in translated code.
+    fn begin_attached(&mut self, pid: i32, tid: i32, t: Stopped, job_controlled: bool) {
+        self.tell_recording(pid, tid);
+        if let (true, Some(trace_channel)) = (self.settings.trace.objects, &self.trace_channel)
+            && let Some(stack) = objects::stack(&t, pid)
+        {
+            trace_channel.stack(pid, tid, stack);
+        }
+        let Ok(mut regs) = t.regs() else { return };
+        regs.gs_base = self.gs(tid);
+        if t.set_regs(&regs).is_err() {
+            return;
+        }
+        let Some(t) = self.ready_trace(t) else { return };
+        if self.process_of(tid).is_some_and(|p| p.counting) {
+            self.tell_stack(&t);
+        }
+        self.push_stack_whole(tid);
+        if job_controlled {
+            // It stops again once it is ready.
+            tracee::interrupt(tid);
+        }
+        self.enter(t, regs.rip);
+    }
+}
+
+fn tids_first(threads: &BTreeMap<i32, Stopped>) -> i32 {
+    threads.keys().next().copied().unwrap_or_default()
+}
+
+/// Why a process cannot be followed, as far as that can be seen from outside.
+fn attachable(pid: i32) -> Result<(), String> {
+    let status = Status::of(pid);
+    let Some(group) = status.id("Tgid") else { return Err("there is no such process".into()) };
+    if group != pid {
+        return Err(format!("it is a thread of process {group} (--pid={group})"));
+    }
+    if pid == std::process::id() as i32 || pid == nix::unistd::getppid().as_raw() {
+        return Err("that is this very profiler".into());
+    }
+    if status.id("Kthread") == Some(1) {
+        return Err("it is a thread of the kernel's".into());
+    }
+    if status.is_zombie() {
+        return Err("it has ended, and its parent has not asked for its status yet".into());
+    }
+    if let Some(tracer) = status.id("TracerPid").filter(|&tracer| tracer != 0) {
+        let name = std::fs::read_to_string(format!("/proc/{tracer}/comm")).unwrap_or_default();
+        return Err(format!("process {tracer} ({}) traces it already, and there can be one tracer only", name.trim()));
+    }
+    match std::fs::read(format!("/proc/{pid}/auxv")) {
+        Err(e) => Err(forbidden(&e)),
+        Ok(auxv) if auxv.is_empty() => Err("it is a thread of the kernel's".into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn forbidden(e: &std::io::Error) -> String {
+    format!(
+        "{e}: it must be a process of the same user, and the kernel must allow it (kernel.yama.ptrace_scope is 0, or \
+         grind has CAP_SYS_PTRACE)"
+    )
+}
+
+/// Stops all threads of `pid`.
+fn gather(pid: i32) -> Result<Gathered, String> {
+    let mut threads = BTreeMap::new();
+    let mut job_controlled = false;
+    let end = Instant::now() + PATIENCE;
+    // Those that have not been stopped yet go on creating others.
+    loop {
+        let known = threads.len();
+        for tid in tids(pid).into_iter().filter(|tid| !threads.contains_key(tid)).collect::<Vec<_>>() {
+            match tracee::join(tid) {
+                Ok(()) => {}
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                Err(e) => return Err(forbidden(&e)),
+            }
+            if let Some((t, signal)) = until_stopped(tid, end)? {
+                job_controlled |= stops_processes(signal);
+                threads.insert(tid, t);
+            }
+        }
+        if threads.len() == known {
+            break;
+        }
+    }
+    let Some(t) = threads.values().next() else { return Err("it has ended".into()) };
+    const LONG_MODE: u64 = 0x33;
+    match t.regs() {
+        Ok(regs) if regs.cs == LONG_MODE => Ok(Gathered { threads, job_controlled }),
+        Ok(_) => Err("it is a 32-bit program; grind profiles 64-bit programs for x86-64".into()),
+        Err(_) => Err("it has ended".into()),
+    }
+}
+
+fn tids(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Waits until a thread that has been told to stop does; with the signal of that stop. `None`: it has ended instead.
+fn until_stopped(tid: i32, end: Instant) -> Result<Option<(Stopped, i32)>, String> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match tracee::wait_within(tid, left) {
+            // An instruction of its own has faulted, and it is to hear of that as if it were alone.
+            Some(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, _))) if fault_pending(tid) => {
+                let _ = t.finish(How::Continue);
+            }
+            Some(Wait::Stopped(t, Stop::Event(libc::PTRACE_EVENT_STOP, signal))) => return Ok(Some((t, signal))),
+            Some(Wait::Stopped(t, Stop::Signal(signal))) => {
+                let hand_on = match t.siginfo() {
+                    // It gets it when it goes on by itself. (To be stopped is for all threads, and comes first.)
+                    Ok(info) if is_sent(&info) && !stops_processes(signal) => {
+                        tracee::keep(tid, info);
+                        0
+                    }
+                    _ => signal,
+                };
+                let _ = t.resume_midway(How::Continue, hand_on);
+            }
+            Some(Wait::Stopped(t, _)) => {
+                let _ = t.resume_midway(How::Continue, 0);
+            }
+            Some(Wait::Exited(..) | Wait::Killed(..) | Wait::Nothing) => return Ok(None),
+            Some(Wait::Interrupted) => {}
+            None => {
+                let seconds = PATIENCE.as_secs();
+                return Err(format!(
+                    "thread {tid} has not stopped within {seconds} s: it waits in the kernel for something that cannot be \
+                     interrupted, as for a child of vfork"
+                ));
+            }
+        }
+    }
+}
+
+/// A `syscall` somewhere in code that is mapped: of the vDSO, if there is one.
+pub(super) fn syscall_in(memory: &Memory, regions: &[Region]) -> Option<Gadget> {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    /// As much as is looked at of each mapping.
+    const MOST: u64 = 16 << 20;
+    let find = |r: &Region| {
+        let mut code = vec![0; (r.end - r.start).min(MOST) as usize];
+        let n = memory.read(r.start, &mut code);
+        code[..n].windows(2).position(|w| w == SYSCALL).map(|at| Gadget::borrowed(r.start + at as u64))
+    };
+    let vdso = |r: &&Region| r.name == b"[vdso]";
+    let code = |r: &&Region| r.exec && !r.name.starts_with(b"[v");
+    regions.iter().filter(vdso).chain(regions.iter().filter(code)).find_map(find)
+}
+
+/// Makes the registers of a thread those with which its own code goes on: in no system call.
+fn leave_kernel(t: &Stopped) -> tracee::Result<()> {
+    let mut regs = t.regs()?;
+    if let Some(nr) = makes_again(&regs) {
+        regs.rip -= CALL_LEN;
+        regs.rax = nr;
+    }
+    regs.orig_rax = u64::MAX;
+    t.set_regs(&regs)
+}
+
+/// Whether a thread has had a restartable sequence run (`rseq_cs` of the kernel's `struct rseq`). The C library, which tells the kernel
+/// of a place for them, has none.
+fn has_sequences(t: &Stopped, memory: &Memory) -> bool {
+    const SEQUENCE: u64 = 8;
+    t.rseq().and_then(|at| memory.word(at + SEQUENCE)).is_some_and(|at| at != 0)
+}

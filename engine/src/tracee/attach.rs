@@ -1,0 +1,60 @@
+//! Joining a thread that runs already, and leaving it to itself again. Until [`Stopped::follow`] it is looked at and no more: if the
+//! tracer gives up or dies before, it goes on as if nothing had been.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::time::Duration;
+
+use nix::libc;
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+use super::{Gone, OPTIONS, Result, Stopped, Wait, interrupt, late, look, owed};
+
+/// Attaches to `tid`, which may be of any process, and tells it to stop. Nothing that it starts is attached to yet.
+pub(crate) fn join(tid: i32) -> io::Result<()> {
+    ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()).map_err(io::Error::from)?;
+    interrupt(tid);
+    Ok(())
+}
+
+impl Stopped {
+    /// From now on what the thread starts is attached to, too, and it is killed if grind dies.
+    pub(crate) fn follow(&self) -> Result<()> {
+        // SAFETY: the request takes no pointers.
+        let r = unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, OPTIONS as usize) };
+        if r < 0 { Err(Gone) } else { Ok(()) }
+    }
+
+    /// Whether its own filters of system calls can be suspended.
+    pub(crate) fn may_suspend_filters(&self) -> bool {
+        const SUSPEND_SECCOMP: libc::c_int = 1 << 21;
+        // SAFETY: the requests take no pointers.
+        unsafe {
+            libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, SUSPEND_SECCOMP as usize) == 0
+                && libc::ptrace(libc::PTRACE_SETOPTIONS, self.tid, 0usize, 0usize) == 0
+        }
+    }
+
+    /// Where its `struct rseq` is, if it has told the kernel of one (the kernel's `struct ptrace_rseq_configuration`).
+    pub(crate) fn rseq(&self) -> Option<u64> {
+        const GET_RSEQ_CONFIGURATION: libc::c_uint = 0x420f;
+        let mut found = [0u64; 3];
+        // SAFETY: the kernel writes at most as many bytes to `found` as it is told that there are.
+        let r = unsafe { libc::ptrace(GET_RSEQ_CONFIGURATION, self.tid, size_of_val(&found), &raw mut found) };
+        (r > 0 && found[0] != 0).then_some(found[0])
+    }
+
+    /// Lets the thread go for good, with the signals that were kept for it.
+    pub(crate) fn leave(self) -> Result<()> {
+        owed::settled(self.tid);
+        late::send(self.tid);
+        self.detach(0)
+    }
+}
+
+/// What happens to `tid`, if anything does in that time.
+pub(crate) fn wait_within(tid: i32, limit: Duration) -> Option<Wait> {
+    look(tid, libc::__WALL, limit)
+}
