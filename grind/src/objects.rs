@@ -18,8 +18,8 @@ use std::sync::Arc;
 use grind_engine::trace::{
     BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
 };
+use grind_symbols::Data;
 
-use crate::debuginfo::Data;
 use blocks::Blocks;
 pub use images::{Image, Images, Reader};
 

@@ -168,7 +168,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Makes profiles of data objects; `names` says where symbols are looked for.
-    pub fn watch(&mut self, names: crate::debuginfo::Options) {
+    pub fn watch(&mut self, names: grind_symbols::Options) {
         self.watchers = Some(Watchers::new(names));
     }
 

@@ -1,4 +1,4 @@
-//! Places in the source from debug information: [`crate::debuginfo`] behind the boundary of [`crate::symbolizer`].
+//! Places in the source from debug information: [`grind_symbols`] behind the boundary of [`crate::symbolizer`].
 //!
 //! An object is kept, since a shell script may write dozens of profiles of the same programs. While the program runs, a
 //! thread of its own reads the tables of what has been mapped ([`Ahead`]), so that they are there when it has ended; what
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grind_engine::MappedFile;
+use grind_symbols::Object;
 
-use crate::debuginfo::{self, Object};
+use crate::mapped;
 use crate::options::Options;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
@@ -38,7 +39,7 @@ enum Key {
 /// Reads places from debug information.
 #[derive(Debug)]
 pub struct Sources {
-    options: debuginfo::Options,
+    options: grind_symbols::Options,
     known: HashMap<Key, Known>,
     ahead: Ahead,
 }
@@ -59,7 +60,7 @@ impl Sources {
             Code::File(path, file) => {
                 let key = Key::File(path.to_owned(), file.clone());
                 begun = self.ahead.begun(&key);
-                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(Object::mapped(path, file, &self.options))))
+                (key, &|| begun.clone().unwrap_or_else(|| Arc::new(mapped::object(path, file, &self.options))))
             }
             Code::Image(bytes) => {
                 (Key::Image(bytes.to_vec()), &|| Arc::new(Object::from_image(bytes.to_vec(), "vdso", &self.options)))
@@ -232,7 +233,7 @@ mod tests {
         let path = folder.path().join("x");
         let me = std::env::current_exe().unwrap();
         fs::copy(&me, &path).unwrap();
-        let at = *Object::open(&me, &debuginfo::Options::default()).boundaries().first().expect("functions");
+        let at = *Object::open(&me, &grind_symbols::Options::default()).boundaries().first().expect("functions");
         let file = Arc::new(MappedFile::at(&path));
         let mut bytes = fs::read(&path).unwrap();
         bytes.push(0);

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grind_engine::{MappedFile, Module};
+use grind_symbols::{Object, Options};
 
-use crate::debuginfo::{Object, Options};
+use crate::mapped;
 
 /// Reads boundaries, and remembers the files that it has read.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Boundaries {
                 &image
             }
             (None, Some(path), Some(file)) => {
-                let read = || Object::mapped(path, file, &self.names).boundaries();
+                let read = || mapped::object(path, file, &self.names).boundaries();
                 self.known.entry((path.clone(), file.clone())).or_insert_with(read)
             }
             _ => return Vec::new(),

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use cg_calls::{Code, Function, FunctionId, ObjectId, Place, Section, Site, SiteId};
 use grind_engine::hash::Map;
 use grind_engine::{MappedFile, Module};
+use grind_symbols::{Name, Object, SectionKind, Svma};
 
 use super::counters::Counters;
 use super::settings::Settings;
-use crate::debuginfo::{self, Name, Object, SectionKind, Svma};
+use crate::mapped;
 
 mod made;
 mod resolved;
@@ -92,7 +93,7 @@ struct Whole {
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     settings: Settings,
-    names: debuginfo::Options,
+    names: grind_symbols::Options,
     objects: Vec<Known>,
     by_origin: HashMap<Origin, u32>,
     /// Sorted and disjoint.
@@ -128,7 +129,7 @@ impl Catalogue {
 
     /// A process without code. `names` says how functions are named.
     #[must_use]
-    pub fn new(settings: Settings, names: debuginfo::Options) -> Catalogue {
+    pub fn new(settings: Settings, names: grind_symbols::Options) -> Catalogue {
         // Objects 0: what is in no mapping.
         let nowhere = Known { name: b"???".to_vec(), object: None };
         Catalogue {
@@ -212,7 +213,7 @@ impl Catalogue {
         let known = match origin {
             Origin::File(path, file) => Known {
                 name: path.as_os_str().as_encoded_bytes().to_vec(),
-                object: Some(Arc::new(Object::mapped(path, file, &self.names))),
+                object: Some(Arc::new(mapped::object(path, file, &self.names))),
             },
             Origin::Image(bytes) => Known {
                 name: b"???".to_vec(),
@@ -388,7 +389,7 @@ mod tests {
     }
 
     fn catalogue() -> Catalogue {
-        Catalogue::new(Settings::default(), debuginfo::Options::default())
+        Catalogue::new(Settings::default(), grind_symbols::Options::default())
     }
 
     #[test]
@@ -427,11 +428,11 @@ mod tests {
         let bytes = std::fs::read(&me).unwrap();
         let mut settings = Settings::default();
         settings.separate_recs = 1;
-        let mut c = Catalogue::new(settings, debuginfo::Options::default());
+        let mut c = Catalogue::new(settings, grind_symbols::Options::default());
         // Mapped at an address that shows whether anything mistakes one kind of address for another.
         let base = 0x5000_0000_0000;
         c.map(base, base + bytes.len() as u64, 0, &file(&me));
-        let object = Object::open(&me, &debuginfo::Options::default());
+        let object = Object::open(&me, &grind_symbols::Options::default());
         let mut entries = (0..bytes.len() as u64).step_by(16).filter(|offset| {
             let at = object.svma_of_offset(*offset);
             let name = at.and_then(|at| object.function_at(at));

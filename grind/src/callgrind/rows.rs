@@ -15,8 +15,7 @@ use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use cg_format::callgrind::{self as format, Call, Jump, JumpKind, Names, Part, PartHeader, Position};
 use cg_format::count::TooLarge;
 use grind_engine::hash::Map;
-
-use crate::debuginfo::Inlined;
+use grind_symbols::Inlined;
 
 /// What there is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

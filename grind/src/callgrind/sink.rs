@@ -28,7 +28,6 @@ use super::dump_service::DumpService;
 use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
 use crate::broken;
-use crate::debuginfo;
 use crate::made::Registry;
 use followed::Idle;
 use process::{Process, Thread, lock, word};
@@ -81,7 +80,7 @@ impl Space {
 #[derive(Debug)]
 pub struct Recorder {
     settings: Settings,
-    names: debuginfo::Options,
+    names: grind_symbols::Options,
     config: Config,
     columns: Columns,
     /// What each process begins with.
@@ -100,7 +99,7 @@ impl Recorder {
     #[must_use]
     pub fn new(
         settings: Settings,
-        names: debuginfo::Options,
+        names: grind_symbols::Options,
         events: EventSet,
         caches: Option<&Geometries>,
         dump_service: DumpService,

@@ -14,11 +14,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use grind_engine::Module;
+use grind_symbols::{Inlined, Name, Options, sanitised};
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
 use super::spans::{Line, Span, Spans};
-use crate::debuginfo::{Inlined, Name, Object, Options, sanitised};
+use crate::mapped;
 
 /// What the list is known by.
 const DESCRIPTOR: &[u8] = b"__jit_debug_descriptor";
@@ -160,7 +161,7 @@ fn descriptor(module: &Module) -> Option<u64> {
     let at = symbol.address();
     (at != 0).then_some(())?;
     let bare = Options { inlined: Inlined::Hidden, ..Options::default() };
-    let svma = Object::mapped(path, file, &bare).svma_of_offset(module.offset)?.0;
+    let svma = mapped::object(path, file, &bare).svma_of_offset(module.offset)?.0;
     Some(module.start.0.wrapping_sub(svma).wrapping_add(at))
 }
 

@@ -9,8 +9,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use grind_symbols::{Name, sanitised};
+
 use super::spans::{Line, Span, Spans};
-use crate::debuginfo::{Name, sanitised};
 
 const MAGIC: u32 = 0x4a69_5444;
 

@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use grind_engine::{MappedFile, Module};
+use grind_symbols::Name;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::debuginfo::Name;
 use gdb::Lists;
 use jitdump::Dump;
 use perf_map::PerfMap;

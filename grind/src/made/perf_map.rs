@@ -11,8 +11,9 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
+use grind_symbols::sanitised;
+
 use super::spans::{Span, Spans};
-use crate::debuginfo::sanitised;
 
 /// Longer files are read up to here.
 const MOST_BYTES: u64 = 1 << 30;

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use grind_symbols::Name;
+
 use super::Found;
-use crate::debuginfo::Name;
 
 /// A piece of code.
 #[derive(Clone, Debug)]

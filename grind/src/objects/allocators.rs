@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grind_engine::{Allocator, MappedFile, Module};
+use grind_symbols::Options;
 
-use crate::debuginfo::{Object, Options};
+use crate::mapped;
 
 /// What the function of this name does with blocks of memory, if it is one of the allocators that are known.
 #[must_use]
@@ -65,7 +66,7 @@ impl Watchers {
     /// The allocators in `module`, as addresses of the program, in ascending order.
     pub fn of(&mut self, module: &Module) -> Vec<(u64, Allocator)> {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return Vec::new() };
-        let read = || Object::mapped(path, file, &self.names).functions_named(allocator);
+        let read = || mapped::object(path, file, &self.names).functions_named(allocator);
         let offsets = self.known.entry((path.clone(), file.clone())).or_insert_with(read);
         let size = module.end.0.saturating_sub(module.start.0);
         let within = |(offset, what): &(u64, Allocator)| {

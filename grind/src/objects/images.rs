@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use grind_engine::{MappedFile, Module};
+use grind_symbols::{Object, Options, Svma};
 
 use super::Named;
-use crate::debuginfo::{Object, Options, Svma};
+use crate::mapped;
 
 /// A file with variables.
 pub type Image = Named;
@@ -62,7 +63,7 @@ impl Reader {
     fn mapped(&mut self, module: &Module) -> Option<Mapped> {
         let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return None };
         let (image, object) = self.known.entry((path.clone(), file.clone())).or_insert_with(|| {
-            let object = Object::mapped(path, file, &self.names);
+            let object = mapped::object(path, file, &self.names);
             (Arc::new(Named { path: path.clone(), data: object.data() }), object)
         });
         let bias = module.start.0.wrapping_sub(object.svma_of_offset(module.offset)?.0);

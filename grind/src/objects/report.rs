@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use cg_format::mem::{self, Head, Kind, Mem};
 use grind_engine::ProcessReport;
+use grind_symbols::sanitised;
 
 use super::{Found, Object, Site, Tally};
-use crate::debuginfo::sanitised;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 /// What is counted of each object, in the order of [`Tally::misses`].

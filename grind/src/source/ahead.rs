@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use grind_engine::MappedFile;
+use grind_symbols::{Object, Options};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use super::Key;
-use crate::debuginfo::{Object, Options};
+use crate::mapped;
 
 /// Objects that have been begun, and the thread that reads them.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Ahead {
                     if begun.contains_key(&key) {
                         continue;
                     }
-                    let object = Arc::new(Object::mapped(path, file, &options));
+                    let object = Arc::new(mapped::object(path, file, &options));
                     begun.insert(key.clone(), object.clone());
                     object
                 };

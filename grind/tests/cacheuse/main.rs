@@ -18,7 +18,6 @@ use grind::callgrind::dump_service::DumpService;
 use grind::callgrind::dumps::About;
 use grind::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
 use grind::callgrind::sink::Recorder;
-use grind::debuginfo;
 use grind_engine::trace::{
     Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
 };
@@ -184,7 +183,7 @@ fn check(name: &str, program: &Path, words: &[&str], mut control_requests: Contr
         spare: std::env::temp_dir(),
     };
     let dump_service = DumpService::new(about);
-    let names = debuginfo::Options::default();
+    let names = grind_symbols::Options::default();
     let recorder =
         Recorder::new(control_requests.clone(), names.clone(), events, Some(&geometries), dump_service.clone());
     let twin = Twin::new(control_requests, shapes);
@@ -249,7 +248,7 @@ fn files(program: &Path, words: &[&str], mut control_requests: ControlRequests, 
     let spare = std::env::temp_dir();
     let about = About { creator: "test".into(), events, caches: Vec::new(), settings: control_requests.clone(), spare };
     let dump_service = DumpService::new(about);
-    let names = debuginfo::Options::default();
+    let names = grind_symbols::Options::default();
     let recorder = Recorder::new(control_requests, names.clone(), events, Some(&geometries), dump_service.clone());
     let Geometries { i1, d1, .. } = geometries;
     let [code, data] =

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, Spot};
 use grind::callgrind::code::{Catalogue, Origin};
 use grind::callgrind::settings::Settings;
-use grind::debuginfo;
 use grind_engine::trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
 use grind_engine::{Module, Query};
 
@@ -419,7 +418,7 @@ impl Sink for Twin {
         self.spaces.insert(to, copy);
     }
     fn image(&mut self, pid: i32, space: SpaceId) {
-        let catalogue = Catalogue::new(self.settings.clone(), debuginfo::Options::default());
+        let catalogue = Catalogue::new(self.settings.clone(), grind_symbols::Options::default());
         let mut process = Process {
             space,
             version: 0,

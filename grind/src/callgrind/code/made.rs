@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use cg_calls::FunctionId;
+use grind_symbols::Name;
 
 use super::{Catalogue, KnownFunction};
-use crate::debuginfo::Name;
 use crate::made::{Found, Registry};
 
 /// What is known of them.

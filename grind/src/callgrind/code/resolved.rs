@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use cg_calls::{FunctionId, NodeIndex, Profile, SiteId};
 use grind_engine::fault;
+use grind_symbols::{Inlined, Name, Svma};
 
 use super::Catalogue;
 use crate::broken;
 use crate::callgrind::rows::{self, OwnCosts, Program, Source};
-use crate::debuginfo::{self, Inlined, Name, Svma};
 use crate::made::Found;
 
 impl Catalogue {
@@ -146,7 +146,7 @@ impl Catalogue {
 struct Answers {
     /// Sorted.
     at: Vec<Svma>,
-    places: Vec<debuginfo::Place>,
+    places: Vec<grind_symbols::Place>,
     /// The number of its first file among those of all objects.
     first: usize,
     /// Inlined functions of the objects before it.

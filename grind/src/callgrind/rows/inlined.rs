@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use cg_format::callgrind::{Call, FileId, FunctionId, Place, Position};
 use cg_format::count::TooLarge;
+use grind_symbols::Inlined;
 
 use super::{Maker, Program};
-use crate::debuginfo::Inlined;
 
 /// What is known of inlined functions while a part is made.
 pub(super) struct Inlines {

@@ -11,18 +11,13 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
-
-use grind_engine::MappedFile;
 
 use object::{CompressedData, CompressionFormat};
 use ruzstd::decoding::FrameDecoder;
 
-use super::Svma;
+use super::{OpenFile, Svma};
 
 const PAGE: u64 = 4096;
 /// Generated code shrinks to an eightieth in one section and to a thirteenth in a whole debug file; if sections claim to be so many
@@ -38,7 +33,7 @@ const MAX_HEADERS: u64 = 1 << 17;
 #[derive(Debug)]
 enum Source {
     File { file: File, len: u64 },
-    Mapped { file: Arc<MappedFile>, len: u64 },
+    Mapped { file: Box<dyn OpenFile>, len: u64 },
     Bytes(Vec<u8>),
 }
 
@@ -147,7 +142,7 @@ impl Image {
     }
 
     /// The file that was mapped under the name `path`.
-    pub(super) fn mapped(path: &Path, file: &Arc<MappedFile>) -> Result<Image, String> {
+    pub(super) fn mapped(path: &Path, file: Box<dyn OpenFile>) -> Result<Image, String> {
         let (_, len) = file.file().map_err(|e| match e {
             io::ErrorKind::InvalidInput => "not a regular file: no names".to_owned(),
             e => format!("cannot be opened: {e}"),
@@ -155,7 +150,7 @@ impl Image {
         if !file.is_unchanged() {
             return Err("has been written to since it was mapped: no names".to_owned());
         }
-        let mut image = Image::parse(Source::Mapped { file: file.clone(), len })?;
+        let mut image = Image::parse(Source::Mapped { file, len })?;
         image.path = Some(path.to_path_buf());
         Ok(image)
     }

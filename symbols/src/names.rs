@@ -23,7 +23,7 @@ impl NameId {
 }
 
 /// `raw` with line breaks and NULs replaced by `?`.
-pub(crate) fn sanitised(raw: &[u8]) -> Name {
+pub fn sanitised(raw: &[u8]) -> Name {
     let bad = |b: &u8| matches!(b, b'\n' | b'\r' | 0);
     if raw.iter().any(bad) { raw.iter().map(|b| if bad(b) { b'?' } else { *b }).collect() } else { Arc::from(raw) }
 }

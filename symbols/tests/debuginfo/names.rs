@@ -1,6 +1,6 @@
 //! Readable names, against those that the reference's demangler gave; `itanium-demangle` has more of C++.
 
-use grind::debuginfo::{Object, Options, Svma};
+use grind_symbols::{Object, Options, Svma};
 
 use crate::hostile::Elf;
 

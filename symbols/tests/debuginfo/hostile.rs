@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use grind::debuginfo::{Inlined, Object, Options, Svma};
+use grind_symbols::{Inlined, Object, Options, Svma};
 
 use crate::{have, run};
 

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use grind::debuginfo::{Object, Options, Svma};
+use grind_symbols::{Object, Options, Svma};
 
 fn main() -> ExitCode {
     match run() {

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use grind::debuginfo::{Inlined, Object, Options, Svma};
+use grind_symbols::{Inlined, Object, Options, Svma};
 
 use super::{have, run};
 

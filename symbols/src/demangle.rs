@@ -22,7 +22,8 @@ impl Write for Bounded {
 }
 
 /// The readable form of `raw`, if it is a mangled name.
-pub(super) fn demangle(raw: &[u8]) -> Option<Vec<u8>> {
+#[must_use]
+pub fn demangle(raw: &[u8]) -> Option<Vec<u8>> {
     if let Some(text) = rust_part(raw) {
         return rust(text).map(String::into_bytes);
     }

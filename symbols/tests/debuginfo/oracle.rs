@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
-use grind::debuginfo::{Object, Options, Svma};
+use grind_symbols::{Object, Options, Svma};
 
 use crate::{
     callgrind::{Key, instructions, lines},

@@ -15,6 +15,8 @@
 //! - No name contains a line break or a NUL, so that no file can forge lines of a profile.
 //! - The choice among names and lines is that of the reference tool; the modules below say where a rule looks odd.
 
+#![forbid(unsafe_code)]
+
 mod data;
 mod demangle;
 mod image;
@@ -22,6 +24,7 @@ mod inlines;
 mod lines;
 mod locate;
 mod names;
+mod open_file;
 mod program;
 mod symbols;
 
@@ -32,12 +35,12 @@ use std::{
 };
 
 pub use data::{Data, Variable};
-use grind_engine::MappedFile;
+pub use demangle::demangle;
 use image::Image;
 use lines::{DwarfSections, Home};
 use names::Interner;
-pub(crate) use names::sanitised;
-pub use names::{Name, NameId};
+pub use names::{Name, NameId, sanitised};
+pub use open_file::OpenFile;
 use symbols::SymbolTable;
 
 /// A link-time address ("stated virtual memory address"), as written in the file's own headers and tables.
@@ -178,7 +181,7 @@ impl Object {
 
     /// An ELF file that is, or was, mapped under the name `path`. Always succeeds, too; what has been written to since it was mapped has
     /// no names but those that were read before.
-    pub fn mapped(path: &Path, file: &Arc<MappedFile>, options: &Options) -> Object {
+    pub fn mapped(path: &Path, file: Box<dyn OpenFile>, options: &Options) -> Object {
         Object::new(path.display().to_string(), Image::mapped(path, file), Object::folder(path), options)
     }
 
@@ -425,7 +428,7 @@ impl Object {
             return Arc::from(&b"(below main)"[..]);
         }
         if self.options.demangle
-            && let Some(name) = demangle::demangle(raw)
+            && let Some(name) = demangle(raw)
         {
             return sanitised(&name);
         }

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::debuginfo::names::{Interner, sanitised};
-use crate::debuginfo::program::Row;
-use crate::debuginfo::{NameId, Place, Svma};
+use crate::names::{Interner, sanitised};
+use crate::program::Row;
+use crate::{NameId, Place, Svma};
 
 /// The best row so far for one asked address, among rows that begin behind the asked address before it.
 #[derive(Clone, Copy, Default)]

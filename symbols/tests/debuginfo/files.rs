@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use grind::debuginfo::{Object, Options, Svma};
+use grind_symbols::{Object, Options, Svma};
 
 use crate::{have, run};
 
