@@ -5,10 +5,17 @@
 //! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
 //! engine reports its end, and are written by then.
 
+mod cache_lines;
 mod followed;
+mod functions;
+mod last_level;
+mod meaning;
 mod mirrored;
+mod misses;
 mod process;
+mod repeated;
 mod simulated;
+mod thread;
 mod through;
 mod used;
 
@@ -29,10 +36,10 @@ use super::parts::Trigger;
 use super::settings::{CacheUse, Settings};
 use crate::broken;
 use crate::made::Registry;
-use followed::Idle;
-use process::{Process, Thread, lock, word};
-use simulated::Simulated;
-use used::Used;
+use cache_lines::Used;
+use last_level::Simulated;
+use process::{Process, lock};
+use thread::{Idle, Thread};
 
 /// A set of translations.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +52,7 @@ struct Space {
     /// How many there have been before those.
     forgotten: usize,
     /// If emitted code follows calls.
-    functions: followed::Functions,
+    functions: functions::Functions,
 }
 
 /// What is mapped.
@@ -336,8 +343,8 @@ impl Sink for Recorder {
                 *now = now.wrapping_add_signed(sign * *cost as i64);
             }
         }
-        if let Some(used) = &mut p.used {
-            used.corrected(t, all, counted, executed);
+        if let (Some(used), Some(of_thread)) = (&p.used, &mut t.used) {
+            used.corrected(of_thread, all, counted, executed);
         }
         if followed {
             t.calls.correct_skipped(&before, &t.now);

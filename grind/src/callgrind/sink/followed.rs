@@ -1,131 +1,22 @@
 //! Calls that emitted code follows by itself (see [`grind_engine::follow`]): the recorder's side. It decides what emitted code
 //! has not met before, by the same rules as everywhere, and takes over what that has counted.
 //!
-//! Invariants: functions have numbers that mean the same in all processes of a space, so they are given by object and
-//! address; whatever is said of a thread, its calls are those of the state that it is in, recorded or not.
+//! Invariant: what is said of a call context to emitted code are numbers of the space ([`super::functions`]), never the
+//! process's own.
 
-use std::collections::HashMap;
 use std::panic::resume_unwind;
 
-use cg_calls::{Again, Calls, Config, FunctionId, Here, JumpKind, Made, Settled, Shown, SiteId};
+use cg_calls::{Again, Code as _, Here, JumpKind, Made, Settled, Shown};
 use grind_engine::fault;
 use grind_engine::follow::{self, Book, CallContext, CallKind, Names, Outcome, StackEffect, WINDOW};
-use grind_engine::hash::Map;
 
 use super::super::code::Catalogue;
-use super::process::{Kind, NOTHING, Process, Thread, lock, nothing_yet};
+use super::functions::Functions;
+use super::meaning::{Kind, NOTHING};
+use super::process::{Process, lock};
+use super::thread::Thread;
 use super::{Recorder, Space};
 use crate::broken;
-use cg_calls::Code as _;
-
-/// Functions of a space that have numbers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Functions {
-    numbers: HashMap<(Vec<u8>, u64), u32>,
-    /// An address of each.
-    addresses: Vec<u64>,
-}
-
-/// What a process knows about that.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Followed {
-    /// By the process's number of a function: the space's.
-    numbers: Vec<Option<u32>>,
-    /// The other way round.
-    functions: Vec<Option<FunctionId>>,
-    /// Where sites are told, by their number in the catalogue.
-    pub(super) told: Map<SiteId, u32>,
-}
-
-impl Followed {
-    fn number(&mut self, function: FunctionId, catalogue: &Catalogue, space: &mut Functions) -> u32 {
-        let at = function.0 as usize;
-        if let Some(Some(known)) = self.numbers.get(at) {
-            return *known;
-        }
-        let ((object, start), address) = catalogue.identity(function);
-        let next = space.addresses.len() as u32;
-        let number = *space.numbers.entry((object.to_vec(), start)).or_insert(next);
-        if number == next {
-            space.addresses.push(address);
-        }
-        set(&mut self.numbers, at, number);
-        set(&mut self.functions, number as usize, function);
-        number
-    }
-
-    fn function(&mut self, number: u32, catalogue: &mut Catalogue, space: &Functions) -> FunctionId {
-        let at = number as usize;
-        if let Some(Some(known)) = self.functions.get(at) {
-            return *known;
-        }
-        // Another process of the space has met it first.
-        let function = catalogue.place(space.addresses.get(at).copied().unwrap_or(0)).function;
-        set(&mut self.functions, at, function);
-        set(&mut self.numbers, function.0 as usize, number);
-        function
-    }
-}
-
-fn set<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
-    if at >= list.len() {
-        list.resize(at + 1, None);
-    }
-    list[at] = Some(value);
-}
-
-/// What stands in for a thread's calls while nothing is recorded: somebody has to say whom code runs for.
-#[derive(Clone, Debug)]
-pub(super) struct Idle {
-    pub(super) calls: Calls,
-    pub(super) now: Vec<u64>,
-}
-
-impl Thread {
-    /// The calls of the state that the thread is in, and its totals.
-    pub(super) fn live(&mut self) -> (&mut Calls, &mut Vec<u64>) {
-        match &mut self.idle {
-            Some(idle) if !self.recording => (&mut idle.calls, &mut idle.now),
-            _ => (&mut self.calls, &mut self.now),
-        }
-    }
-
-    /// A system call that was to be made once more has not been made.
-    pub(super) fn count_after_all(&mut self) {
-        if self.counted.take().is_some() {
-            self.calls.begin_ahead(-1);
-        }
-    }
-
-    /// Other code has come to lie where there was some.
-    pub(super) fn code_replaced(&mut self) {
-        self.calls.code_replaced();
-        if let Some(idle) = &mut self.idle {
-            idle.calls.code_replaced();
-        }
-    }
-
-    /// Functions are to be treated otherwise from now on.
-    pub(super) fn rules_changed(&mut self) {
-        self.calls.rules_changed();
-        if let Some(idle) = &mut self.idle {
-            idle.calls.rules_changed();
-        }
-    }
-
-    /// What follows is recorded, or is not.
-    pub(super) fn change_over(&mut self, on: bool, config: &Config) {
-        if let Some(idle) = &mut self.idle {
-            idle.calls.end(&idle.now);
-        }
-        if !on && self.idle.is_none() {
-            let now = nothing_yet(config);
-            let mut calls = Calls::new(config.clone(), &now);
-            calls.show_all();
-            self.idle = Some(Box::new(Idle { calls, now }));
-        }
-    }
-}
 
 impl Process {
     fn call_context(&mut self, here: Here, catalogue: &Catalogue, functions: &mut Functions) -> CallContext {

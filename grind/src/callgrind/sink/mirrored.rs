@@ -15,8 +15,11 @@ use grind_engine::own_memory;
 use grind_engine::trace::{Done, SiteKind};
 
 use super::super::code::Catalogue;
-use super::process::{Process, Thread, word};
-use super::simulated::{Known, Last, Simulated, What, repeated};
+use super::last_level::{Known, Last, Simulated, What};
+use super::meaning::word;
+use super::process::Process;
+use super::repeated::repeated;
+use super::thread::Thread;
 use super::{Recorder, Space};
 use crate::callgrind::columns::{Columns, Missed};
 use crate::simulator::AHEAD;

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use callgrind_control_protocol::{self as control, Frame};
 use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
-use cg_sim::writeback::WriteThrough;
-use grind_engine::follow::FIRST;
 use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
 
 use super::super::code::{Catalogue, Origin};
@@ -17,75 +15,13 @@ use super::super::columns::Columns;
 use super::super::dump_service::{DumpService, Found, Progress};
 use super::super::parts::Trigger;
 use super::Space;
-use super::followed::{Followed, Idle};
-use super::simulated::Simulated;
-use super::used::{ThreadUse, Used};
+use super::cache_lines::Used;
+use super::functions::Followed;
+use super::last_level::Simulated;
+use super::meaning::{Counter, Hot, Kind, NOTHING, word};
+use super::thread::{Thread, nothing_yet};
 
-/// What a record of a site means to a process.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hot {
-    /// What is executed; [`NOTHING`] has no instructions.
-    pub(super) counter: u32,
-    /// What that costs of the first event.
-    pub(super) cost: u32,
-    pub(super) kind: Kind,
-    pub(super) site: SiteId,
-    /// Where it leads, or how many words a record has that is of no interest.
-    pub(super) target: u64,
-}
-
-/// The counter of records that tell of no execution.
-pub(super) const NOTHING: u32 = 0;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Block,
-    Call,
-    Return,
-    CallIndirect,
-    JumpIndirect,
-    Jump(JumpKind),
-    /// A jump that is no call.
-    Within(JumpKind),
-    Executions,
-    /// Of no interest here.
-    Other,
-}
-
-/// What is known of a counter beside what the catalogue has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Counter {
-    /// Its first instruction.
-    pub(super) start: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Thread {
-    pub(super) number: u64,
-    pub(super) calls: Calls,
-    pub(super) now: Vec<u64>,
-    pub(super) begun: bool,
-    pub(super) recording: bool,
-    /// The address of a system call that is being made once more, and has counted before.
-    pub(super) counted: Option<u64>,
-    /// Blocks executed.
-    pub(super) blocks: u64,
-    /// When so many have been, a part is due.
-    pub(super) pause: u64,
-    /// Nanoseconds in system calls: elapsed, and of processor time.
-    pub(super) in_calls: [u64; 2],
-    /// The thread is in a system call that counts.
-    pub(super) in_counted_call: bool,
-    /// By site: what the last record of executions said.
-    pub(super) executions: HashMap<u32, u64>,
-    /// What stands in for `calls` while nothing is recorded, if emitted code follows calls.
-    pub(super) idle: Option<Box<Idle>>,
-    /// If the use of lines is measured.
-    pub(super) used: Option<Box<ThreadUse>>,
-    /// If every access is told, because the last level is written back.
-    pub(super) through: Option<Box<WriteThrough>>,
-}
-
+/// A process of the program.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) space: SpaceId,
@@ -329,7 +265,7 @@ impl Process {
     pub(super) fn take(&mut self, trigger: Trigger) -> Found {
         let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
         if let Some(used) = &mut self.used {
-            threads.extend(used.settle(true, self.threads.values_mut()));
+            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use)));
         }
         let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
         running.sort_by_key(|t| t.number);
@@ -529,16 +465,21 @@ impl Process {
 
     pub(super) fn end_thread(&mut self, tid: i32) {
         if let Some(mut t) = self.threads.remove(&tid) {
-            if let Some(used) = &mut self.used {
-                used.flush_thread(&mut t);
+            if let (Some(used), Some(of_thread)) = (&mut self.used, &mut t.used) {
+                used.flush_thread(of_thread, t.calls.collecting());
             }
             t.count_after_all();
             t.calls.end(&t.now);
             if let Some(used) = &mut self.used {
-                used.thread_ended(&mut t);
-                let deferred = used.settle(false, self.threads.values_mut().chain(std::iter::once(&mut t)));
+                if let Some(of_thread) = &mut t.used {
+                    used.thread_ended(of_thread, &mut t.calls);
+                }
+                let threads = self.threads.values_mut().chain(std::iter::once(&mut t));
+                let deferred = used.settle(false, threads.filter_map(Thread::line_use));
                 self.ended.extend(deferred);
-                used.thread_gone(&t);
+                if let Some(of_thread) = &t.used {
+                    used.thread_gone(of_thread, t.number, &t.calls);
+                }
             }
             self.blocks += t.blocks;
             self.ended.push((t.number, t.calls.take(&t.now)));
@@ -546,21 +487,7 @@ impl Process {
     }
 }
 
-/// The totals of a thread that begins.
-pub(super) fn nothing_yet(config: &Config) -> Vec<u64> {
-    let mut now = vec![0; config.costs];
-    if config.gated {
-        now[0] = FIRST;
-    }
-    now
-}
-
 /// The catalogue is only ever locked by one side at a time; what a panic left is as good as anything.
 pub(super) fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
     catalogue.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[inline]
-pub(super) fn word(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
 }

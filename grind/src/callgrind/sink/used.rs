@@ -1,480 +1,386 @@
-//! The use of cache lines: who loaded a line, how it was used, and what that costs whom. What is told of the first levels, or of
-//! every access, comes through `records`; the last level is simulated here.
+//! What the records of a run mean in which the use of cache lines is measured, one after the other, in program order.
 //!
-//! What misses is booked as in [`super::simulated`]. Beyond that a line belongs to the instruction that loaded it and to the
-//! calls that were active then (`book`, `chain`); what it cost is known when it is evicted. Invariants: an access that hits
-//! costs one look into a table and makes no node; lines that are resident when a thread or the process ends, or when
-//! instrumentation is switched off, are evicted then, so that nothing is lost.
+//! What is ordinary has been dealt with by [`Used::fast_path`] before; here is everything else. Invariant: a record is dealt
+//! with as a whole, or left for the next time.
 
-mod book;
-mod chain;
-mod code;
-mod learn;
-mod records;
-
-use cg_calls::{CallContext, Calls};
-use cg_sim::usage::{Cost, Level, LinesDiffer, Owner, Residents, Usage, UsageLastLevel, parts};
+use cg_sim::usage::{Usage, UsageLastLevel};
 use cg_sim::writeback::Outcome;
-use cg_sim::{Geometries, Port, Served};
-use grind_engine::own_memory;
+use cg_sim::{Port, Served};
 use grind_engine::trace::{
-    Block, CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
+    CODE_WAY, Done, LINE_USED, LINES_REPLACED, LineReplaced, REPLACED_WORDS, SiteKind, Special, USED_WORDS,
 };
 
-use super::process::{Kind, NOTHING, Process, Thread, word};
-use super::simulated::{repeated, told as tell};
-use super::through::elements;
-use super::{Catalogue, Space};
-use crate::callgrind::columns::{Columns, Missed};
-use crate::callgrind::dump_service::Statistics;
-use book::{Book, Numbers};
-use chain::Chain;
-use code::{Code, CodeUse, Fetch};
+use super::super::code::Catalogue;
+use super::Space;
+use super::cache_lines::{Accessing, Group, Member, NO_COUNTER, Stretch, Used, What};
+use super::meaning::{Kind, NOTHING, word};
+use super::misses::told as tell;
+use super::process::Process;
+use super::repeated::{elements, repeated};
+use super::thread::Thread;
+use crate::callgrind::columns::Missed;
 
-/// Words of records that are looked at before they are dealt with.
-const AHEAD: usize = 512;
-
-/// In [`Used::lengths`]: a line is replaced.
-const LOOKS_UP: u16 = 1 << 15;
-
-/// The counter of something that has not happened yet.
-const NO_COUNTER: u32 = u32::MAX;
-
-/// What a record of a site is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// As without simulation.
-    Told,
-    /// A stretch, by number.
-    Stretch(u32),
-    /// A block is executed.
-    Block(Told),
-    /// A line of the code cache takes the place of another one, because of a fetch of this number.
-    Fetch(u32),
-    /// A mispredicted branch.
-    Branch(Missed),
-    /// A line of the data cache takes the place of another one.
-    Line(Missed),
-    /// What a repeated instruction has accessed.
-    Repeated,
-    /// What a special one has accessed.
-    Special,
-}
-
-/// Who may load a line: a site that fetches or accesses.
-#[derive(Clone, Copy, Debug)]
-struct Loader {
-    addr: u64,
-    missed: Missed,
-    /// Of the instruction alone.
-    counter: u32,
-    /// Of misses that the last level and memory have answered.
-    misses: [u32; 2],
-}
-
-/// A stretch of instructions.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    /// The first line that it is in.
-    line: u64,
-    /// What it touches of that, and of the next one.
-    parts: [u32; 2],
-    instructions: u16,
-    bytes: u16,
-    /// The first of its groups, and how many.
-    first: u32,
-    groups: u16,
-    /// The block that it tells of, by counter, or [`NO_COUNTER`]; and what that costs of the first events.
-    counter: u32,
-    costs: [u16; 3],
-}
-
-/// A block that is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
-    counter: u32,
-    /// What that costs of the first events.
-    costs: [u16; 3],
-}
-
-impl Stretch {
-    /// Fetches it, if its lines are known to be resident; says whether they are.
-    #[inline]
-    fn fetched(&self, usage: &mut Usage) -> bool {
-        let (count, [parts, more]) = (self.instructions.into(), self.parts);
-        if more == 0 {
-            usage.hit(Port::Fetch, self.line, count, parts)
-        } else {
-            usage.hit_both(Port::Fetch, self.line, count, self.parts)
-        }
-    }
-}
-
-/// Accesses at known distances.
-#[derive(Clone, Copy, Debug, Default)]
-struct Group {
-    /// The number of the first one's site, and how many there are.
-    first: u32,
-    count: u16,
-    /// The last byte of the farthest one.
-    last: u16,
-    /// Together they touch all bytes up to that.
-    solid: bool,
-}
-
-/// An access of a group.
-#[derive(Clone, Copy, Debug)]
-struct Member {
-    offset: u32,
-    size: u32,
-}
-
-/// What is known of a process's caches and code.
-#[derive(Clone, Debug)]
-pub(super) struct Used {
-    geometries: Geometries,
-    ll: UsageLastLevel,
-    book: Book,
-    line_bits: u32,
-    /// Bytes of the widest access.
-    most: u32,
-    /// By site.
-    whats: Vec<What>,
-    /// Words of a record; and [`LOOKS_UP`], if it will look things up here and there.
-    lengths: Vec<u16>,
-    /// Nobody has looked at records from where so many words remain.
-    unseen: usize,
-    loaders: Vec<Loader>,
-    members: Vec<Member>,
-    stretches: Vec<Stretch>,
-    groups: Vec<Group>,
-    fetches: Vec<Fetch>,
-    code: Code,
-    /// So many columns may have costs of executions.
-    columns: usize,
-    all_columns: Columns,
-    /// Whether the thread that ended last was collecting.
-    collecting: bool,
-    /// For measurements: calls get nothing.
-    self_only: bool,
-    /// Accesses are told only where they miss, and how lines were used with that.
-    kept: bool,
-}
-
-/// What is known of a thread's caches and calls.
-#[derive(Clone, Debug)]
-pub(super) struct ThreadUse {
-    usage: Usage,
-    code: CodeUse,
-    chain: Chain,
-    numbers: Numbers,
-    /// By site: where its costs belonged the last time, and the number of that.
-    spots: Vec<(CallContext, u32)>,
-    /// Who has answered the lines so far of an access to two.
-    answered: Served,
-}
-
-impl Used {
-    /// Empty caches, for a profile with these columns.
-    ///
-    /// # Errors
-    /// When not all caches have lines of the same size.
-    pub(super) fn new(
-        geometries: &Geometries,
-        columns: Columns,
-        self_only: bool,
-        kept: bool,
-    ) -> Result<Self, LinesDiffer> {
-        Usage::new(geometries)?;
-        let lines = geometries.ll.sets() * geometries.ll.assoc();
-        Ok(Self {
-            geometries: *geometries,
-            ll: last_level(geometries),
-            book: Book::new(columns.uses.unwrap_or(columns.width), lines.into()),
-            line_bits: geometries.ll.line_bits(),
-            most: geometries.min_line(),
-            whats: Vec::new(),
-            lengths: Vec::new(),
-            unseen: 0,
-            loaders: Vec::new(),
-            members: Vec::new(),
-            stretches: Vec::new(),
-            groups: Vec::new(),
-            fetches: Vec::new(),
-            code: Code::new(geometries.ll.line_bits()),
-            columns: columns.of_executions(),
-            all_columns: columns,
-            collecting: true,
-            self_only,
-            kept,
-        })
-    }
-
-    /// A new thread, with caches of its own.
-    pub(super) fn thread(&mut self) -> Option<Box<ThreadUse>> {
-        let usage = Usage::new(&self.geometries).ok()?;
-        Some(Box::new(ThreadUse {
-            usage,
-            code: CodeUse::default(),
-            chain: Chain::new(),
-            numbers: self.book.thread(),
-            spots: Vec::new(),
-            answered: Served::L1,
-        }))
-    }
-
-    /// The parts of a line that a group touches whose address has this offset in the line.
-    #[inline]
-    fn parts_of(&self, group: &Group, offset: u32) -> u32 {
-        if group.solid {
-            return parts(self.line_bits, offset, offset + u32::from(group.last));
-        }
-        let members = &self.members[group.first as usize..][..group.count as usize];
-        let of = |m: &Member| parts(self.line_bits, offset + m.offset, offset + m.offset + m.size - 1);
-        members.iter().fold(0, |all, m| all | of(m))
-    }
-
-    /// Goes through stretches as long as everything hits, and through lines that are replaced by accesses to one line whose
-    /// site has had misses before. Returns how many words it has been through, and what of the next record is still to be
-    /// done: from which group on, and whether it is still to be fetched.
-    #[inline(never)]
-    fn fast_path(
-        &mut self,
-        of_thread: &mut ThreadUse,
-        calls: &mut Calls,
-        now: &mut [u64],
-        blocks: &mut u64,
-        words: &[u32],
-    ) -> (usize, Option<(usize, bool)>) {
-        let (line, within) = (1 << self.line_bits, (1 << self.line_bits) - 1);
-        let ThreadUse { usage, code, chain, numbers, spots, .. } = of_thread;
-        let columns = self.all_columns;
-        let mut sums = [0u64; 3];
-        let mut at = 0;
-        let mut left = None;
-        'records: while let Some(&number) = words.get(at) {
-            if words.len() - at <= self.unseen {
-                self.unseen = look_ahead(&self.lengths, &self.ll, usage, &words[at..]);
-            }
-            let stretch = match self.whats.get(number as usize) {
-                Some(What::Stretch(stretch)) => &self.stretches[*stretch as usize],
-                Some(&What::Block(Told { counter, costs })) => {
-                    *blocks += 1;
-                    calls.block(counter);
-                    code.execute(counter);
-                    sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += u64::from(cost));
-                    at += 1;
-                    continue;
-                }
-                Some(&What::Line(missed)) => {
-                    let (Some(replaced), Some(spot)) =
-                        (LineReplaced::from_words(&words[at + 1..]), spots.get_mut(number as usize))
-                    else {
-                        break;
-                    };
-                    let Loader { counter, misses, .. } = self.loaders[number as usize];
-                    if replaced.one_of_two || misses[0] == NO_COUNTER {
-                        break;
-                    }
-                    let collecting = calls.collecting();
-                    let mut accessing = Accessing {
-                        book: &mut self.book,
-                        calls,
-                        chain,
-                        numbers,
-                        spot,
-                        counter,
-                        self_only: self.self_only,
-                    };
-                    let slot = (replaced.way / LineReplaced::WAY) as usize;
-                    let used = (replaced.count, replaced.parts);
-                    let line = replaced.line >> self.line_bits;
-                    let served = usage.replaced(&mut self.ll, Port::Data, slot, line, used, collecting, &mut accessing);
-                    let (outcome, miss) = match served {
-                        Served::Memory => (Outcome::Memory, misses[1]),
-                        _ => (Outcome::LastLevel, misses[0]),
-                    };
-                    calls.block(miss);
-                    columns.missed(missed, outcome, |event| now[event] += 1);
-                    at += LineReplaced::WORDS;
-                    continue;
-                }
-                _ => break,
-            };
-            let end = at + 1 + 2 * usize::from(stretch.groups);
-            let Some(addresses) = words.get(at + 1..end) else { break };
-            if stretch.counter != NO_COUNTER {
-                *blocks += 1;
-                calls.block(stretch.counter);
-                sums.iter_mut().zip(stretch.costs).for_each(|(sum, cost)| *sum += u64::from(cost));
-            }
-            if !stretch.fetched(usage) {
-                left = Some((0, true));
-                break;
-            }
-            let groups = &self.groups[stretch.first as usize..][..usize::from(stretch.groups)];
-            for (n, (group, address)) in groups.iter().zip(addresses.as_chunks::<2>().0).enumerate() {
-                let address = word(address[0], address[1]);
-                let offset = address as u32 & within;
-                let hit = offset + u32::from(group.last) < line
-                    && usage.hit(
-                        Port::Data,
-                        address >> self.line_bits,
-                        group.count.into(),
-                        self.parts_of(group, offset),
-                    );
-                if !hit {
-                    left = Some((n, false));
-                    break 'records;
-                }
-            }
-            at = end;
-        }
-        now.iter_mut().zip(sums).for_each(|(now, sum)| *now += sum);
-        (at, left)
-    }
-
-    /// Takes costs to the books of threads; see [`Book::settle`].
-    pub(super) fn settle<'a>(
-        &mut self,
-        part: bool,
-        threads: impl Iterator<Item = &'a mut Thread>,
-    ) -> Vec<(u64, cg_calls::Profile)> {
-        let books = threads.filter_map(|t| Some((&t.used.as_ref()?.numbers, &mut t.calls)));
-        self.book.settle(part, books)
-    }
-
-    /// Forgets all costs.
-    pub(super) fn zero(&mut self) {
-        self.book.zero();
-    }
-
-    /// For a verbose log.
-    pub(super) fn statistics(&self) -> Statistics {
-        let (tree, arcs) = self.book.statistics();
-        Statistics {
-            nodes: if tree.releases == 0 { 0.0 } else { tree.sum as f64 / tree.releases as f64 },
-            most_nodes: tree.max,
-            created: tree.created,
-            pruned: tree.pruned,
-            arcs,
-        }
-    }
-
-    /// A thread's caches are emptied: it ends, or instrumentation does. Before its calls are ended.
-    pub(super) fn flush_thread(&mut self, t: &mut Thread) {
-        let Some(of_thread) = &mut t.used else { return };
-        self.collecting = t.calls.collecting();
-        let ThreadUse { usage, code, .. } = &mut **of_thread;
-        code.empty(&self.code, |way, used| usage.used(Port::Fetch, way, used));
-        of_thread.usage.flush(&mut self.ll, self.collecting, &mut Evicting(&mut self.book));
-        if let Ok(empty) = Usage::new(&self.geometries) {
-            of_thread.usage = empty;
-        }
-    }
-
-    /// The block that a thread told of last was left early, or was not told: of the first `counted` of these instructions that
-    /// have been told, just the first `executed` were executed (there may be more of them, too).
-    pub(super) fn corrected(&mut self, t: &mut Thread, block: &Block, counted: usize, executed: usize) {
-        let Some(of_thread) = t.used.as_mut().filter(|_| self.kept) else { return };
-        let (more, range) = match counted < executed {
-            true => (1, counted..executed),
-            false => (-1, executed..counted),
-        };
-        for i in block.instructions.get(range).unwrap_or_default() {
-            of_thread.code.fetch(&self.code, i.addr.0, i.len, more);
-        }
-    }
-
-    /// The last level is emptied, after the first levels of all threads.
-    pub(super) fn flush(&mut self) {
-        self.ll.flush(self.collecting, &mut Evicting(&mut self.book));
-        self.ll = last_level(&self.geometries);
-    }
-
-    /// A thread's calls have ended, and so does it.
-    pub(super) fn thread_ended(&mut self, t: &mut Thread) {
-        let Some(of_thread) = &mut t.used else { return };
-        let ThreadUse { chain, numbers, .. } = &mut **of_thread;
-        self.book.follow(numbers, &mut t.calls, chain);
-    }
-
-    /// All costs have been settled; the thread's book is about to go.
-    pub(super) fn thread_gone(&mut self, t: &Thread) {
-        if let Some(of_thread) = &t.used {
-            self.book.thread_ended(&of_thread.numbers, t.number, &t.calls);
-        }
-    }
-}
-
-/// An empty one.
-fn last_level(geometries: &Geometries) -> UsageLastLevel {
-    UsageLastLevel::prepared(geometries, &mut own_memory::prefer_large_pages)
-}
-
-/// Looks at the records at the beginning of `words`, up to some number of words, or to one that is no site's, and fetches
-/// what lines that come will need. Returns how many words remain behind those.
-#[inline(never)]
-fn look_ahead(lengths: &[u16], ll: &UsageLastLevel, usage: &Usage, words: &[u32]) -> usize {
-    let mut rest = words;
-    let bits = ll.line_bits();
-    while let Some((&number, operands)) = rest.split_first()
-        && words.len() - rest.len() < AHEAD
-        && let Some(&length) = lengths.get(number as usize)
-    {
-        if length & LOOKS_UP != 0
-            && let Some(replaced) = LineReplaced::from_words(operands)
+impl Process {
+    /// Instrumentation is switched off for a thread: its caches are emptied, the last level when it is off for all.
+    pub(super) fn empty_used(&mut self, tid: i32) {
+        let Some(used) = &mut self.used else { return };
+        if let Some(t) = self.threads.get_mut(&tid)
+            && let Some(of_thread) = &mut t.used
         {
-            let slot = (replaced.way / LineReplaced::WAY) as usize;
-            usage.look_ahead(ll, Port::Data, slot, replaced.line >> bits).into_iter().for_each(own_memory::prefetch);
+            used.flush_thread(of_thread, t.calls.collecting());
         }
-        rest = rest.get(usize::from(length & !LOOKS_UP)..).unwrap_or_default();
-    }
-    // One that is not known is not looked at again.
-    rest.len().min(words.len() - 1)
-}
-
-/// Lines go, none come.
-struct Evicting<'a>(&'a mut Book);
-
-impl Residents for Evicting<'_> {
-    fn loaded(&mut self, _: Level) -> Owner {
-        Owner::default()
-    }
-
-    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
-        self.0.release(level, owner, cost);
-    }
-}
-
-/// A site accesses memory, in a thread.
-struct Accessing<'a> {
-    book: &'a mut Book,
-    calls: &'a mut Calls,
-    chain: &'a mut Chain,
-    numbers: &'a mut Numbers,
-    spot: &'a mut (CallContext, u32),
-    counter: u32,
-    self_only: bool,
-}
-
-impl Residents for Accessing<'_> {
-    fn loaded(&mut self, _: Level) -> Owner {
-        let call_context = self.calls.call_context();
-        if self.spot.0 != call_context || self.spot.1 == u32::MAX {
-            *self.spot = (call_context, self.book.spot(self.numbers, self.calls.spot(self.counter)));
+        if self.threads.values().all(|t| !t.recording) {
+            used.flush();
         }
-        let node = if self.self_only {
-            self.chain.root(&mut self.book.tree)
-        } else {
-            self.book.node(self.numbers, self.calls, self.chain)
+    }
+
+    /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
+    pub(super) fn follow_used<'w>(
+        &mut self,
+        tid: i32,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let (Some(mut used), Some(mut t)) = (self.used.take(), self.threads.remove(&tid)) else { return &[] };
+        if t.used.is_none() {
+            t.used = used.thread();
+        }
+        used.unseen = words.len();
+        let rest = self.follow_with(&mut used, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.used = Some(used);
+        rest
+    }
+
+    fn follow_with<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let mut rest = words;
+        let used_bits = used.line_bits;
+        loop {
+            let mut left = (0, true);
+            let mut told = false;
+            if t.begun
+                && t.pause == u64::MAX
+                && used.columns <= 3
+                && let Some(of_thread) = &mut t.used
+            {
+                let (done, rest_of) = used.fast_path(of_thread, &mut t.calls, &mut t.now, &mut t.blocks, rest);
+                rest = &rest[done..];
+                told = rest_of.is_some();
+                left = rest_of.unwrap_or(left);
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
+            let Some(what) = used.whats.get(number as usize).copied() else {
+                rest = match self.line_told(used, t, catalogue, rest) {
+                    Some(after) => after,
+                    None => return &[],
+                };
+                continue;
+            };
+            if !t.begun {
+                t.begun = true;
+                t.calls.begin(catalogue, used.loaders[number as usize].addr);
+            }
+            match what {
+                What::Stretch(stretch) => {
+                    let Stretch { counter, groups, .. } = used.stretches[stretch as usize];
+                    if counter != NO_COUNTER && !told {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        t.calls.block(counter);
+                        let costs = &self.costs[counter as usize * self.columns.stride..][..used.columns];
+                        t.now.iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+                    }
+                    let Some((addresses, after)) = operands.split_at_checked(2 * usize::from(groups)) else {
+                        return &[];
+                    };
+                    rest = after;
+                    self.stretch(used, t, catalogue, number, stretch, addresses, left);
+                }
+                What::Told | What::Block(_) => {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.counter != NOTHING {
+                        return rest;
+                    }
+                    if let Some(of_thread) = t.used.as_mut().filter(|_| hot.counter != NOTHING) {
+                        of_thread.execute(hot.counter);
+                    }
+                    let repeats = hot.kind == Kind::Executions;
+                    let before = if repeats { t.executions.get(&number).copied() } else { None };
+                    let Some((after, asks)) = tell(t, hot, &self.costs, catalogue, number, operands) else {
+                        return &[];
+                    };
+                    rest = after;
+                    if repeats {
+                        self.fetched_again(used, t, catalogue, space, number, before);
+                    }
+                    if asks {
+                        return rest;
+                    }
+                }
+                What::Line(missed) => {
+                    let Some(replaced) = LineReplaced::from_words(operands) else { return &[] };
+                    rest = &rest[LineReplaced::WORDS..];
+                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                        let slot = (replaced.way / LineReplaced::WAY) as usize;
+                        let line = replaced.line >> used_bits;
+                        let uses = (replaced.count, replaced.parts);
+                        usage.replaced(ll, Port::Data, slot, line, uses, collecting, residents)
+                    });
+                    match &mut t.used {
+                        Some(of_thread) if replaced.one_of_two => of_thread.answered = of_thread.answered.max(served),
+                        _ => self.answered(used, t, catalogue, number, missed, served),
+                    }
+                }
+                What::Fetch(fetch) => {
+                    let (Some((&told, after)), Some(of_thread)) = (operands.split_first(), &mut t.used) else {
+                        return &[];
+                    };
+                    rest = after;
+                    let slot = (told / CODE_WAY) as usize;
+                    let (line, uses) = used.replace_code(of_thread, slot, fetch, told & 1 != 0);
+                    let served = self.loads(used, t, catalogue, number, |usage, ll, collecting, residents| {
+                        usage.replaced(ll, Port::Fetch, slot, line, uses, collecting, residents)
+                    });
+                    match &mut t.used {
+                        Some(of_thread) if told & 2 != 0 => of_thread.answered = of_thread.answered.max(served),
+                        _ => self.answered(used, t, catalogue, number, Missed::Fetch, served),
+                    }
+                }
+                What::Branch(missed) => {
+                    rest = operands;
+                    self.answered(used, t, catalogue, number, missed, Served::LastLevel);
+                }
+                What::Repeated | What::Special => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    rest = after;
+                    let mut counts = repeated(kind, record);
+                    match kind {
+                        SiteKind::Special { index, .. } => {
+                            let Some(special) = space.specials.get(index as usize) else { return &[] };
+                            if used.kept {
+                                special
+                                    .touches(record)
+                                    .iter()
+                                    .for_each(|t| counts[usize::from(t.done != Done::Read)] += 1);
+                            } else {
+                                self.special(used, t, catalogue, number, special, record, &mut counts);
+                            }
+                        }
+                        _ if used.kept => {}
+                        _ => self.repeated(used, t, catalogue, number, kind, record),
+                    }
+                    self.accesses(t, catalogue, used.loaders[number as usize].addr, counts);
+                }
+            }
+        }
+        rest
+    }
+
+    /// The record of a stretch, whose groups have these addresses; or what is `left` of it, as [`Used::fast_path`] says.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn stretch(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        stretch: u32,
+        addresses: &[u32],
+        (from, fetch): (usize, bool),
+    ) {
+        let Stretch { instructions, bytes, first, .. } = used.stretches[stretch as usize];
+        let Some(of_thread) = t.used.as_mut() else { return };
+        if fetch && !used.stretches[stretch as usize].fetched(&mut of_thread.usage) {
+            let addr = used.loaders[number as usize].addr;
+            self.access(used, t, catalogue, number, addr, bytes.into(), instructions.into());
+        }
+        let (line, within) = (1 << used.line_bits, (1 << used.line_bits) - 1);
+        for (at, address) in addresses.as_chunks::<2>().0.iter().enumerate().skip(from) {
+            let group = &used.groups[first as usize + at];
+            let address = word(address[0], address[1]);
+            let offset = address as u32 & within;
+            let Some(of_thread) = t.used.as_mut() else { return };
+            let hit = offset + u32::from(group.last) < line
+                && of_thread.usage.hit(
+                    Port::Data,
+                    address >> used.line_bits,
+                    group.count.into(),
+                    used.parts_of(group, offset),
+                );
+            if !hit {
+                let group = *group;
+                self.group(used, t, catalogue, group, address);
+            }
+        }
+    }
+
+    /// The accesses of a group, of which not all are known to hit the same line.
+    #[cold]
+    #[inline(never)]
+    fn group(&mut self, used: &mut Used, t: &mut Thread, catalogue: &mut Catalogue, group: Group, address: u64) {
+        for site in group.first..group.first + u32::from(group.count) {
+            let Member { offset, size } = used.members[site as usize];
+            self.access(used, t, catalogue, site, address.wrapping_add(offset.into()), size, 1);
+        }
+    }
+
+    /// `count` accesses in a row of a site, to one line or only one.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn access(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        addr: u64,
+        size: u32,
+        count: u32,
+    ) {
+        let missed = used.loaders[site as usize].missed;
+        let port = if missed == Missed::Fetch { Port::Fetch } else { Port::Data };
+        let served = self.loads(used, t, catalogue, site, |usage, ll, collecting, residents| {
+            usage.access_run(ll, port, addr, size, count, collecting, residents)
+        });
+        self.answered(used, t, catalogue, site, missed, served);
+    }
+
+    /// What [`trace`](grind_engine::trace) tells of lines apart from sites; `words` are the record and what follows.
+    fn line_told<'w>(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &'w [u32],
+    ) -> Option<&'w [u32]> {
+        match *words {
+            [LINES_REPLACED, site, ..] => {
+                let served = std::mem::replace(&mut t.used.as_mut()?.answered, Served::L1);
+                let missed = used.loaders.get(site as usize)?.missed;
+                self.answered(used, t, catalogue, site, missed, served);
+                words.get(REPLACED_WORDS..)
+            }
+            [LINE_USED, way, count, parts, ..] => {
+                t.used.as_mut()?.usage.used(Port::Data, (way / LineReplaced::WAY) as usize, (count, parts));
+                words.get(USED_WORDS..)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets a site do something to the caches that may load lines.
+    #[inline]
+    fn loads(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        access: impl FnOnce(&mut Usage, &mut UsageLastLevel, bool, &mut Accessing<'_>) -> Served,
+    ) -> Served {
+        let at = site as usize;
+        if used.loaders[at].counter == NO_COUNTER {
+            used.loaders[at].counter = self.single_counter(catalogue, used.loaders[at].addr);
+        }
+        let Some(of_thread) = &mut t.used else { return Served::L1 };
+        used.loads(of_thread, &mut t.calls, site, access)
+    }
+
+    /// An access of a site has been answered; or its branch was mispredicted, which is as a miss of the first level.
+    fn answered(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        site: u32,
+        missed: Missed,
+        served: Served,
+    ) {
+        let which = match served {
+            Served::L1 => return,
+            Served::LastLevel => 0,
+            Served::Memory => 1,
         };
-        let owner = Owner { node: node.number(), site: self.spot.1 };
-        self.book.hold(owner);
-        owner
+        let outcomes = [Outcome::LastLevel, Outcome::Memory];
+        let loader = &mut used.loaders[site as usize];
+        if loader.misses[which] == NO_COUNTER {
+            for (which, outcome) in outcomes.into_iter().enumerate() {
+                let costs = self.columns.miss(missed, outcome);
+                loader.misses[which] = self.add_counter_at(catalogue, loader.addr, costs);
+            }
+        }
+        t.calls.block(loader.misses[which]);
+        self.columns.missed(missed, outcomes[which], |event| t.now[event] += 1);
     }
 
-    fn evicted(&mut self, level: Level, owner: Owner, cost: Cost) {
-        self.book.release(level, owner, cost);
+    /// A repeated instruction, which was fetched once, has told how often it has been executed in all; `before`: the last time.
+    fn fetched_again(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        number: u32,
+        before: Option<u64>,
+    ) {
+        let now = t.executions.get(&number).copied().unwrap_or(0);
+        let again = now.wrapping_sub(before.unwrap_or(0)).saturating_sub(1);
+        let site = space.sites[number as usize];
+        if again > 0 {
+            if let Some(of_thread) = t.used.as_mut().filter(|_| used.kept) {
+                let again = i64::try_from(again).unwrap_or(i64::MAX);
+                return used.fetched(of_thread, site.addr.0, site.len, again);
+            }
+            let again = u32::try_from(again).unwrap_or(u32::MAX);
+            self.access(used, t, catalogue, number, site.addr.0, site.len.into(), again);
+        }
+    }
+
+    /// What an instruction has accessed that depends on more than addresses. It reads and writes through the sites behind
+    /// its own.
+    #[expect(clippy::too_many_arguments, reason = "who accesses what, and all that changes by it")]
+    fn special(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        special: &Special,
+        record: &[u32],
+        counts: &mut [u64; 2],
+    ) {
+        for touch in special.touches(record) {
+            let write = touch.done != Done::Read;
+            counts[usize::from(write)] += 1;
+            let size = touch.size.min(used.most.into()) as u32;
+            self.access(used, t, catalogue, number + 1 + u32::from(write), touch.address, size, 1);
+        }
+    }
+
+    /// What a repeated instruction has accessed: at rsi through the site behind its own, at rdi through the one after that.
+    fn repeated(
+        &mut self,
+        used: &mut Used,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        number: u32,
+        kind: SiteKind,
+        record: &[u32],
+    ) {
+        let SiteKind::Repeated { size, .. } = kind else { return };
+        elements(kind, record, |at_target, addr| {
+            let site = number + 1 + u32::from(at_target);
+            self.access(used, t, catalogue, site, addr, size.into(), 1);
+        });
     }
 }
