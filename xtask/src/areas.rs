@@ -70,6 +70,7 @@ pub(crate) const AREAS: &[Area] = &[
     ),
     area("formats", "readers and writers of profiles", false, &[&["-p", "cg-format"], &["-p", "grind-fuzz"]]),
     area("names", "functions, files and lines from debug information", false, &[&["-p", "grind-symbols"]]),
+    area("analysis", "from counts and records to profiles", false, &[&["-p", "grind-analysis"]]),
     area("runner", "options, log, profiles of a run", false, &[&["-p", "grind"]]),
     area(
         "reports",

@@ -15,12 +15,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use cg_sim::host::Given;
+use grind_analysis::callgrind::settings::Settings;
+use grind_analysis::expand::Template;
+use grind_analysis::glob::Pattern;
 use grind_engine::{Beside, CpuModel};
 use grind_symbols::Inlined;
 
-use crate::callgrind::settings::Settings;
-use crate::expand::Template;
-use crate::glob::Pattern;
 use sources::Source;
 use table::{Opt, Role};
 use value::Value;

@@ -227,7 +227,7 @@ impl Dumps {
         text.insert(0, b'\n');
         match append(to, &text) {
             Ok(()) => Saved::AsAsked,
-            Err(error) => Saved::Nowhere(crate::resolve::reason(&error)),
+            Err(error) => Saved::Nowhere(crate::reason::reason(&error)),
         }
     }
 }

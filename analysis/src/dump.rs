@@ -18,7 +18,6 @@ use crate::counts::CountTable;
 use crate::cycles::Cycles;
 use crate::made::{Found, Registry};
 use crate::saved::{Saved, save_text};
-use crate::simulation::Simulation;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 /// Which object an instruction belongs to. Several mappings of a file are one object.
@@ -48,10 +47,10 @@ impl<'a> Object<'a> {
 pub fn profile(
     report: &ProcessReport<'_>,
     counts: &CountTable<'_>,
-    simulation: &Simulation,
+    desc: &[Vec<u8>],
     symbolizer: &mut dyn Symbolizer,
 ) -> Result<Profile, TooLarge> {
-    let mut all = profiles(report, std::slice::from_ref(counts), simulation, symbolizer)?;
+    let mut all = profiles(report, std::slice::from_ref(counts), desc, symbolizer)?;
     Ok(all.remove(0))
 }
 
@@ -62,13 +61,14 @@ pub fn profile(
 pub fn profiles(
     report: &ProcessReport<'_>,
     tables: &[CountTable<'_>],
-    simulation: &Simulation,
+    desc: &[Vec<u8>],
     symbolizer: &mut dyn Symbolizer,
 ) -> Result<Vec<Profile>, TooLarge> {
-    profiles_with(report, tables, simulation, symbolizer, &Made::default())
+    profiles_with(report, tables, desc, symbolizer, &Made::default())
 }
 
-/// Several profiles of a process, one for each of `tables`, which have the same events. Debug information is only asked once.
+/// Several profiles of a process, one for each of `tables`, which have the same events. Debug information is only asked once. Their
+/// `desc:` lines are `desc`, and what the tables say.
 /// Names of code that the program made are those of `made`.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ pub fn profiles(
 pub fn profiles_with(
     report: &ProcessReport<'_>,
     tables: &[CountTable<'_>],
-    simulation: &Simulation,
+    desc: &[Vec<u8>],
     symbolizer: &mut dyn Symbolizer,
     made: &Made<'_>,
 ) -> Result<Vec<Profile>, TooLarge> {
@@ -84,7 +84,7 @@ pub fn profiles_with(
         .iter()
         .map(|counts| {
             let mut profile = Profile::new(counts.names());
-            profile.header.desc = simulation.descriptions();
+            profile.header.desc = desc.to_vec();
             profile.header.desc.extend(counts.cycles().map(Cycles::description));
             profile.header.cmd = command(&report.args);
             profile
@@ -252,7 +252,9 @@ fn book(profile: &mut Profile, place: Place<'_>, sums: &[i128], failure: &mut Re
     }
 }
 
-pub(crate) fn command(args: &[OsString]) -> Vec<u8> {
+/// The command of these words, for the `cmd:` line.
+#[must_use]
+pub fn command(args: &[OsString]) -> Vec<u8> {
     args.iter().map(|a| a.as_bytes()).collect::<Vec<_>>().join(&b' ')
 }
 
@@ -307,7 +309,6 @@ pub fn save(profile: &Profile, path: &Path, spare: &Path) -> Saved {
 mod tests {
     use super::*;
     use crate::counts::{EventCounts, Events};
-    use crate::options::{Request, parse, sources};
     use crate::symbolizer::Nothing;
     use grind_engine::addr::GuestAddr;
     use grind_engine::{Counts, InstructionCount, StaticEvents};
@@ -361,7 +362,7 @@ mod tests {
 
     fn instructions(report: &ProcessReport<'_>, symbolizer: &mut dyn Symbolizer) -> Profile {
         let counts = CountTable::new(Events::default(), report.counts);
-        profile(report, &counts, &Simulation::default(), symbolizer).unwrap()
+        profile(report, &counts, &[], symbolizer).unwrap()
     }
 
     fn text(profile: &Profile) -> String {
@@ -448,19 +449,12 @@ mod tests {
         table.add(0, GuestAddr(0x1004), &EventCounts { dr: 5, d1mr: 2, dlmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1004), &EventCounts { d1mr: 1, i1mr: 3, ilmr: 1, ..EventCounts::default() });
         table.add(0, GuestAddr(0x1008), &EventCounts { bc: 2, bcm: 1, ..EventCounts::default() });
-        let options =
-            ["--cache-sim=yes", "--branch-sim=yes", "--I1=1024,1,64", "--D1=1024,2,64", "--LL=4096,4,64", "x"];
-        let options: Vec<OsString> = options.iter().map(OsString::from).collect();
-        let Ok(Request::Run(options, ..)) = parse(&options, sources::environment, || (vec![], vec![])) else {
-            panic!()
-        };
-        let simulation = Simulation::new(&options).unwrap();
-        let profile = profile(&report(&modules, &Counts::default()), &table, &simulation, &mut Echo).unwrap();
+        let desc = [b"I1 cache: one".to_vec(), b"D1 cache: two".to_vec()];
+        let profile = profile(&report(&modules, &Counts::default()), &table, &desc, &mut Echo).unwrap();
         assert_eq!(
             text(&profile),
-            "desc: I1 cache:         1024 B, 64 B, direct-mapped\n\
-             desc: D1 cache:         1024 B, 64 B, 2-way associative\n\
-             desc: LL cache:         4096 B, 64 B, 4-way associative\n\
+            "desc: I1 cache: one\n\
+             desc: D1 cache: two\n\
              cmd: x a b\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw Bc Bcm Bi Bim\nfl=a\nfn=f\n\
              4 5 3 1 5 3 1 0 0 0 0 0 0 0\n8 2 0 0 0 0 0 0 0 0 2 1 0 0\n\
              summary: 7 3 1 5 3 1 0 0 0 2 1 0 0\n"

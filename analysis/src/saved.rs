@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::resolve::reason;
+use crate::reason::reason;
 
 /// What became of a profile.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use cg_calls::{ArcId, Calls, Config, CounterKey, JumpKind, RootChange, SiteId, Spot};
-use grind::callgrind::code::{Catalogue, Origin};
-use grind::callgrind::settings::Settings;
+use grind_analysis::callgrind::code::{Catalogue, Origin};
+use grind_analysis::callgrind::settings::Settings;
 use grind_engine::trace::{Block, Done, Handler, Sink, Site, SiteKind, SpaceId, Special, Target, Transfer};
 use grind_engine::{Module, Query};
 

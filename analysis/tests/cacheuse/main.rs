@@ -13,11 +13,11 @@ use std::process::Command;
 
 use cg_format::callgrind::{Site as Place, laws, read_profile};
 use cg_sim::{Geometries, Geometry};
-use grind::callgrind::boundaries::Boundaries;
-use grind::callgrind::dump_service::DumpService;
-use grind::callgrind::dumps::About;
-use grind::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
-use grind::callgrind::sink::Recorder;
+use grind_analysis::callgrind::boundaries::Boundaries;
+use grind_analysis::callgrind::dump_service::DumpService;
+use grind_analysis::callgrind::dumps::About;
+use grind_analysis::callgrind::settings::{CacheUse, Change, Settings as ControlRequests};
+use grind_analysis::callgrind::sink::Recorder;
 use grind_engine::trace::{
     Block, CallTrace, EveryAccess, FirstLevel, Handler, Sink, Site, SpaceId, Special, TraceSettings,
 };

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grind_engine::MappedFile;
-use grind_symbols::Object;
+use grind_symbols::{Object, Options};
 
 use crate::mapped;
-use crate::options::Options;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
 
 mod ahead;
@@ -39,16 +38,16 @@ enum Key {
 /// Reads places from debug information.
 #[derive(Debug)]
 pub struct Sources {
-    options: grind_symbols::Options,
+    options: Options,
     known: HashMap<Key, Known>,
     ahead: Ahead,
 }
 
 impl Sources {
-    /// With names as the options say.
+    /// With names as `options` say.
     #[must_use]
-    pub fn new(options: &Options) -> Self {
-        Self { options: options.names(), known: HashMap::new(), ahead: Ahead::default() }
+    pub fn new(options: Options) -> Self {
+        Self { options, known: HashMap::new(), ahead: Ahead::default() }
     }
 }
 
@@ -146,16 +145,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::options::{Request, parse, sources};
-
-    fn options(words: &[&str]) -> Options {
-        let mut words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
-        words.push("prog".into());
-        match parse(&words, sources::environment, || (vec![], vec![])) {
-            Ok(Request::Run(options, ..)) => *options,
-            other => panic!("{other:?}"),
-        }
-    }
 
     fn ask(sources: &mut Sources, code: Code<'_>, offsets: &[u64]) -> Vec<Option<(String, u32)>> {
         let mut answers = vec![None; offsets.len()];
@@ -170,7 +159,7 @@ mod tests {
 
     #[test]
     fn every_offset_is_answered_whatever_the_object() {
-        let mut sources = Sources::new(&options(&[]));
+        let mut sources = Sources::new(Options::default());
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("text");
         fs::write(&text, "no ELF file").unwrap();
@@ -192,25 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn options_are_handed_on() {
-        let sources = Sources::new(&options(&[
-            "--demangle=no",
-            "--show-below-main=yes",
-            "--extra-debuginfo-path=/a",
-            "--extra-debuginfo-path=/b",
-        ]));
-        assert!(!sources.options.demangle && sources.options.show_below_main);
-        let roots: Vec<_> = sources.options.debug_roots.iter().map(|p| p.to_str().unwrap()).collect();
-        assert_eq!(roots, ["/a", "/b", "/usr/lib/debug"]);
-    }
-
-    #[test]
     fn a_file_that_took_anothers_name_is_read_anew() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let me = std::env::current_exe().unwrap();
         fs::copy(&me, &path).unwrap();
-        let mut sources = Sources::new(&options(&[]));
+        let mut sources = Sources::new(Options::default());
         let main = |sources: &mut Sources, file: &Arc<MappedFile>| {
             let object = Object::open(&me, &sources.options);
             let at = *object.boundaries().first().expect("functions");
@@ -233,12 +209,12 @@ mod tests {
         let path = folder.path().join("x");
         let me = std::env::current_exe().unwrap();
         fs::copy(&me, &path).unwrap();
-        let at = *Object::open(&me, &grind_symbols::Options::default()).boundaries().first().expect("functions");
+        let at = *Object::open(&me, &Options::default()).boundaries().first().expect("functions");
         let file = Arc::new(MappedFile::at(&path));
         let mut bytes = fs::read(&path).unwrap();
         bytes.push(0);
         fs::write(&path, bytes).unwrap();
-        let mut sources = Sources::new(&options(&[]));
+        let mut sources = Sources::new(Options::default());
         assert_eq!(ask(&mut sources, Code::File(&path, &file), &[at]), [Some(("???".to_owned(), 0))]);
         assert!(sources.warnings().iter().any(|w| w.contains("written to since")), "it is told of");
     }
