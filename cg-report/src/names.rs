@@ -7,16 +7,8 @@ pub(crate) fn last(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// The name that a programmer would write.
+/// The name that a programmer would write, as profiles have it.
 pub(crate) fn demangled(name: &str) -> String {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return format!("{rust:#}");
-    }
-    if name.starts_with("_Z")
-        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
-        && let Ok(text) = symbol.demangle()
-    {
-        return text;
-    }
-    name.to_owned()
+    let shown = grind_symbols::demangle(name.as_bytes());
+    shown.map_or_else(|| name.to_owned(), |shown| String::from_utf8_lossy(&shown).into_owned())
 }

@@ -3,10 +3,9 @@
 
 use std::fmt::Write as _;
 
+use grind_analysis::symbolizer::{Code, Symbolizer, UNKNOWN};
 use grind_engine::Module;
 use grind_engine::addr::GuestAddr;
-
-use crate::symbolizer::{Code, Symbolizer, UNKNOWN};
 
 /// What is known of a frame's place.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ mod tests {
     use grind_engine::MappedFile;
 
     use super::*;
-    use crate::symbolizer::Place;
+    use grind_analysis::symbolizer::Place;
 
     /// Knows what stands at three offsets.
     struct Three;

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::expand::{Sequence, Template};
+use grind_analysis::expand::{Sequence, Template};
+
 use crate::progress::Line;
 
 /// Who speaks.

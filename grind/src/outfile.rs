@@ -8,10 +8,10 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use grind_analysis::expand::Template;
 use nix::libc;
 use nix::unistd::{AccessFlags, access};
 
-use crate::expand::Template;
 use crate::resolve::reason;
 
 /// A file that cannot be written. Exit code 1.

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub use grind_analysis::reason::reason;
 use nix::unistd::{AccessFlags, access};
 
 /// A program that can be run.
@@ -109,16 +110,6 @@ impl fmt::Display for Cause {
 }
 
 impl std::error::Error for Refusal {}
-
-/// The text of an error without Rust's "(os error N)".
-#[must_use]
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match error.raw_os_error() {
-        Some(code) => text.strip_suffix(&format!(" (os error {code})")).unwrap_or(&text).to_owned(),
-        None => text,
-    }
-}
 
 /// Finds the program that `args[0]` names, as a shell would, and checks it.
 ///

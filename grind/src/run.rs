@@ -10,28 +10,28 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use grind_analysis::broken;
+use grind_analysis::callgrind::dump_service::DumpService;
+use grind_analysis::callgrind::dumps::About;
+use grind_analysis::callgrind::sink::Recorder;
+use grind_analysis::cycles::Cycles;
+use grind_analysis::objects::Reader;
+use grind_analysis::simulator::Simulator;
+use grind_analysis::source::Sources;
 use grind_engine::follow::bus_total;
-use grind_engine::trace::CallTrace;
-use grind_engine::trace::Sink;
+use grind_engine::trace::{CallTrace, Sink};
 use grind_engine::{AtStart, EngineError, Exit, Program, Session, Settings, fault};
 
 use crate::attach::Visit;
-use crate::callgrind::dump_service::DumpService;
-use crate::callgrind::dumps::About;
-use crate::callgrind::sink::Recorder;
-use crate::cycles::Cycles;
 use crate::invocation::Invocation;
 use crate::log::{self, Target};
-use crate::objects::Reader;
 use crate::options::{self, LogTarget, Options, Request, Tool, UsageError, sources};
 use crate::outfile::{self, Unwritable};
 use crate::resolve::{self, Refusal};
 use crate::session::Runner;
 use crate::simulation::Simulation;
-use crate::simulator::Simulator;
-use crate::source::Sources;
 use crate::supervisor::{self, Ending, Side};
-use crate::{broken, doctor, elsewhere, engine_log, manual, os};
+use crate::{doctor, elsewhere, engine_log, manual, os};
 
 /// Does what `args` (the whole argument vector) ask for.
 #[must_use]
@@ -238,7 +238,7 @@ fn run(invocation: Invocation, options: &mut Options, typed: &[OsString]) -> Res
         options.callgrind.uses_kept = simulation.trace().keeps_uses();
         settings.trace.calls = Some(CallTrace { followed: options.callgrind.followed(), ..calls });
     }
-    let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options)));
+    let mut runner = Runner::new(invocation, options, log, Box::new(Sources::new(options.names())));
     if options.cycle_estimation && !callgrind {
         runner.estimate(Cycles::new(options.cycle_model)?);
     }

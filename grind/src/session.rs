@@ -9,8 +9,20 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::objects::allocators::Watchers;
 use cg_format::cachegrind::Profile;
+use grind_analysis::broken;
+use grind_analysis::callgrind::boundaries::Boundaries;
+use grind_analysis::callgrind::dump_service::DumpService;
+use grind_analysis::contexts::{self, Named};
+use grind_analysis::counts::CountTable;
+use grind_analysis::cycles::Cycles;
+use grind_analysis::dump::{self, Made};
+use grind_analysis::expand::Sequence;
+use grind_analysis::made::Registry;
+use grind_analysis::objects::allocators::Watchers;
+use grind_analysis::saved::Saved;
+use grind_analysis::simulator::Findings;
+use grind_analysis::symbolizer::{self, Symbolizer};
 use grind_engine::addr::GuestAddr;
 use grind_engine::{
     Allocator, ContextCounts, ControlRequest, Exit, FirstProcess, Instrumentation, Module, Notice, ProcessReport,
@@ -21,26 +33,14 @@ use nix::sys::signal::Signal;
 use crate::advice;
 use crate::attach::Visit;
 use crate::backtrace;
-use crate::broken;
-use crate::callgrind::boundaries::Boundaries;
-use crate::callgrind::dump_service::DumpService;
 use crate::callgrind::session::CallSession;
-use crate::contexts::{self, Named};
-use crate::counts::CountTable;
-use crate::cycles::Cycles;
-use crate::dump::{self, Made};
-use crate::expand::Sequence;
 use crate::invocation::Invocation;
 use crate::log::{Log, Target, Voice, command_line};
-use crate::made::Registry;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::resolve::{self, Cause};
-use crate::saved::Saved;
 use crate::simulation::{self, Simulation};
-use crate::simulator::Findings;
 use crate::supervisor::Reporter;
-use crate::symbolizer::{self, Symbolizer};
 use crate::tree::Tree;
 
 /// What is known of a process.
@@ -177,7 +177,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Makes profiles of data objects; `names` says where symbols are looked for.
-    pub fn watch(&mut self, names: crate::debuginfo::Options) {
+    pub fn watch(&mut self, names: grind_symbols::Options) {
         self.watchers = Some(Watchers::new(names));
     }
 
@@ -477,16 +477,16 @@ impl Session for Runner<'_> {
         let mut tables = vec![table(report.counts, None)];
         tables.extend(contexts.iter().map(|c| table(&c.counts, Some(c.context))));
         let named: Vec<Named> = contexts.iter().map(|c| Named::new(c.context, c.name.as_deref())).collect();
-        let simulation = &self.simulation;
+        let desc = self.simulation.descriptions();
         let profiles = broken::caught(|| {
             fault::point("names");
             let made = Made::of(&self.made, pid);
-            dump::profiles_with(report, &tables, simulation, &mut *self.symbolizer, &made)
+            dump::profiles_with(report, &tables, &desc, &mut *self.symbolizer, &made)
         });
         let profiles = profiles.unwrap_or_else(|_| {
             // It was the names that failed, most likely.
             self.broke("for an unknown reason", true);
-            dump::profiles(report, &tables, &self.simulation, &mut symbolizer::Nothing)
+            dump::profiles(report, &tables, &desc, &mut symbolizer::Nothing)
         });
         drop(tables);
         let objects = self.watchers.is_some().then(|| self.objects(report, &found.objects));

@@ -9,11 +9,11 @@ use cg_format::show::commas;
 use cg_sim::host::{self, Unsupported};
 use cg_sim::usage::{LinesDiffer, Usage};
 use cg_sim::{Geometries, Geometry};
+use grind_analysis::callgrind::settings::CacheUse;
+use grind_analysis::counts::Events;
 
 use grind_engine::trace::{EveryAccess, FirstLevel, TraceSettings};
 
-use crate::callgrind::settings::CacheUse;
-use crate::counts::Events;
 use crate::options::{Options, Tool};
 
 /// The simulations of a run.

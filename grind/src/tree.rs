@@ -16,12 +16,11 @@ use std::path::{Path, PathBuf};
 use cg_format::cachegrind::{Profile, write_header, write_rows};
 use cg_format::callgrind::{Header, Names, Part, PartHeader, WriteOptions, Writer};
 use cg_format::tree::{Process, Status, write_head, write_process};
+use grind_analysis::dump;
+use grind_analysis::saved::{Saved, save_text};
 use grind_engine::Exit;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-
-use crate::dump;
-use crate::saved::{Saved, save_text};
 
 /// What is known of a process that has not ended.
 #[derive(Debug)]
@@ -271,7 +270,9 @@ fn block(ended: &Ended<'_>, member: &Member, cost: Vec<i128>) -> Process {
 
 fn note(text: &mut Vec<u8>, incomplete: Option<&str>) -> io::Result<()> {
     match incomplete {
-        Some(what) => writeln!(text, "# {}", String::from_utf8_lossy(&crate::broken::description(what)).trim_end()),
+        Some(what) => {
+            writeln!(text, "# {}", String::from_utf8_lossy(&grind_analysis::broken::description(what)).trim_end())
+        }
         None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Listed for what they do without being named.
-const UNNAMED: &[(&str, &str, &str)] = &[("grind", "flate2", "chooses the back end of `object`")];
+const UNNAMED: &[(&str, &str, &str)] = &[("symbols", "flate2", "chooses the back end of `object`")];
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")

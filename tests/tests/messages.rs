@@ -129,7 +129,9 @@ fn every_message_is_explained_and_every_explained_message_exists() {
     let keys: Vec<&str> = cells.flat_map(|cell| cell.split("`, `")).collect();
     assert!(keys.len() > 100, "{} messages", keys.len());
     let mut files = Vec::new();
-    ["grind/src", "engine/src"].iter().for_each(|folder| sources(&root.join(folder), &mut files));
+    ["grind/src", "analysis/src", "engine/src", "symbols/src"]
+        .iter()
+        .for_each(|folder| sources(&root.join(folder), &mut files));
     let (mut said, mut wrong) = (Vec::new(), String::new());
     for path in files.iter().filter(|p| !is_for_tests(p)) {
         let name = path.strip_prefix(root).expect("below the root").display().to_string();

@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 /// Words that are no longer used, the folders in which they are not, and those that are used instead.
 const GONE: &[(&str, &[&str], &str)] = &[
-    ("arena", &["engine", "grind"], "layout"),
+    ("arena", &["engine", "analysis", "grind", "symbols"], "layout"),
     ("attend", &["engine"], "poll"),
     ("carry", &["engine"], "deferral"),
     ("catch_up", &["engine"], "pull_stack"),
@@ -18,20 +18,20 @@ const GONE: &[(&str, &[&str], &str)] = &[
     ("hand_back", &["engine"], "push_stack"),
     ("harvest", &["engine"], "collect_counters"),
     ("heat", &["engine"], "hotness"),
-    ("hub", &["engine", "grind"], "dispatcher"),
+    ("hub", &["engine", "analysis", "grind", "symbols"], "dispatcher"),
     ("landing", &["engine"], "ibl_target"),
     ("landings", &["engine"], "ibl_targets"),
     ("lanes", &["cg-calls"], "site_counters"),
     ("recreate", &["engine"], "recover"),
     ("renew", &["engine"], "flush"),
     ("renewal", &["engine"], "flush"),
-    ("route", &["engine", "cg-calls", "grind"], "call_edge"),
+    ("route", &["engine", "cg-calls", "analysis", "grind", "symbols"], "call_edge"),
     ("scratch", &["engine"], "slot_word"),
-    ("standing", &["engine", "cg-calls", "grind"], "call_context"),
+    ("standing", &["engine", "cg-calls", "analysis", "grind", "symbols"], "call_context"),
     ("teller", &["engine"], "call_recorder"),
     ("transtab", &["engine"], "fragment_table"),
     ("walk", &["engine"], "miss_path"),
-    ("wish", &["engine", "grind"], "control_request"),
+    ("wish", &["engine", "analysis", "grind", "symbols"], "control_request"),
 ];
 
 /// Words that the glossary names and that must be found, lest a word went without its successor.
@@ -45,8 +45,8 @@ const THERE: &[(&str, &str)] = &[
     ("engine", "trace_channel"),
     ("cg-calls", "call_edge"),
     ("cg-calls", "site_counters"),
-    ("grind", "dump_service"),
-    ("grind", "symbolizer"),
+    ("analysis", "dump_service"),
+    ("analysis", "symbolizer"),
 ];
 
 fn workspace() -> &'static Path {
@@ -114,7 +114,7 @@ fn names_are_set_apart() {
 #[test]
 fn words_that_were_replaced_do_not_come_back() {
     let mut wrong = Vec::new();
-    for folder in ["engine", "cg-calls", "grind"] {
+    for folder in ["engine", "cg-calls", "analysis", "grind", "symbols"] {
         for (path, names) in names_below(folder) {
             for name in names {
                 for (word, _, instead) in GONE.iter().filter(|(_, folders, _)| folders.contains(&folder)) {
@@ -130,7 +130,7 @@ fn words_that_were_replaced_do_not_come_back() {
 
 #[test]
 fn words_of_the_glossary_are_used() {
-    for folder in ["engine", "cg-calls", "grind"] {
+    for folder in ["engine", "cg-calls", "analysis", "grind", "symbols"] {
         let found: Vec<String> =
             names_below(folder).into_iter().flat_map(|(_, names)| names).map(|n| parts(&n)).collect();
         for (_, word) in THERE.iter().filter(|(f, _)| *f == folder) {

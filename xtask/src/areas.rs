@@ -69,12 +69,8 @@ pub(crate) const AREAS: &[Area] = &[
         &[&["-p", "grind-tests", "--test", "contexts"], &["-p", "grind-client-requests"]],
     ),
     area("formats", "readers and writers of profiles", false, &[&["-p", "cg-format"], &["-p", "grind-fuzz"]]),
-    area(
-        "names",
-        "functions, files and lines from debug information",
-        false,
-        &[&["-p", "grind", "--lib", "debuginfo"], &["-p", "grind", "--test", "debuginfo"]],
-    ),
+    area("names", "functions, files and lines from debug information", false, &[&["-p", "grind-symbols"]]),
+    area("analysis", "from counts and records to profiles", false, &[&["-p", "grind-analysis"]]),
     area("runner", "options, log, profiles of a run", false, &[&["-p", "grind"]]),
     area(
         "reports",

@@ -1,31 +1,9 @@
-//! The callgrind tool: the dynamic call graph of a program, as far as it is not the model's (`cg-calls`), the format's
-//! (`cg-format`) or the engine's.
+//! The callgrind tool, as far as it is the runner's: [`control`] hears what is asked from outside, [`session`] answers. The rest is
+//! in [`grind_analysis::callgrind`].
 //!
-//! - [`settings`] says what the options ask for, and which functions they concern (`options/callgrind.rs` lists them);
-//! - [`code`] describes the program's code to the model;
-//! - [`counters`] keeps what is executed as one, and its costs;
-//! - [`sink`] drives the model with what the engine records;
-//! - [`rows`] turns what the model found into a part of a profile;
-//! - [`boundaries`] tells the engine where functions begin and end;
-//! - [`parts`] names the files, [`dumps`] writes them;
-//! - [`summary`] says in the log what was collected;
-//! - [`control`] hears what is asked from outside, [`session`] answers;
-//! - [`dump_service`] is where the recorder and the session meet.
-//!
-//! Nothing here knows of ptrace. No cost may be lost or made up on the way from the model to the file.
+//! Nothing here touches a profile.
 
-pub mod boundaries;
-pub mod code;
-pub mod columns;
 pub mod control;
-pub mod counters;
-pub mod dump_service;
-pub mod dumps;
-pub mod parts;
-pub mod rows;
 pub mod session;
-pub mod settings;
-pub mod sink;
-pub mod summary;
 #[cfg(test)]
 mod tests;

@@ -9,15 +9,15 @@ use std::path::PathBuf;
 
 use callgrind_control_protocol::{Answer, Asked, Request, Status};
 use cg_format::callgrind::Header;
+use grind_analysis::callgrind::boundaries::Boundaries;
+use grind_analysis::callgrind::dump_service::{DumpService, Statistics};
+use grind_analysis::callgrind::dumps::Written;
+use grind_analysis::saved::Saved;
 use grind_engine::{AtStart, ControlRequest, Instrumentation, Module, Query, Wanted};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::boundaries::Boundaries;
 use super::control::Control;
-use super::dump_service::{DumpService, Statistics};
-use super::dumps::Written;
-use crate::saved::Saved;
 
 /// What is known of a process here.
 #[derive(Clone, Debug)]

@@ -156,6 +156,9 @@ fn cache_use_needs_caches_and_instructions_and_excludes_other_models() {
     assert_eq!(o.callgrind.events(true, false).names().last().unwrap(), "SpLoss2");
     let (o, told) = settled(&["--cacheuse=no", "--simulate-wb=yes"]);
     assert!(o.callgrind.simulate_wb && !o.callgrind.dump_instr && told.is_empty());
-    assert_eq!(settled(&["--cacheuse=self"]).0.callgrind.cache_use, crate::callgrind::settings::CacheUse::SelfOnly);
+    assert_eq!(
+        settled(&["--cacheuse=self"]).0.callgrind.cache_use,
+        grind_analysis::callgrind::settings::CacheUse::SelfOnly
+    );
     assert!(read_words(Tool::Callgrind, &["--cacheuse=perhaps".into()], sources::environment).is_err());
 }

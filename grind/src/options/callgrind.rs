@@ -7,13 +7,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use cg_format::callgrind::SystemTime;
+use grind_analysis::callgrind::settings::{CacheUse, Change, Settings};
+use grind_analysis::expand::Template;
 use grind_engine::AtStart;
 
 use super::table::{Opt, Role, find as find_shared, ignored, lacking};
 use super::value::{Kind, Value};
 use super::{Options, Wrong};
-use crate::callgrind::settings::{CacheUse, Change, Settings};
-use crate::expand::Template;
 
 const ANY: Kind = Kind::Text("function");
 const COUNT: Kind = Kind::Int { min: 0, max: u16::MAX as i64 };

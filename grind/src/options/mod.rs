@@ -15,13 +15,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use cg_sim::host::Given;
+use grind_analysis::callgrind::settings::Settings;
+use grind_analysis::expand::Template;
+use grind_analysis::glob::Pattern;
 use grind_engine::{Beside, CpuModel};
+use grind_symbols::Inlined;
 
 use crate::attach;
-use crate::callgrind::settings::Settings;
-use crate::debuginfo::{self, Inlined};
-use crate::expand::Template;
-use crate::glob::Pattern;
 use sources::Source;
 use table::{Opt, Role};
 use value::Value;
@@ -179,8 +179,8 @@ impl Options {
 
     /// How functions are named, and where debug information is looked for.
     #[must_use]
-    pub fn names(&self) -> debuginfo::Options {
-        let mut names = debuginfo::Options {
+    pub fn names(&self) -> grind_symbols::Options {
+        let mut names = grind_symbols::Options {
             demangle: self.demangle,
             show_below_main: self.show_below_main,
             inlined: match self.tool {
@@ -188,7 +188,7 @@ impl Options {
                 Tool::Callgrind if self.read_inline_info => Inlined::Named,
                 _ => Inlined::Hidden,
             },
-            ..debuginfo::Options::default()
+            ..grind_symbols::Options::default()
         };
         names.debug_roots.splice(0..0, self.debug_folders.iter().cloned());
         names

@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use cg_sim::Geometry;
 use cg_sim::geometry::ParseError;
+use grind_analysis::expand::Template;
+use grind_analysis::glob::Pattern;
 use grind_engine::{Beside, CpuModel};
 
 use super::value::{Kind, Value};
 use super::{LogTarget, Options, Wrong};
 use crate::attach;
-use crate::expand::Template;
-use crate::glob::Pattern;
 
 /// Changes the options as a value says; the error is the lines to show.
 pub type Apply = fn(&mut Options, Value<'_>) -> Result<(), Wrong>;

@@ -213,6 +213,17 @@ fn the_command_line_comes_last_and_can_stand_alone() {
 }
 
 #[test]
+fn options_say_how_names_are_shown_and_where_they_are_looked_for() {
+    let words =
+        ["--demangle=no", "--show-below-main=yes", "--extra-debuginfo-path=/a", "--extra-debuginfo-path=/b", "x"];
+    let Ok(Request::Run(o, ..)) = parse_with(&words, &[]) else { panic!() };
+    let names = o.names();
+    assert!(!names.demangle && names.show_below_main);
+    let roots: Vec<_> = names.debug_roots.iter().map(|p| p.to_str().unwrap()).collect();
+    assert_eq!(roots, ["/a", "/b", "/usr/lib/debug"]);
+}
+
+#[test]
 fn hostile_words_are_answered() {
     for bytes in
         [&b"-"[..], b"--=", b"--\xff=\xff", b"--log-fd=99999999999999999999", b"-=", b"--log-file=\xff%", b":--"]

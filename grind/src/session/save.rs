@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 
 use cg_format::cachegrind::Profile;
 use cg_format::mem::Mem;
+use grind_analysis::broken;
+use grind_analysis::callgrind::dumps::Written;
+use grind_analysis::callgrind::summary;
+use grind_analysis::contexts::{self, Named};
+use grind_analysis::dump;
+use grind_analysis::objects::{self, allocators::Watchers};
+use grind_analysis::saved::{Saved, save_text};
+use grind_analysis::simulator::Found;
 use grind_engine::{Notice, ProcessReport, Session as _};
 
 use super::Runner;
 use crate::advice;
-use crate::broken;
-use crate::callgrind::dumps::Written;
-use crate::callgrind::summary;
-use crate::contexts::{self, Named};
-use crate::dump;
 use crate::invocation::Invocation;
 use crate::log::{Voice, command_line};
-use crate::objects::{self, allocators::Watchers};
 use crate::options::Tool;
-use crate::saved::{Saved, save_text};
-use crate::simulator::Found;
 use crate::tree::Ended;
 
 impl Runner<'_> {

@@ -1,8 +1,9 @@
 //! Tests of what a run writes and logs, driven without an engine.
 
+use grind_analysis::symbolizer::Nothing;
+
 use super::*;
 use crate::options::{Request, parse, sources};
-use crate::symbolizer::Nothing;
 use grind_engine::addr::GuestAddr;
 use grind_engine::{Counts, InstructionCount, MappedFile, Module, StaticEvents};
 use std::fs;

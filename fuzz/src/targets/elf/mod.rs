@@ -8,7 +8,7 @@ mod change;
 use std::fs;
 use std::path::Path;
 
-use grind::debuginfo::{Inlined, Name, NameId, Object, Options, Resolution, Svma};
+use grind_symbols::{Inlined, Name, NameId, Object, Options, Resolution, Svma};
 
 use crate::{Target, limits};
 
@@ -141,7 +141,7 @@ fn laws(input: &[u8]) {
     with_object(input, |object| {
         let mut asked = addresses(object);
         let found = object.resolve(&asked);
-        let shown = |at: NameId, names: &[grind::debuginfo::Name]| names[at.index()].clone();
+        let shown = |at: NameId, names: &[grind_symbols::Name]| names[at.index()].clone();
         for name in found.functions.iter().chain(&found.files) {
             assert!(!name.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0)));
         }

@@ -1,0 +1,550 @@
+//! The analysing end of the trace: drives the model of the call graph with what the guest's threads tell.
+//!
+//! It runs on a thread of its own, beside the program. Every executed block and every transfer of control is told in program
+//! order; what a block costs is known from its instructions. Invariants: a cost is added to a thread's totals and booked on
+//! the running function at the same time, so that self costs and totals agree; a process's findings are complete when the
+//! engine reports its end, and are written by then.
+
+mod cache_lines;
+mod followed;
+mod functions;
+mod last_level;
+mod meaning;
+mod mirrored;
+mod misses;
+mod process;
+mod repeated;
+mod simulated;
+mod thread;
+mod through;
+mod used;
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex};
+
+use cg_calls::Config;
+use cg_format::callgrind::{EventSet, SystemTime};
+use cg_sim::Geometries;
+use grind_engine::trace::{Block, Handler, NativeFrame, Sink, Site, SpaceId, Special, SystemCall};
+use grind_engine::{Module, Query, fault, follow};
+
+use super::code::Catalogue;
+use super::columns::Columns;
+use super::dump_service::DumpService;
+use super::parts::Trigger;
+use super::settings::{CacheUse, Settings};
+use crate::broken;
+use crate::made::Registry;
+use cache_lines::Used;
+use last_level::Simulated;
+use process::{Process, lock};
+use thread::{Idle, Thread};
+
+/// A set of translations.
+#[derive(Clone, Debug, Default)]
+struct Space {
+    sites: Vec<Site>,
+    specials: Vec<Special>,
+    blocks: Vec<Block>,
+    /// What was mapped, and then was mapped next, and so on: the last of them, which not every process may have seen.
+    maps: VecDeque<Mapped>,
+    /// How many there have been before those.
+    forgotten: usize,
+    /// If emitted code follows calls.
+    functions: functions::Functions,
+}
+
+/// What is mapped.
+#[derive(Clone, Debug)]
+struct Mapped {
+    /// How many blocks and sites had been told of before: they are of what was mapped then.
+    known: (usize, usize),
+    modules: Arc<[Module]>,
+}
+
+impl Space {
+    /// How many times what is mapped has been told.
+    fn version(&self) -> usize {
+        self.forgotten + self.maps.len()
+    }
+
+    /// What has been told since it was the `version`th time.
+    fn since(&self, version: usize) -> impl Iterator<Item = &Mapped> {
+        self.maps.iter().skip(version.saturating_sub(self.forgotten))
+    }
+
+    /// Everybody has seen so many of them. (The last one stays: it says what is mapped.)
+    fn seen(&mut self, version: usize) {
+        while self.maps.len() > 1 && self.forgotten < version {
+            self.maps.pop_front();
+            self.forgotten += 1;
+        }
+    }
+}
+
+/// See the module's description.
+#[derive(Debug)]
+pub struct Recorder {
+    settings: Settings,
+    names: grind_symbols::Options,
+    config: Config,
+    columns: Columns,
+    /// What each process begins with.
+    simulated: Option<Simulated>,
+    used: Option<Used>,
+    spaces: HashMap<SpaceId, Space>,
+    processes: HashMap<i32, Process>,
+    dump_service: DumpService,
+    made: Registry,
+    /// What processes have asked to be skipped: programs that they execute inherit it.
+    skipped: HashMap<i32, Vec<Vec<u8>>>,
+}
+
+impl Recorder {
+    /// A recorder of these events that hands parts to `dump_service`. `names` says how functions are named; `caches` are simulated.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        names: grind_symbols::Options,
+        events: EventSet,
+        caches: Option<&Geometries>,
+        dump_service: DumpService,
+    ) -> Self {
+        let columns = Columns::of(events);
+        let gated = settings.followed();
+        let config = Config { contexts: true, gated, kept: columns.kept(), ..settings.config(columns.stride) };
+        let used = caches.filter(|_| columns.uses.is_some()).and_then(|caches| {
+            // Whoever asks for it has been told if it cannot be done.
+            Used::new(caches, columns, settings.cache_use == CacheUse::SelfOnly, settings.uses_kept).ok()
+        });
+        let simulated = (columns.simulated() && used.is_none()).then(|| Simulated::new(&settings, caches));
+        let (spaces, processes) = (HashMap::new(), HashMap::new());
+        let made = Registry::default();
+        Self {
+            settings,
+            names,
+            config,
+            columns,
+            simulated,
+            used,
+            spaces,
+            processes,
+            dump_service,
+            made,
+            skipped: HashMap::new(),
+        }
+    }
+
+    /// Names of code that programs make while they run are those of `made`.
+    #[must_use]
+    pub fn with_made(self, made: Registry) -> Self {
+        Self { made, ..self }
+    }
+}
+
+impl Sink for Recorder {
+    fn sites(&mut self, space: SpaceId, sites: &[Site], specials: &[Special]) {
+        let space = self.spaces.entry(space).or_default();
+        space.sites.extend_from_slice(sites);
+        space.specials.extend_from_slice(specials);
+    }
+
+    fn blocks(&mut self, space: SpaceId, blocks: &[Block]) {
+        self.spaces.entry(space).or_default().blocks.extend_from_slice(blocks);
+    }
+
+    fn mapped(&mut self, space: SpaceId, modules: &[Module]) {
+        let seen = self.processes.values().filter(|p| p.space == space).map(|p| p.version).min();
+        let space = self.spaces.entry(space).or_default();
+        space.seen(seen.unwrap_or(usize::MAX));
+        let known = (space.blocks.len(), space.sites.len());
+        space.maps.push_back(Mapped { known, modules: modules.into() });
+    }
+
+    fn code_made(&mut self, pid: i32, moment: u32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        if let Some(space) = self.spaces.get(&p.space) {
+            p.pull_stack(space, &mut catalogue, self.config.costs);
+        }
+        if catalogue.code_made(moment) {
+            p.code_replaced();
+        }
+    }
+
+    fn space_copied(&mut self, from: SpaceId, to: SpaceId) {
+        let copy = self.spaces.get(&from).cloned().unwrap_or_default();
+        self.spaces.insert(to, copy);
+    }
+
+    fn image(&mut self, pid: i32, space: SpaceId) {
+        let mut settings = self.settings.clone();
+        settings.obj_skip.extend(self.skipped.get(&pid).cloned().unwrap_or_default());
+        let catalogue = Catalogue::new(settings, self.names.clone()).with_made(self.made.clone(), pid);
+        let mut process = Process::new(space, catalogue, self.columns, self.simulated.clone(), self.used.clone());
+        process.thread(pid, &self.config);
+        if let Some(simulated) = &process.simulated {
+            simulated.prefer_large_pages();
+        }
+        self.processes.insert(pid, process);
+    }
+
+    fn moved(&mut self, pid: i32, space: SpaceId) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.space = space;
+        }
+    }
+
+    fn forked(&mut self, parent: i32, tid: i32, child: i32) {
+        let Some(p) = self.processes.get(&parent) else { return };
+        let copy = lock(&p.catalogue).clone().with_made(self.made.clone(), child);
+        let mut forked = Process {
+            space: p.space,
+            version: p.version,
+            known_sites: p.known_sites,
+            known_blocks: p.known_blocks,
+            catalogue: Arc::new(Mutex::new(copy)),
+            hot: p.hot.clone(),
+            steps: p.steps.clone(),
+            counters: p.counters.clone(),
+            costs: p.costs.clone(),
+            counter_of_block: p.counter_of_block.clone(),
+            heads: p.heads.clone(),
+            single: p.single.clone(),
+            followed: p.followed.clone(),
+            threads: p.threads.clone(),
+            ended: p.ended.clone(),
+            descriptions: p.descriptions.clone(),
+            blocks: p.blocks,
+            dumped: p.dumped,
+            columns: p.columns,
+            simulated: p.simulated.clone(),
+            used: p.used.clone(),
+        };
+        let thread = forked.threads.remove(&tid);
+        for other in forked.threads.keys().copied().collect::<Vec<_>>() {
+            forked.end_thread(other);
+        }
+        if let Some(mut thread) = thread {
+            // Its counters begin anew.
+            thread.executions.clear();
+            thread.calls.show_all();
+            thread.idle = None;
+            forked.threads.insert(child, thread);
+        }
+        if self.settings.tree {
+            forked.zero(child, &self.dump_service);
+        }
+        self.processes.insert(child, forked);
+        if let Some(skipped) = self.skipped.get(&parent).cloned() {
+            self.skipped.insert(child, skipped);
+        }
+    }
+
+    fn records(&mut self, pid: i32, tid: i32, words: &[u32]) {
+        fault::point("records");
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(space) = self.spaces.get(&p.space) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.pull_stack(space, &mut catalogue, self.config.costs);
+        p.thread(tid, &self.config);
+        let mut rest = words;
+        loop {
+            let every = self.settings.dump_every_bb;
+            if every > 0 {
+                p.dump_after_blocks(pid, tid, every, &mut catalogue, &self.dump_service);
+            }
+            if rest.is_empty() {
+                return;
+            }
+            rest = if p.used.is_some() {
+                p.follow_used(tid, &mut catalogue, space, rest)
+            } else if p.simulated.is_some() {
+                p.follow_simulated(tid, &mut catalogue, space, rest)
+            } else {
+                p.follow(tid, &mut catalogue, rest)
+            };
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
+        }
+    }
+
+    fn system_call(&mut self, pid: i32, tid: i32, call: &SystemCall) {
+        let Some(unit) = self.settings.collect_systime else { return };
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.pull_stack(self.spaces.get(&p.space).unwrap_or(&Space::default()), &mut catalogue, self.config.costs);
+        // A call counts if it begins while the thread is instrumented, up to where it is not any more.
+        let t = p.thread(tid, &self.config);
+        if !t.recording || !(call.begins || t.in_counted_call) {
+            return;
+        }
+        t.in_counted_call = !call.ends;
+        if !std::mem::replace(&mut t.begun, true) {
+            t.calls.begin(&mut *catalogue, call.addr.0);
+        }
+        let counter = p.single_counter(&mut catalogue, call.addr.0);
+        let t = p.thread(tid, &self.config);
+        let nanoseconds = match unit {
+            SystemTime::Milliseconds => 1_000_000,
+            SystemTime::Microseconds => 1000,
+            SystemTime::Nanoseconds => 1,
+        };
+        // What remains below a unit counts with the next call.
+        let Some(first) = self.columns.system_calls else { return };
+        let followed = self.settings.followed();
+        let spend = |t: &mut Thread, event: usize, n: u64| {
+            if followed {
+                t.calls.spent(counter, event, n, &t.now);
+            } else {
+                t.calls.cost(counter, event, n);
+            }
+            // Where calls are followed and nothing is collected, totals stand still.
+            if !followed || t.calls.collecting() {
+                t.now[event] += n;
+            }
+        };
+        spend(t, first, u64::from(call.begins));
+        for (i, time) in [call.elapsed, call.processor].into_iter().enumerate().take(self.columns.width - first - 1) {
+            let before = t.in_calls[i];
+            t.in_calls[i] += time;
+            spend(t, first + 1 + i, t.in_calls[i] / nanoseconds - before / nanoseconds);
+        }
+    }
+
+    fn corrected(&mut self, pid: i32, tid: i32, block: u32, counted: usize, executed: usize) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(space) = self.spaces.get(&p.space) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        let (width, followed) = (self.config.costs, self.settings.followed());
+        p.pull_stack(space, &mut catalogue, width);
+        p.thread(tid, &self.config);
+        let Some(all) = space.blocks.get(block as usize) else { return };
+        let counters = [counted, executed].map(|n| (n > 0).then(|| p.head(&mut catalogue, block, n, all)));
+        let Some(t) = p.threads.get_mut(&tid) else { return };
+        if !t.begun {
+            t.begun = true;
+            t.calls.begin(&mut *catalogue, all.instructions[0].addr.0);
+        }
+        let before = t.now.clone();
+        // Otherwise they stand still.
+        let moves = !followed || t.calls.collecting();
+        for (counter, sign) in counters.into_iter().zip([-1i64, 1]) {
+            let Some(counter) = counter else { continue };
+            t.calls.correct(counter, sign);
+            if !moves {
+                continue;
+            }
+            for (now, cost) in t.now.iter_mut().zip(&p.costs[counter as usize * width..][..width]) {
+                *now = now.wrapping_add_signed(sign * *cost as i64);
+            }
+        }
+        if let (Some(used), Some(of_thread)) = (&p.used, &mut t.used) {
+            used.corrected(of_thread, all, counted, executed);
+        }
+        if followed {
+            t.calls.correct_skipped(&before, &t.now);
+        }
+    }
+
+    fn signal_begins(&mut self, pid: i32, tid: i32, handler: &Handler) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        if let Some(space) = self.spaces.get(&p.space) {
+            p.pull_stack(space, &mut catalogue, self.config.costs);
+        }
+        let t = p.thread(tid, &self.config);
+        if let Some(idle) = t.idle.as_mut().filter(|_| !t.recording) {
+            let Idle { calls, now } = &mut **idle;
+            calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), now);
+        } else if t.recording && t.begun {
+            t.calls.signal_enter(&mut *catalogue, handler.addr.0, handler.sp, handler.stack.clone(), &t.now);
+            if !self.settings.followed() {
+                p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            }
+        }
+    }
+
+    fn requests_wait(&mut self, pid: i32, tid: i32) -> bool {
+        let t = self.processes.get(&pid).and_then(|p| p.threads.get(&tid));
+        t.is_some_and(|t| t.calls.has_request())
+    }
+
+    fn serve_requests(&mut self, pid: i32, tid: i32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        p.requests(pid, tid, &mut lock(&catalogue), &self.dump_service);
+    }
+
+    fn signal_ends(&mut self, pid: i32, tid: i32) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        if let Some(t) = p.threads.get_mut(&tid) {
+            match t.idle.as_mut().filter(|_| !t.recording) {
+                Some(idle) => idle.calls.signal_leave(&idle.now),
+                None => t.calls.signal_leave(&t.now),
+            };
+            if !self.settings.followed() {
+                p.requests(pid, tid, &mut catalogue, &self.dump_service);
+            }
+        }
+    }
+
+    fn recording(&mut self, pid: i32, tid: i32, on: bool) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        let t = p.thread(tid, &self.config);
+        t.recording = on;
+        if !on {
+            t.through = None;
+            t.in_counted_call = false;
+            t.count_after_all();
+            if let Some(simulated) = &mut p.simulated {
+                simulated.empty_caches();
+            }
+            p.empty_used(tid);
+        }
+        let followed = self.settings.followed();
+        let t = p.thread(tid, &self.config);
+        if followed {
+            t.change_over(on, &self.config);
+        }
+        if !on && std::mem::take(&mut t.begun) {
+            t.calls.end(&t.now);
+            p.requests(pid, tid, &mut catalogue, &self.dump_service);
+        }
+    }
+
+    fn stands(&mut self, pid: i32, tid: i32, frames: &[NativeFrame]) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let Some(space) = self.spaces.get(&p.space) else { return };
+        let catalogue = p.catalogue.clone();
+        let mut catalogue = lock(&catalogue);
+        p.pull_stack(space, &mut catalogue, self.config.costs);
+        let t = p.thread(tid, &self.config);
+        if t.recording && !std::mem::replace(&mut t.begun, true) {
+            let of = |f: &NativeFrame| cg_calls::Native {
+                at: f.at,
+                sp: f.sp,
+                returns_to: f.returns_to,
+                interrupted: f.interrupted,
+            };
+            let frames: Vec<_> = frames.iter().map(of).collect();
+            t.calls.begin_within(&mut *catalogue, &frames, &t.now);
+        }
+    }
+
+    fn asked(&mut self, pid: i32, tid: i32, ask: &Query) {
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        match ask {
+            Query::Dump(words) => {
+                let trigger = match words {
+                    Some(words) if tid == 0 => Trigger::Command(words.clone()),
+                    words => Trigger::Request(words.clone()),
+                };
+                let catalogue = p.catalogue.clone();
+                self.dump_service.write(pid, p.take(trigger), &mut lock(&catalogue));
+            }
+            Query::Zero => p.zero(pid, &self.dump_service),
+            Query::ToggleCollect => {
+                let t = p.thread(tid, &self.config);
+                t.calls.toggle_collect(&t.now);
+            }
+            Query::SkipObject(path) => {
+                lock(&p.catalogue).skip_object(path);
+                p.threads.values_mut().for_each(Thread::rules_changed);
+                self.skipped.entry(pid).or_default().push(path.clone());
+            }
+            Query::Describe(text) => {
+                let line = text.iter().map(|&b| if b == b'\n' { b' ' } else { b }).collect();
+                p.descriptions.push(line);
+            }
+            Query::Look => self.dump_service.report(pid, p.progress()),
+        }
+    }
+
+    fn caught_up(&mut self, pid: i32, tid: i32, book: &follow::Book, calls: &follow::Calls) {
+        self.pull_stack_followed(pid, tid, book, calls);
+    }
+
+    fn goes_on(&mut self, pid: i32, tid: i32, made: Option<u32>, all: bool) -> Option<follow::Calls> {
+        self.show_followed(pid, tid, made, all)
+    }
+
+    fn runs(&mut self, pid: i32, tid: i32, _book: &follow::Book, pc: u64) -> Option<follow::CallContext> {
+        self.call_context_of(pid, tid, pc)
+    }
+
+    fn has_counted(&mut self, pid: i32, tid: i32, pc: u64) {
+        self.count_once(pid, tid, pc);
+    }
+
+    fn transfer(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        _book: &follow::Book,
+        told: u32,
+        target: u64,
+        sp: u64,
+    ) -> Option<follow::Outcome> {
+        self.decide(pid, tid, told, target, sp)
+    }
+
+    fn broke(&mut self, what: &str) {
+        self.dump_service.incomplete(&broken::first(what));
+    }
+
+    fn recorded(&mut self, pid: i32, tid: i32, names: &follow::Names, words: &[u32]) {
+        self.follow_misses(pid, tid, names, words);
+    }
+
+    fn counted(&mut self, pid: i32, tid: i32, book: &follow::Book, counts: &follow::Counts) {
+        self.take_counts(pid, tid, book, counts);
+    }
+
+    fn thread_ended(&mut self, pid: i32, tid: i32) {
+        if let Some(p) = self.processes.get_mut(&pid) {
+            p.end_thread(tid);
+        }
+    }
+
+    fn process_ended(&mut self, pid: i32) {
+        let Some(mut p) = self.processes.remove(&pid) else { return };
+        let catalogue = p.catalogue.clone();
+        // What panics here costs itself alone; the panic goes on when the rest has been written.
+        let mut failure: Option<broken::Panic> = None;
+        let dump_service = &self.dump_service;
+        let mut careful = |act: &mut dyn FnMut()| {
+            if let Err(panic) = broken::caught(act) {
+                dump_service.incomplete(&broken::first("for an unknown reason"));
+                failure.get_or_insert(panic);
+            }
+        };
+        for tid in p.threads.keys().copied().collect::<Vec<_>>() {
+            careful(&mut || p.end_thread(tid));
+        }
+        careful(&mut || {
+            fault::point("last");
+            if let Some(used) = &mut p.used {
+                used.flush();
+                dump_service.statistics(pid, used.statistics());
+            }
+        });
+        careful(&mut || dump_service.write(pid, p.take(Trigger::End), &mut lock(&catalogue)));
+        if let Some(panic) = failure {
+            resume_unwind(panic);
+        }
+        if self.processes.is_empty() {
+            // The run is over; to free so many small things would only delay its end.
+            std::mem::forget((p, catalogue, std::mem::take(&mut self.spaces)));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers of functions where emitted code follows calls: they mean the same in all processes of a space, so they are given
+//! by object and address.
+//!
+//! Invariant: a number that has been given in a space is never given to another function there.
+
+use std::collections::HashMap;
+
+use cg_calls::{Code as _, FunctionId, SiteId};
+use grind_engine::hash::Map;
+
+use super::super::code::Catalogue;
+
+/// Functions of a space that have numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Functions {
+    numbers: HashMap<(Vec<u8>, u64), u32>,
+    /// An address of each.
+    addresses: Vec<u64>,
+}
+
+/// What a process knows about that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followed {
+    /// By the process's number of a function: the space's.
+    numbers: Vec<Option<u32>>,
+    /// The other way round.
+    functions: Vec<Option<FunctionId>>,
+    /// Where sites are told, by their number in the catalogue.
+    pub(super) told: Map<SiteId, u32>,
+}
+
+impl Followed {
+    /// The number of a function in the space.
+    pub(super) fn number(&mut self, function: FunctionId, catalogue: &Catalogue, space: &mut Functions) -> u32 {
+        let at = function.0 as usize;
+        if let Some(Some(known)) = self.numbers.get(at) {
+            return *known;
+        }
+        let ((object, start), address) = catalogue.identity(function);
+        let next = space.addresses.len() as u32;
+        let number = *space.numbers.entry((object.to_vec(), start)).or_insert(next);
+        if number == next {
+            space.addresses.push(address);
+        }
+        set(&mut self.numbers, at, number);
+        set(&mut self.functions, number as usize, function);
+        number
+    }
+
+    /// The function that has a number in the space.
+    pub(super) fn function(&mut self, number: u32, catalogue: &mut Catalogue, space: &Functions) -> FunctionId {
+        let at = number as usize;
+        if let Some(Some(known)) = self.functions.get(at) {
+            return *known;
+        }
+        // Another process of the space has met it first.
+        let function = catalogue.place(space.addresses.get(at).copied().unwrap_or(0)).function;
+        set(&mut self.functions, at, function);
+        set(&mut self.numbers, function.0 as usize, number);
+        function
+    }
+}
+
+fn set<T: Clone>(list: &mut Vec<Option<T>>, at: usize, value: T) {
+    if at >= list.len() {
+        list.resize(at + 1, None);
+    }
+    list[at] = Some(value);
+}

@@ -1,0 +1,226 @@
+//! Records of a run in which caches or branches are simulated while emitted code follows calls: only what missed is told, and in
+//! front of it the frames that have come since the last record. So the thread's calls are brought to where they were at each
+//! miss, which is then booked on what ran, and on everything that was active, as where all is told.
+//!
+//! Where nothing is collected, totals stand still.
+//!
+//! Invariants: totals that emitted code keeps are not touched here; records are gone through before anything is done about the
+//! thread at a stop, so they all belong to the frames that were shown at the last one.
+
+use cg_calls::Calls;
+use cg_sim::LastLevel;
+use cg_sim::writeback::Outcome;
+use grind_engine::follow::{self, FRAME_TOLD, FRAME_WORDS, NO_CALL_EDGE, Names};
+use grind_engine::own_memory;
+use grind_engine::trace::{Done, SiteKind};
+
+use super::super::code::Catalogue;
+use super::last_level::{Known, Last, Simulated, What};
+use super::meaning::word;
+use super::process::Process;
+use super::repeated::repeated;
+use super::thread::Thread;
+use super::{Recorder, Space};
+use crate::callgrind::columns::{Columns, Missed};
+use crate::simulator::AHEAD;
+
+impl Recorder {
+    /// Goes through what a thread has recorded.
+    pub(super) fn follow_misses(&mut self, pid: i32, tid: i32, names: &Names, words: &[u32]) {
+        let _ = self.with_followed(pid, tid, |p, t, catalogue, space| {
+            let Some(mut simulated) = p.simulated.take() else { return };
+            let mut at = Records { rest: words, ahead: words };
+            loop {
+                if at.ahead.len() >= at.rest.len() {
+                    at.ahead = at.rest;
+                    (0..AHEAD).for_each(|_| simulated.look_ahead(t, &mut at));
+                }
+                match simulated.ordinary(t, p.columns, &mut at) {
+                    Some((site, missed, outcome)) => {
+                        p.missed_first(&mut simulated, t, catalogue, (site, outcome));
+                        if t.calls.collecting() {
+                            p.columns.missed(missed, outcome, |event| t.now[event] += 1);
+                        }
+                    }
+                    None => {
+                        let after = p.follow_miss(&mut simulated, t, catalogue, (space, names), at.rest);
+                        let Some(rest) = after else { break };
+                        at.rest = rest;
+                    }
+                }
+            }
+            p.simulated = Some(simulated);
+        });
+    }
+}
+
+/// Records that are left, and those of them whose needs nobody has asked for yet.
+struct Records<'w> {
+    rest: &'w [u32],
+    ahead: &'w [u32],
+}
+
+impl Records<'_> {
+    /// Asks for what the next record of those that are ahead will need. Goes no further than to one that is not ordinary.
+    #[inline(always)]
+    fn look_ahead(&mut self, known: &[Known], level: &LastLevel, calls: &Calls) {
+        let Some((&number, operands)) = self.ahead.split_first() else { return };
+        if number & FRAME_TOLD != 0 {
+            self.ahead = operands.get(FRAME_WORDS - 1..).unwrap_or_default();
+            return;
+        }
+        let Some(known) = known.get(number as usize) else { return };
+        let (line, after) = match (known.what, operands) {
+            (What::Fetch, _) => (Some(known.addr), operands),
+            (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+            (What::Branch, _) => (None, operands),
+            _ => return,
+        };
+        self.ahead = after;
+        if let Some(line) = line {
+            own_memory::prefetch(level.address(line));
+        }
+        if let Some(counts) = calls.counts_of(known.place) {
+            own_memory::prefetch(counts);
+        }
+    }
+}
+
+impl Simulated {
+    /// As [`Records::look_ahead`], where the last level is one that can be asked.
+    fn look_ahead(&self, t: &Thread, at: &mut Records) {
+        if let Last::Plain(level) = &self.last {
+            at.look_ahead(&self.known, level, &t.calls);
+        }
+    }
+
+    /// Goes through ordinary records, up to one that is none, or to a miss that is to be counted for what runs for the first time.
+    /// Returns that, which is not among those that are left any more.
+    fn ordinary(&mut self, t: &mut Thread, columns: Columns, at: &mut Records) -> Option<(u32, Missed, Outcome)> {
+        let places = columns.first_missed();
+        let Last::Plain(level) = &mut self.last else { return None };
+        loop {
+            let (&number, operands) = at.rest.split_first()?;
+            if number & FRAME_TOLD != 0 {
+                let depth = follow::depth_told(number)?;
+                let (&call_edge, after) = operands.split_first()?;
+                if call_edge == NO_CALL_EDGE {
+                    t.calls.told_depth(depth);
+                } else if !t.calls.told_known_frame((depth, call_edge), &t.now) {
+                    return None;
+                }
+                at.rest = after;
+                at.look_ahead(&self.known, level, &t.calls);
+                continue;
+            }
+            let known = *self.known.get(number as usize)?;
+            let (addr, after) = match (known.what, operands) {
+                (What::Fetch, _) => (Some(known.addr), operands),
+                (What::Access, [low, high, after @ ..]) => (Some(word(*low, *high)), after),
+                (What::Branch, _) => (None, operands),
+                _ => return None,
+            };
+            at.rest = after;
+            at.look_ahead(&self.known, level, &t.calls);
+            let memory = addr.is_some_and(|addr| level.access(addr, known.size.into()).missed_ll());
+            if !t.calls.missed_again(known.place, usize::from(memory), &t.now) {
+                let outcome = if memory { Outcome::Memory } else { Outcome::LastLevel };
+                return Some((number, known.missed, outcome));
+            }
+            if !t.calls.collecting() {
+                continue;
+            }
+            let column = places[known.missed as usize];
+            t.now[column] += 1;
+            if memory {
+                t.now[column + Columns::TO_LAST_LEVEL] += 1;
+            }
+        }
+    }
+}
+
+impl Process {
+    /// Deals with the first of these records; returns those behind it.
+    #[inline]
+    fn follow_miss<'w>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        (space, names): (&Space, &Names),
+        words: &'w [u32],
+    ) -> Option<&'w [u32]> {
+        let (&number, operands) = words.split_first()?;
+        if let Some(depth) = follow::depth_told(number) {
+            let (&call_edge, rest) = operands.split_first()?;
+            if call_edge == NO_CALL_EDGE {
+                t.calls.told_depth(depth);
+            } else {
+                t.calls.told_frame(catalogue, (depth, call_edge), &t.now, |catalogue, call_edge| {
+                    self.again(call_edge, names, catalogue, &space.functions)
+                });
+            }
+            return Some(rest);
+        }
+        let known = *simulated.known.get(number as usize)?;
+        let missed = known.missed;
+        let write = missed == Missed::Write;
+        let (outcome, rest) = match known.what {
+            What::Branch => (Outcome::LastLevel, operands),
+            What::Fetch => (simulated.last.missed(known.addr, known.size, false), operands),
+            What::Access => {
+                let ([low, high], rest) = operands.split_first_chunk()?;
+                (simulated.last.missed(word(*low, *high), known.size, write), rest)
+            }
+            What::Sized => {
+                let ([low, high, size], rest) = operands.split_first_chunk()?;
+                (simulated.last.missed(word(*low, *high), *size as u16, write), rest)
+            }
+            What::Repeated | What::Special => {
+                let addr = known.addr;
+                let kind = space.sites[number as usize].kind;
+                let (record, rest) = words.split_at_checked(kind.words())?;
+                let mut counts = repeated(kind, record);
+                if let SiteKind::Special { index, .. } = kind {
+                    for touch in space.specials.get(index as usize).map(|s| s.touches(record)).unwrap_or_default() {
+                        counts[usize::from(touch.done != Done::Read)] += 1;
+                    }
+                }
+                if let Some(dr) = self.columns.accesses {
+                    let counter = self.single_counter(catalogue, addr);
+                    for (event, n) in (dr..).zip(counts).filter(|(_, n)| *n != 0) {
+                        t.calls.spent(counter, event, n, &t.now);
+                    }
+                }
+                return Some(rest);
+            }
+            What::Told | What::Stretch => return None,
+        };
+        let which = (outcome as usize).saturating_sub(1);
+        if !t.calls.missed_again(known.place, which, &t.now) {
+            self.missed_first(simulated, t, catalogue, (number, outcome));
+        }
+        // What the counter costs, but one or two columns, not all of them.
+        if t.calls.collecting() {
+            self.columns.missed(missed, outcome, |event| t.now[event] += 1);
+        }
+        Some(rest)
+    }
+
+    /// A site has missed as it has not yet for what runs.
+    #[cold]
+    #[inline(never)]
+    fn missed_first(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        (site, outcome): (u32, Outcome),
+    ) {
+        let counter = self.counter_of_miss(simulated, catalogue, site, outcome);
+        let width = t.now.len();
+        let costs = &self.costs[counter as usize * width..][..width];
+        let place = simulated.known[site as usize].place;
+        t.calls.missed((place, (outcome as usize).saturating_sub(1)), counter, costs, &t.now);
+    }
+}

@@ -1,0 +1,493 @@
+//! What the recorder keeps of a process: what records mean, its threads, and what they have found since the last part.
+//!
+//! Invariants: counters and sites of the catalogue are only added; a counter of the first kind holds what one execution of its block
+//! costs, and [`NOTHING`] costs nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use callgrind_control_protocol::{self as control, Frame};
+use cg_calls::{Calls, Config, JumpKind, Profile, Request, SiteId, Step, StepKind};
+use grind_engine::trace::{Block, Instructions, Site, SiteKind, SpaceId, Transfer};
+
+use super::super::code::{Catalogue, Origin};
+use super::super::columns::Columns;
+use super::super::dump_service::{DumpService, Found, Progress};
+use super::super::parts::Trigger;
+use super::Space;
+use super::cache_lines::Used;
+use super::functions::Followed;
+use super::last_level::Simulated;
+use super::meaning::{Counter, Hot, Kind, NOTHING, word};
+use super::thread::{Thread, nothing_yet};
+
+/// A process of the program.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) space: SpaceId,
+    /// How many times it has heard what is mapped.
+    pub(super) version: usize,
+    pub(super) known_sites: usize,
+    pub(super) known_blocks: usize,
+    pub(super) catalogue: Arc<Mutex<Catalogue>>,
+    pub(super) hot: Vec<Hot>,
+    /// The same for records that are nothing special.
+    pub(super) steps: Vec<Step>,
+    pub(super) counters: Vec<Counter>,
+    /// Costs of one execution of each counter, side by side.
+    pub(super) costs: Vec<u64>,
+    /// The counter of each of the engine's blocks.
+    pub(super) counter_of_block: Vec<u32>,
+    /// Counters of the first instructions of a block: by block and their number.
+    pub(super) heads: HashMap<(u32, usize), u32>,
+    /// Counters of single instructions that count by themselves, by address.
+    pub(super) single: HashMap<u64, u32>,
+    /// If emitted code follows calls.
+    pub(super) followed: Followed,
+    pub(super) threads: HashMap<i32, Thread>,
+    /// Of threads that have ended, since the last part.
+    pub(super) ended: Vec<(u64, Profile)>,
+    /// What the program has said of the next part.
+    pub(super) descriptions: Vec<Vec<u8>>,
+    /// Blocks that were executed by threads that have ended.
+    pub(super) blocks: u64,
+    /// How many had been executed when the last part was due for `--dump-every-bb`.
+    pub(super) dumped: u64,
+    pub(super) columns: Columns,
+    /// If caches or branches are simulated, but for those of `used`.
+    pub(super) simulated: Option<Box<Simulated>>,
+    /// If the use of lines is measured.
+    pub(super) used: Option<Box<Used>>,
+}
+
+impl Process {
+    pub(super) fn new(
+        space: SpaceId,
+        catalogue: Catalogue,
+        columns: Columns,
+        simulated: Option<Simulated>,
+        used: Option<Used>,
+    ) -> Self {
+        let mut process = Self {
+            space,
+            version: 0,
+            known_sites: 0,
+            known_blocks: 0,
+            catalogue: Arc::new(Mutex::new(catalogue)),
+            hot: Vec::new(),
+            steps: Vec::new(),
+            counters: Vec::new(),
+            costs: Vec::new(),
+            counter_of_block: Vec::new(),
+            heads: HashMap::new(),
+            single: HashMap::new(),
+            followed: Followed::default(),
+            threads: HashMap::new(),
+            ended: Vec::new(),
+            descriptions: Vec::new(),
+            blocks: 0,
+            dumped: 0,
+            columns,
+            simulated: simulated.map(Box::new),
+            used: used.map(Box::new),
+        };
+        let catalogue = process.catalogue.clone();
+        process.add_counter(&mut lock(&catalogue), Vec::new().into());
+        process
+    }
+
+    /// Registers a counter of these instructions.
+    pub(super) fn add_counter(&mut self, catalogue: &mut Catalogue, instructions: Instructions) -> u32 {
+        let counter = catalogue.counters.add(self.columns, instructions);
+        self.know_counter(catalogue, counter)
+    }
+
+    /// Registers a counter of what happens at an instruction, and costs this much.
+    pub(super) fn add_counter_at(&mut self, catalogue: &mut Catalogue, addr: u64, costs: Vec<u64>) -> u32 {
+        let counter = catalogue.counters.add_at(addr, costs);
+        self.know_counter(catalogue, counter)
+    }
+
+    fn know_counter(&mut self, catalogue: &Catalogue, counter: u32) -> u32 {
+        let at = self.costs.len();
+        self.costs.resize(at + self.columns.stride, 0);
+        let mut start = None;
+        for (addr, costs) in catalogue.counters.of(counter) {
+            start.get_or_insert(addr);
+            self.costs[at..].iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+        }
+        self.counters.push(Counter { start: start.unwrap_or(0) });
+        counter
+    }
+
+    /// Learns what has been said of the space since the last time.
+    pub(super) fn pull_stack(&mut self, space: &Space, catalogue: &mut Catalogue, width: usize) {
+        for mapped in space.since(self.version) {
+            self.learn(space, mapped.known, catalogue, width);
+            let mut replaced = false;
+            for m in mapped.modules.iter() {
+                replaced |= catalogue.map(m.start.0, m.end.0, m.offset, &Origin::of(m));
+            }
+            if replaced {
+                self.code_replaced();
+            }
+        }
+        self.version = space.version();
+        self.learn(space, (space.blocks.len(), space.sites.len()), catalogue, width);
+    }
+
+    /// Other code has come to lie where there was some.
+    pub(super) fn code_replaced(&mut self) {
+        self.single.clear();
+        self.threads.values_mut().for_each(Thread::code_replaced);
+    }
+
+    /// Learns of so many blocks and sites what it does not know yet.
+    fn learn(&mut self, space: &Space, (blocks, sites): (usize, usize), catalogue: &mut Catalogue, width: usize) {
+        let (blocks, sites) = (blocks.max(self.known_blocks), sites.max(self.known_sites));
+        let (new_blocks, new_sites) = (self.known_blocks..blocks, self.known_sites..sites);
+        if new_blocks.is_empty() && new_sites.is_empty() {
+            return;
+        }
+        for block in &space.blocks[new_blocks.clone()] {
+            let counter = self.add_counter(catalogue, block.instructions.clone());
+            self.counter_of_block.push(counter);
+        }
+        self.known_blocks = blocks;
+        if let Some(simulated) = &mut self.simulated {
+            simulated.pull_stack(&space.sites[new_sites.clone()]);
+        }
+        if let Some(used) = &mut self.used {
+            let width = self.columns.stride;
+            used.learn_blocks(&space.blocks[new_blocks.clone()], &self.counter_of_block[new_blocks]);
+            used.pull_stack(&space.sites[new_sites.clone()], &self.counter_of_block, &self.costs, width);
+        }
+        for site in &space.sites[new_sites] {
+            let hot = self.understand(site, space, catalogue, width);
+            self.hot.push(hot);
+            let mut kind = match hot.kind {
+                _ if hot.counter == NOTHING => StepKind::Other,
+                Kind::Block => StepKind::Block,
+                Kind::Call => StepKind::Call,
+                Kind::CallIndirect => StepKind::CallIndirect,
+                Kind::Return => StepKind::Return,
+                Kind::JumpIndirect => StepKind::JumpIndirect,
+                Kind::Jump(_) => StepKind::Jump,
+                Kind::Within(_) | Kind::Executions | Kind::Other => StepKind::Other,
+            };
+            let Hot { counter, mut cost, site, target, .. } = hot;
+            if self.simulated.is_some() {
+                let row = &self.costs[counter as usize * width..][..width];
+                match self.columns.packed(row) {
+                    Some(packed) => cost = packed.word(),
+                    None => kind = StepKind::Other,
+                }
+            }
+            self.steps.push(Step { kind, counter, cost, site, target });
+        }
+        self.known_sites = sites;
+    }
+
+    pub(super) fn understand(&mut self, site: &Site, space: &Space, catalogue: &mut Catalogue, width: usize) -> Hot {
+        let mut hot = Hot { counter: NOTHING, cost: 0, kind: Kind::Other, site: SiteId(0), target: 0 };
+        let addr = site.addr.0;
+        match site.kind {
+            SiteKind::Block { block } => {
+                hot.kind = Kind::Block;
+                hot.counter = self.counter_of_block[block as usize];
+            }
+            SiteKind::Transfer { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                self.followed.told.insert(hot.site, self.hot.len() as u32);
+                if tells {
+                    hot.counter = self.counter_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Call(target) => (Kind::Call, target.0),
+                    Transfer::CallIndirect => (Kind::CallIndirect, 0),
+                    Transfer::Return => (Kind::Return, 0),
+                    Transfer::JumpIndirect => (Kind::JumpIndirect, 0),
+                    Transfer::Jump(to) => (Kind::Jump(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Jump(JumpKind::Conditional), to.0),
+                    Transfer::Onward(to) => (Kind::Jump(JumpKind::FallThrough), to.0),
+                };
+            }
+            SiteKind::Jump { how, block, tells } => {
+                let first = space.blocks[block as usize].instructions[0].addr.0;
+                hot.site = catalogue.add_site(addr, addr.wrapping_add(site.len.into()), first);
+                if tells {
+                    hot.counter = self.counter_of_block[block as usize];
+                }
+                (hot.kind, hot.target) = match how {
+                    Transfer::Jump(to) => (Kind::Within(JumpKind::Always), to.0),
+                    Transfer::Taken(to) => (Kind::Within(JumpKind::Conditional), to.0),
+                    _ => (Kind::Block, 0),
+                };
+            }
+            SiteKind::Executions { .. } => {
+                let counter = self.single_counter(catalogue, addr);
+                // The counter is named apart: its executions are not one each.
+                (hot.kind, hot.target) = (Kind::Executions, counter.into());
+            }
+            other => hot.target = other.words() as u64,
+        }
+        hot.cost = self.costs[hot.counter as usize * width] as u32;
+        hot
+    }
+
+    pub(super) fn thread(&mut self, tid: i32, config: &Config) -> &mut Thread {
+        // As the reference numbers them: the lowest number that is free.
+        let number = (1..).find(|n| self.threads.values().all(|t| t.number != *n)).unwrap_or(1);
+        self.threads.entry(tid).or_insert_with(|| {
+            let now = nothing_yet(config);
+            let calls = Calls::new(config.clone(), &now);
+            Thread {
+                number,
+                calls,
+                now,
+                begun: false,
+                recording: true,
+                counted: None,
+                blocks: 0,
+                pause: u64::MAX,
+                in_calls: [0; 2],
+                in_counted_call: false,
+                executions: HashMap::new(),
+                idle: None,
+                used: None,
+                through: None,
+            }
+        })
+    }
+
+    /// What all threads have found since the last part.
+    pub(super) fn take(&mut self, trigger: Trigger) -> Found {
+        let mut threads: Vec<(u64, Profile)> = std::mem::take(&mut self.ended);
+        if let Some(used) = &mut self.used {
+            threads.extend(used.settle(true, self.threads.values_mut().filter_map(Thread::line_use)));
+        }
+        let mut running: Vec<&mut Thread> = self.threads.values_mut().collect();
+        running.sort_by_key(|t| t.number);
+        threads.extend(running.into_iter().map(|t| (t.number, t.calls.take(&t.now))));
+        threads.sort_by_key(|(number, _)| *number);
+        let mut merged: Vec<(u64, Profile)> = Vec::new();
+        for (number, profile) in threads {
+            match merged.last_mut().filter(|(last, _)| *last == number) {
+                Some((_, last)) => last.merge(profile),
+                None => merged.push((number, profile)),
+            }
+        }
+        Found {
+            trigger,
+            descriptions: std::mem::take(&mut self.descriptions),
+            blocks: self.executed_blocks(),
+            threads: merged,
+        }
+    }
+
+    pub(super) fn zero(&mut self, pid: i32, dump_service: &DumpService) {
+        self.ended.clear();
+        if let Some(used) = &mut self.used {
+            used.zero();
+        }
+        for t in self.threads.values_mut() {
+            t.calls.zero(&t.now);
+        }
+        dump_service.zeroed(pid, self.executed_blocks());
+    }
+
+    /// How many blocks all threads have executed.
+    pub(super) fn executed_blocks(&self) -> u64 {
+        self.blocks + self.threads.values().map(|t| t.blocks).sum::<u64>()
+    }
+
+    /// Does what functions ask for that thread `tid` has entered or left.
+    #[cold]
+    pub(super) fn requests(&mut self, pid: i32, tid: i32, catalogue: &mut Catalogue, dump_service: &DumpService) {
+        while let Some(request) = self.threads.get_mut(&tid).and_then(|t| t.calls.take_request()) {
+            let trigger = match request {
+                Request::Zero(_) => {
+                    self.zero(pid, dump_service);
+                    continue;
+                }
+                Request::DumpBefore(f) => Trigger::Before(catalogue.name(f).to_vec()),
+                Request::DumpAfter(f) => Trigger::After(catalogue.name(f).to_vec()),
+            };
+            dump_service.write(pid, self.take(trigger), catalogue);
+        }
+    }
+
+    /// Goes through records up to one after which a function asks for something; returns what is left.
+    pub(super) fn follow<'w>(&mut self, tid: i32, catalogue: &mut Catalogue, words: &'w [u32]) -> &'w [u32] {
+        let width = self.costs.len() / self.counters.len().max(1);
+        let Some(t) = self.threads.get_mut(&tid) else { return &[] };
+        let mut rest = words;
+        if !t.begun
+            && let Some(first) = words.first().and_then(|n| self.hot.get(*n as usize))
+        {
+            t.begun = true;
+            let counter = if first.kind == Kind::Executions { first.target as usize } else { first.counter as usize };
+            t.calls.begin(catalogue, self.counters[counter].start);
+        }
+        loop {
+            if t.pause == u64::MAX {
+                let done = t.calls.fast_path(&self.steps, rest, &mut t.now[0], &mut t.blocks);
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { break };
+            let Some(hot) = self.hot.get(number as usize) else { return &[] };
+            if hot.counter != NOTHING {
+                if t.blocks >= t.pause {
+                    return rest;
+                }
+                t.blocks += 1;
+                t.calls.block(hot.counter);
+                if width > 1 {
+                    let costs = &self.costs[hot.counter as usize * width..][1..width];
+                    t.now[1..].iter_mut().zip(costs).for_each(|(now, cost)| *now += cost);
+                }
+            }
+            t.now[0] += u64::from(hot.cost);
+            if hot.kind == Kind::Block {
+                rest = operands;
+                continue;
+            }
+            if hot.kind == Kind::Other {
+                let Some((_, after)) = rest.split_at_checked(hot.target as usize) else { return &[] };
+                rest = after;
+                continue;
+            }
+            let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+            rest = after;
+            let sp = word(*low, *high);
+            let asks = if hot.kind == Kind::Call {
+                t.calls.call(catalogue, hot.site, hot.target, sp, &t.now)
+            } else if let Kind::Jump(kind) = hot.kind {
+                t.calls.jump(catalogue, hot.site, hot.target, sp, kind, &t.now)
+            } else if let Kind::Within(kind) = hot.kind {
+                t.calls.jump_within(catalogue, hot.site, hot.target, kind);
+                continue;
+            } else if hot.kind == Kind::Executions {
+                let before = t.executions.insert(number, sp).unwrap_or(0);
+                let more = sp.wrapping_sub(before);
+                t.calls.cost(hot.target as u32, 0, more);
+                t.now[0] = t.now[0].wrapping_add(more);
+                continue;
+            } else {
+                let Some(([low, high], after)) = rest.split_first_chunk() else { return &[] };
+                rest = after;
+                let target = word(*low, *high);
+                match hot.kind {
+                    Kind::Return => t.calls.ret(catalogue, hot.site, target, sp, &t.now),
+                    Kind::CallIndirect => t.calls.call(catalogue, hot.site, target, sp, &t.now),
+                    _ => t.calls.jump(catalogue, hot.site, target, sp, JumpKind::Always, &t.now),
+                }
+            };
+            if asks {
+                return rest;
+            }
+        }
+        rest
+    }
+
+    /// Writes a part if so many blocks have been executed since the last one that was due for that, and sees to it that `tid`
+    /// comes here again when the next one is.
+    pub(super) fn dump_after_blocks(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        every: u64,
+        catalogue: &mut Catalogue,
+        dump_service: &DumpService,
+    ) {
+        let executed = self.executed_blocks();
+        if executed >= self.dumped + every {
+            self.dumped += (executed - self.dumped) / every * every;
+            dump_service.write(pid, self.take(Trigger::Blocks(every)), catalogue);
+        }
+        let left = self.dumped + every - executed;
+        if let Some(t) = self.threads.get_mut(&tid) {
+            t.pause = t.blocks + left;
+        }
+    }
+
+    /// The counter of the instruction at `addr`, for costs that are told apart from its executions.
+    pub(super) fn single_counter(&mut self, catalogue: &mut Catalogue, addr: u64) -> u32 {
+        if let Some(counter) = self.single.get(&addr) {
+            return *counter;
+        }
+        let counter = self.add_counter_at(catalogue, addr, Vec::new());
+        self.single.insert(addr, counter);
+        counter
+    }
+
+    /// The counter of the first `n` instructions of a block.
+    pub(super) fn head(&mut self, catalogue: &mut Catalogue, block: u32, n: usize, all: &Block) -> u32 {
+        if n >= all.instructions.len() {
+            return self.counter_of_block[block as usize];
+        }
+        if let Some(counter) = self.heads.get(&(block, n)) {
+            return *counter;
+        }
+        let counter = self.add_counter(catalogue, all.instructions.first(n));
+        self.heads.insert((block, n), counter);
+        counter
+    }
+
+    /// How far the threads are.
+    pub(super) fn progress(&self) -> Progress {
+        let catalogue = lock(&self.catalogue);
+        let mut running: Vec<&Thread> = self.threads.values().collect();
+        running.sort_by_key(|t| t.number);
+        let counted = |mut costs: Vec<u64>| {
+            costs.truncate(self.columns.width);
+            costs
+        };
+        let threads = running.iter().map(|t| {
+            let frames = t.calls.going_on(&t.now).into_iter().rev().map(|active| Frame {
+                function: String::from_utf8_lossy(catalogue.name(active.function)).into_owned(),
+                calls: active.calls,
+                cost: counted(active.costs),
+            });
+            control::Thread { id: t.number, total: counted(t.calls.collected(&t.now)), frames: frames.collect() }
+        });
+        let figure = |name: &str, value: usize| (name.to_owned(), value as u64);
+        Progress {
+            threads: threads.collect(),
+            figures: vec![
+                ("executed-bbs".to_owned(), self.executed_blocks()),
+                figure("distinct-bbs", self.counter_of_block.len()),
+                figure("distinct-functions", catalogue.functions()),
+            ],
+        }
+    }
+
+    pub(super) fn end_thread(&mut self, tid: i32) {
+        if let Some(mut t) = self.threads.remove(&tid) {
+            if let (Some(used), Some(of_thread)) = (&mut self.used, &mut t.used) {
+                used.flush_thread(of_thread, t.calls.collecting());
+            }
+            t.count_after_all();
+            t.calls.end(&t.now);
+            if let Some(used) = &mut self.used {
+                if let Some(of_thread) = &mut t.used {
+                    used.thread_ended(of_thread, &mut t.calls);
+                }
+                let threads = self.threads.values_mut().chain(std::iter::once(&mut t));
+                let deferred = used.settle(false, threads.filter_map(Thread::line_use));
+                self.ended.extend(deferred);
+                if let Some(of_thread) = &t.used {
+                    used.thread_gone(of_thread, t.number, &t.calls);
+                }
+            }
+            self.blocks += t.blocks;
+            self.ended.push((t.number, t.calls.take(&t.now)));
+        }
+    }
+}
+
+/// The catalogue is only ever locked by one side at a time; what a panic left is as good as anything.
+pub(super) fn lock(catalogue: &Mutex<Catalogue>) -> std::sync::MutexGuard<'_, Catalogue> {
+    catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! What the record of a repeated instruction says of its accesses: how many there were, and where.
+//!
+//! Invariant: registers of 32 bits wrap around as the instruction lets them.
+
+use grind_engine::trace::{SiteKind, Target};
+
+use super::meaning::word;
+
+/// How often a repeated instruction has accessed memory: reads and writes.
+pub(super) fn repeated(kind: SiteKind, record: &[u32]) -> [u64; 2] {
+    let SiteKind::Repeated { source, target, narrow, .. } = kind else { return [0; 2] };
+    let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+    let count = |n: usize| word(record[n], record[n + 1]) & mask;
+    let iterations = count(1).wrapping_sub(count(7)) & mask;
+    let reads = u64::from(source) + u64::from(target == Target::Read);
+    [iterations.wrapping_mul(reads), iterations.wrapping_mul(u64::from(target == Target::Write))]
+}
+
+/// Calls `each` for every access of a repeated instruction, in program order: whether it is at \[rdi\], and its address.
+pub(super) fn elements(kind: SiteKind, record: &[u32], mut each: impl FnMut(bool, u64)) {
+    let SiteKind::Repeated { size, source, target, target_first, narrow } = kind else { return };
+    let mask = if narrow { u64::from(u32::MAX) } else { u64::MAX };
+    let [count, mut from, mut to, left, from_after, to_after] =
+        [1, 3, 5, 7, 9, 11].map(|n| word(record[n], record[n + 1]) & mask);
+    let down = (from_after.wrapping_sub(from) | to_after.wrapping_sub(to)) as i64;
+    let step = if down < 0 { u64::from(size).wrapping_neg() } else { size.into() };
+    let at_target = target != Target::Unused;
+    for _ in 0..count.wrapping_sub(left) & mask {
+        if at_target && target_first {
+            each(true, to);
+        }
+        if source {
+            each(false, from);
+        }
+        if at_target && !target_first {
+            each(true, to);
+        }
+        from = from.wrapping_add(step) & mask;
+        to = to.wrapping_add(step) & mask;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(kind: SiteKind, registers: [u64; 6]) -> Vec<(bool, u64)> {
+        let mut record = vec![0];
+        record.extend(registers.into_iter().flat_map(|r| [r as u32, (r >> 32) as u32]));
+        let mut found = Vec::new();
+        elements(kind, &record, |at_target, addr| found.push((at_target, addr)));
+        found
+    }
+
+    #[test]
+    fn elements_come_in_the_order_of_the_instruction() {
+        let moves =
+            SiteKind::Repeated { size: 8, source: true, target: Target::Write, target_first: false, narrow: false };
+        let upwards = [(false, 100), (true, 500), (false, 108), (true, 508)];
+        assert_eq!(told(moves, [3, 100, 500, 1, 116, 516]), upwards);
+        let downwards = [(false, 100), (true, 500), (false, 92), (true, 492)];
+        assert_eq!(told(moves, [2, 100, 500, 0, 84, 484]), downwards);
+        let compares =
+            SiteKind::Repeated { size: 1, source: true, target: Target::Read, target_first: true, narrow: true };
+        assert_eq!(told(compares, [7 << 32 | 1, 9 << 32 | 100, 500, 7 << 32, 101, 501]), [(true, 500), (false, 100)]);
+        let fills =
+            SiteKind::Repeated { size: 2, source: false, target: Target::Write, target_first: false, narrow: false };
+        assert_eq!(told(fills, [2, 77, 500, 0, 77, 504]), [(true, 500), (true, 502)]);
+        assert_eq!(told(fills, [2, 77, 500, 2, 77, 500]), []);
+    }
+}

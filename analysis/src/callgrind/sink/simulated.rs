@@ -1,0 +1,164 @@
+//! Records of a run in which caches or branches are simulated: what the first level missed and what was mispredicted stand
+//! among the blocks and transfers of control, in program order, so they are booked on what runs at that moment.
+//!
+//! A miss is a counter of its own: an instruction that is not executed, and costs a miss. So misses are counted like blocks, and
+//! as fast. A miss is told before the block that it happened in, which makes no difference: a block lies in one function, and
+//! what runs changes where a block has been told. What the simulation keeps (the last level) goes on while nothing is
+//! collected; only instrumentation that is switched off empties it, as in the reference.
+
+use cg_sim::writeback::Outcome;
+use grind_engine::trace::{Done, SiteKind};
+
+use super::super::code::Catalogue;
+use super::Space;
+use super::last_level::{Simulated, What};
+use super::meaning::{NOTHING, word};
+use super::misses::{spend, told};
+use super::process::Process;
+use super::repeated::repeated;
+use super::thread::Thread;
+use crate::callgrind::columns::Missed;
+
+impl Process {
+    /// Goes through records up to one after which a function asks for something, or a part is due; returns what is left.
+    pub(super) fn follow_simulated<'w>(
+        &mut self,
+        tid: i32,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        // Out of their places, so that nothing has to be looked for at each record.
+        let (Some(mut simulated), Some(mut t)) = (self.simulated.take(), self.threads.remove(&tid)) else { return &[] };
+        let rest = self.go_through(&mut simulated, &mut t, catalogue, space, words);
+        self.threads.insert(tid, t);
+        self.simulated = Some(simulated);
+        rest
+    }
+
+    fn go_through<'w>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        space: &Space,
+        words: &'w [u32],
+    ) -> &'w [u32] {
+        let mut rest = words;
+        loop {
+            if t.pause == u64::MAX {
+                let done = match self.columns.stride {
+                    5 => self.fast::<5>(simulated, t, catalogue, rest),
+                    9 => self.fast::<9>(simulated, t, catalogue, rest),
+                    13 => self.fast::<13>(simulated, t, catalogue, rest),
+                    16 => self.fast::<16>(simulated, t, catalogue, rest),
+                    24 => self.fast::<24>(simulated, t, catalogue, rest),
+                    _ => 0,
+                };
+                rest = &rest[done..];
+            }
+            let Some((&number, operands)) = rest.split_first() else { return rest };
+            let Some(known) = simulated.known.get_mut(number as usize) else { return &[] };
+            if !t.begun {
+                t.begun = true;
+                // Where its block begins, if that is what it tells of.
+                let told = self.hot.get(number as usize).filter(|hot| hot.counter != NOTHING);
+                t.calls.begin(catalogue, told.map_or(known.addr, |hot| self.counters[hot.counter as usize].start));
+            }
+            let outcome = match known.what {
+                What::Told => {
+                    let Some(hot) = self.hot.get(number as usize) else { return &[] };
+                    if t.blocks >= t.pause && hot.counter != NOTHING {
+                        return rest;
+                    }
+                    let Some((after, asks)) = told(t, hot, &self.costs, catalogue, number, operands) else {
+                        return &[];
+                    };
+                    rest = after;
+                    if asks {
+                        return rest;
+                    }
+                    continue;
+                }
+                What::Branch => {
+                    rest = operands;
+                    Outcome::LastLevel
+                }
+                What::Fetch => {
+                    rest = operands;
+                    simulated.last.missed(known.addr, known.size, false)
+                }
+                What::Access => {
+                    let Some(([low, high], after)) = operands.split_first_chunk() else { return &[] };
+                    rest = after;
+                    simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write)
+                }
+                What::Sized => {
+                    let Some(([low, high, size], after)) = operands.split_first_chunk() else { return &[] };
+                    rest = after;
+                    simulated.last.missed(word(*low, *high), *size as u16, known.missed == Missed::Write)
+                }
+                What::Repeated | What::Special => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    rest = after;
+                    let mut counts = repeated(kind, record);
+                    if let SiteKind::Special { index, .. } = kind {
+                        for touch in space.specials.get(index as usize).map(|s| s.touches(record)).unwrap_or_default() {
+                            counts[usize::from(touch.done != Done::Read)] += 1;
+                        }
+                    }
+                    self.accesses(t, catalogue, known.addr, counts);
+                    if simulated.shapes.is_some() {
+                        self.through(simulated, t, catalogue, space, record);
+                    }
+                    continue;
+                }
+                What::Stretch => {
+                    let kind = space.sites[number as usize].kind;
+                    let Some((record, after)) = rest.split_at_checked(kind.words()) else { return &[] };
+                    if let SiteKind::Stretch { tells: Some(block), .. } = kind {
+                        if t.blocks >= t.pause {
+                            return rest;
+                        }
+                        t.blocks += 1;
+                        spend(t, self.counter_of_block[block as usize], &self.costs);
+                    }
+                    rest = after;
+                    self.through(simulated, t, catalogue, space, record);
+                    continue;
+                }
+            };
+            self.missed(simulated, t, catalogue, number, outcome);
+        }
+    }
+
+    /// Goes through ordinary records, and through misses among them; returns how many words those are.
+    fn fast<const W: usize>(
+        &mut self,
+        simulated: &mut Simulated,
+        t: &mut Thread,
+        catalogue: &mut Catalogue,
+        words: &[u32],
+    ) -> usize {
+        let places = self.columns.places();
+        // Counters may be added meanwhile, but no steps.
+        let steps = std::mem::take(&mut self.steps);
+        let miss = |number: u32, words: &[u32], now: &mut [u64; W]| {
+            let known = simulated.known.get(number as usize)?;
+            let (outcome, length) = match (known.what, words) {
+                (What::Branch, _) => (Outcome::LastLevel, 1),
+                (What::Fetch, _) => (simulated.last.missed(known.addr, known.size, false), 1),
+                (What::Access, [_, low, high, ..]) => {
+                    (simulated.last.missed(word(*low, *high), known.size, known.missed == Missed::Write), 3)
+                }
+                _ => return None,
+            };
+            self.columns.missed(known.missed, outcome, |event| now[event] += 1);
+            Some((self.counter_of_miss(simulated, catalogue, number, outcome), length))
+        };
+        let done = t.calls.fast_path_wide(&places, &steps, words, &mut t.now, &mut t.blocks, miss);
+        self.steps = steps;
+        done
+    }
+}

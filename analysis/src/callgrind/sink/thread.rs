@@ -1,0 +1,107 @@
+//! What the recorder keeps of a thread: its calls and totals, and what stands in for them while nothing is recorded.
+//!
+//! Invariant: whatever is said of a thread, its calls are those of the state that it is in, recorded or not
+//! ([`Thread::live`]).
+
+use std::collections::HashMap;
+
+use cg_calls::{Calls, Config};
+use cg_sim::writeback::WriteThrough;
+use grind_engine::follow::FIRST;
+
+use super::cache_lines::ThreadUse;
+
+/// A thread of a process.
+#[derive(Clone, Debug)]
+pub(super) struct Thread {
+    pub(super) number: u64,
+    pub(super) calls: Calls,
+    pub(super) now: Vec<u64>,
+    pub(super) begun: bool,
+    pub(super) recording: bool,
+    /// The address of a system call that is being made once more, and has counted before.
+    pub(super) counted: Option<u64>,
+    /// Blocks executed.
+    pub(super) blocks: u64,
+    /// When so many have been, a part is due.
+    pub(super) pause: u64,
+    /// Nanoseconds in system calls: elapsed, and of processor time.
+    pub(super) in_calls: [u64; 2],
+    /// The thread is in a system call that counts.
+    pub(super) in_counted_call: bool,
+    /// By site: what the last record of executions said.
+    pub(super) executions: HashMap<u32, u64>,
+    /// What stands in for `calls` while nothing is recorded, if emitted code follows calls.
+    pub(super) idle: Option<Box<Idle>>,
+    /// If the use of lines is measured.
+    pub(super) used: Option<Box<ThreadUse>>,
+    /// If every access is told, because the last level is written back.
+    pub(super) through: Option<Box<WriteThrough>>,
+}
+
+/// What stands in for a thread's calls while nothing is recorded: somebody has to say whom code runs for.
+#[derive(Clone, Debug)]
+pub(super) struct Idle {
+    pub(super) calls: Calls,
+    pub(super) now: Vec<u64>,
+}
+
+impl Thread {
+    /// The calls of the state that the thread is in, and its totals.
+    pub(super) fn live(&mut self) -> (&mut Calls, &mut Vec<u64>) {
+        match &mut self.idle {
+            Some(idle) if !self.recording => (&mut idle.calls, &mut idle.now),
+            _ => (&mut self.calls, &mut self.now),
+        }
+    }
+
+    /// A system call that was to be made once more has not been made.
+    pub(super) fn count_after_all(&mut self) {
+        if self.counted.take().is_some() {
+            self.calls.begin_ahead(-1);
+        }
+    }
+
+    /// Other code has come to lie where there was some.
+    pub(super) fn code_replaced(&mut self) {
+        self.calls.code_replaced();
+        if let Some(idle) = &mut self.idle {
+            idle.calls.code_replaced();
+        }
+    }
+
+    /// Functions are to be treated otherwise from now on.
+    pub(super) fn rules_changed(&mut self) {
+        self.calls.rules_changed();
+        if let Some(idle) = &mut self.idle {
+            idle.calls.rules_changed();
+        }
+    }
+
+    /// What follows is recorded, or is not.
+    pub(super) fn change_over(&mut self, on: bool, config: &Config) {
+        if let Some(idle) = &mut self.idle {
+            idle.calls.end(&idle.now);
+        }
+        if !on && self.idle.is_none() {
+            let now = nothing_yet(config);
+            let mut calls = Calls::new(config.clone(), &now);
+            calls.show_all();
+            self.idle = Some(Box::new(Idle { calls, now }));
+        }
+    }
+
+    /// Its use of lines, if that is measured, and its calls.
+    pub(super) fn line_use(&mut self) -> Option<(&ThreadUse, &mut Calls)> {
+        Some((self.used.as_deref()?, &mut self.calls))
+    }
+}
+
+/// The totals of a thread that begins.
+pub(super) fn nothing_yet(config: &Config) -> Vec<u64> {
+    let mut now = vec![0; config.costs];
+    if config.gated {
+        now[0] = FIRST;
+    }
+    now
+}

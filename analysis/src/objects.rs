@@ -1,0 +1,206 @@
+//! Objects that memory consists of, and what accesses to them miss.
+//!
+//! Every data miss that the simulator books on an instruction is booked on exactly one object, too: the sums by object are those of
+//! the profile. Which object an address belongs to is a question of time: blocks of the heap come and go. They are asked for first,
+//! then variables of modules, then stacks; the rest is unknown.
+//!
+//! Knows of addresses and records; names of sites are found by [`report`] when the process has ended.
+
+pub mod allocators;
+mod blocks;
+mod images;
+pub mod report;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use grind_engine::trace::{
+    BORN_WORDS, DIED_WORDS, OBJECT_BORN, OBJECT_DIED, OBJECT_FREED, OBJECT_IN_QUESTION, OBJECT_KEPT, OBJECT_MOVED,
+};
+use grind_symbols::Data;
+
+use blocks::Blocks;
+pub use images::{Image, Images, Reader};
+
+/// A place in code: its module, as an index into the report's, and its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// Index of its module.
+    pub module: u32,
+    /// The address.
+    pub addr: u64,
+}
+
+/// What memory belongs to.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// Blocks that an allocator has handed out to a call that returns to this place.
+    Heap(Site),
+    /// A variable of a file, or a section of it, by its number.
+    Variable(Arc<Image>, usize),
+    /// Stacks, accessed by the instruction at this place.
+    Stack(Site),
+    /// All else.
+    Unknown,
+}
+
+/// What is counted of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Misses: reads of the first and of the last level, then writes.
+    pub misses: [u64; 4],
+    /// Blocks that were handed out.
+    pub blocks: u64,
+    /// Their bytes, as they were asked for.
+    pub bytes: u64,
+    /// The bytes of those that are there.
+    live: u64,
+    /// The most that were there at a time.
+    pub peak: u64,
+}
+
+/// How an object is found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Heap(Site),
+    /// By the address of the image, which is kept.
+    Variable(usize, usize),
+    Stack(Site),
+    Unknown,
+}
+
+/// The objects of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    blocks: Blocks,
+    stacks: BTreeMap<u64, (u64, i32)>,
+    numbers: HashMap<Key, u32>,
+    found: Vec<(Object, Tally)>,
+    /// The calls that took back what had not been handed out.
+    unknown_frees: u64,
+}
+
+/// What was found of a process's objects.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By object.
+    pub objects: Vec<(Object, Tally)>,
+    /// The calls that took back a block that no allocator had handed out.
+    pub unknown_frees: u64,
+}
+
+impl Objects {
+    /// The thread's stack lies there.
+    pub fn stack(&mut self, tid: i32, range: Range<u64>) {
+        self.stacks.retain(|start, (end, _)| *end <= range.start || *start >= range.end);
+        self.stacks.insert(range.start, (range.end, tid));
+    }
+
+    /// The thread has ended.
+    pub fn thread_ended(&mut self, tid: i32) {
+        self.stacks.retain(|_, (_, of)| *of != tid);
+    }
+
+    /// Forgets what has been counted, but not what is there.
+    pub fn forget(&mut self) {
+        self.unknown_frees = 0;
+        for (_, tally) in &mut self.found {
+            *tally = Tally { live: tally.live, peak: tally.live, ..Tally::default() };
+        }
+    }
+
+    /// Takes note of what a record says that is none of a site. `None` if it is another one, or too short; else the words behind it.
+    pub fn record<'a>(&mut self, words: &'a [u32]) -> Option<&'a [u32]> {
+        match *words {
+            [OBJECT_BORN, a, b, c, d, e, f, module, ref rest @ ..] => {
+                const { assert!(BORN_WORDS == 8) };
+                let (address, size, site) = (word(a, b), word(c, d), word(e, f));
+                let number = self.number(Key::Heap(Site { module, addr: site }), None);
+                let tally = &mut self.found[number as usize].1;
+                tally.blocks += 1;
+                tally.bytes = tally.bytes.saturating_add(size);
+                let found = &mut self.found;
+                self.blocks.born(address, size, number, |object, bytes| gone(found, (object, bytes)));
+                let tally = &mut self.found[number as usize].1;
+                tally.live = tally.live.saturating_add(size);
+                tally.peak = tally.peak.max(tally.live);
+                Some(rest)
+            }
+            [OBJECT_DIED, a, b, how, ref rest @ ..] => {
+                const { assert!(DIED_WORDS == 4) };
+                let address = word(a, b);
+                match how {
+                    OBJECT_FREED => match self.blocks.freed(address) {
+                        Some(block) => gone(&mut self.found, block),
+                        None => self.unknown_frees += 1,
+                    },
+                    OBJECT_IN_QUESTION => self.blocks.in_question(address, true),
+                    OBJECT_KEPT => self.blocks.in_question(address, false),
+                    OBJECT_MOVED => self.blocks.moved(address).into_iter().for_each(|b| gone(&mut self.found, b)),
+                    _ => {}
+                }
+                Some(rest)
+            }
+            _ => None,
+        }
+    }
+
+    /// An access at `addr`, by the instruction at `site`, has missed the first level, and the last one if that is so.
+    pub fn missed(&mut self, images: &Images, addr: u64, site: Site, write: bool, last_level: bool) {
+        let number = match self.blocks.find(addr) {
+            Some(number) => number,
+            None => self.other(images, addr, site),
+        };
+        let misses = &mut self.found[number as usize].1.misses;
+        let first = if write { 2 } else { 0 };
+        misses[first] += 1;
+        misses[first + 1] += u64::from(last_level);
+    }
+
+    fn other(&mut self, images: &Images, addr: u64, site: Site) -> u32 {
+        if let Some((image, n)) = images.find(addr) {
+            return self.number(Key::Variable(Arc::as_ptr(image).addr(), n), Some(image));
+        }
+        let stack = self.stacks.range(..=addr).next_back().is_some_and(|(_, (end, _))| addr < *end);
+        self.number(if stack { Key::Stack(site) } else { Key::Unknown }, None)
+    }
+
+    fn number(&mut self, key: Key, image: Option<&Arc<Image>>) -> u32 {
+        *self.numbers.entry(key).or_insert_with(|| {
+            let object = match (key, image) {
+                (Key::Heap(site), _) => Object::Heap(site),
+                (Key::Variable(_, n), Some(image)) => Object::Variable(image.clone(), n),
+                (Key::Stack(site), _) => Object::Stack(site),
+                _ => Object::Unknown,
+            };
+            self.found.push((object, Tally::default()));
+            (self.found.len() - 1) as u32
+        })
+    }
+
+    /// All that was found.
+    #[must_use]
+    pub fn found(self) -> Found {
+        Found { objects: self.found, unknown_frees: self.unknown_frees }
+    }
+}
+
+/// A block of an object is not there any more.
+fn gone(found: &mut [(Object, Tally)], (object, bytes): (u32, u64)) {
+    let live = &mut found[object as usize].1.live;
+    *live = live.saturating_sub(bytes);
+}
+
+fn word(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// The data objects of a file, under the name by which the kernel shows it.
+#[derive(Debug)]
+pub struct Named {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// Its data objects.
+    pub data: Data,
+}

@@ -1,0 +1,74 @@
+//! Where the variables of mapped files are in a process. Files are read once, whoever maps them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use grind_engine::{MappedFile, Module};
+use grind_symbols::{Object, Options, Svma};
+
+use super::Named;
+use crate::mapped;
+
+/// A file with variables.
+pub type Image = Named;
+
+/// Where one is mapped.
+#[derive(Clone, Debug)]
+struct Mapped {
+    start: u64,
+    end: u64,
+    /// What is to be taken off an address to get the link-time address.
+    bias: u64,
+    image: Arc<Image>,
+}
+
+/// The images of a process, by address.
+#[derive(Clone, Debug, Default)]
+pub struct Images(Vec<Mapped>);
+
+impl Images {
+    /// The image that has an address, and the number of what is there.
+    #[must_use]
+    pub fn find(&self, addr: u64) -> Option<(&Arc<Image>, usize)> {
+        let n = self.0.partition_point(|m| m.start <= addr).checked_sub(1)?;
+        let mapped = self.0.get(n).filter(|m| addr < m.end)?;
+        let n = mapped.image.data.at(Svma(addr.wrapping_sub(mapped.bias)))?;
+        Some((&mapped.image, n))
+    }
+}
+
+/// Reads images, and remembers the files that it has read.
+#[derive(Debug)]
+pub struct Reader {
+    names: Options,
+    known: HashMap<(PathBuf, Arc<MappedFile>), (Arc<Image>, Object)>,
+}
+
+impl Reader {
+    /// `names` says where symbols are looked for.
+    #[must_use]
+    pub fn new(names: Options) -> Self {
+        Self { names, known: HashMap::new() }
+    }
+
+    /// Those of which these modules, which are executable, are parts.
+    pub fn of(&mut self, modules: &[Module]) -> Images {
+        let mut all: Vec<Mapped> = modules.iter().filter_map(|module| self.mapped(module)).collect();
+        all.sort_by_key(|m| m.start);
+        all.dedup_by_key(|m| m.start);
+        Images(all)
+    }
+
+    fn mapped(&mut self, module: &Module) -> Option<Mapped> {
+        let (Some(path), Some(file), None) = (&module.path, &module.file, &module.image) else { return None };
+        let (image, object) = self.known.entry((path.clone(), file.clone())).or_insert_with(|| {
+            let object = mapped::object(path, file, &self.names);
+            (Arc::new(Named { path: path.clone(), data: object.data() }), object)
+        });
+        let bias = module.start.0.wrapping_sub(object.svma_of_offset(module.offset)?.0);
+        let (start, end) = image.data.loaded();
+        let (start, end) = (start.0.wrapping_add(bias), end.0.wrapping_add(bias));
+        (start < end).then(|| Mapped { start, end, bias, image: image.clone() })
+    }
+}

@@ -1,0 +1,158 @@
+//! The objects of a process as the rows of its `mem.out`.
+//!
+//! Their misses sum to those of the process's profile. Names are those that are known, and no guesses: `heap@file:line`, else
+//! `heap@module+offset`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+
+use cg_format::mem::{self, Head, Kind, Mem};
+use grind_engine::ProcessReport;
+use grind_symbols::sanitised;
+
+use super::{Found, Object, Site, Tally};
+use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
+
+/// What is counted of each object, in the order of [`Tally::misses`].
+pub const EVENTS: [&str; 4] = ["D1mr", "DLmr", "D1mw", "DLmw"];
+
+/// Where a site is in the source.
+#[derive(Clone, Debug)]
+struct Known {
+    file: Vec<u8>,
+    function: Vec<u8>,
+    line: u32,
+    /// `module+offset`.
+    module: Vec<u8>,
+}
+
+/// The file of a process. `command` and `desc` are those of its profile.
+pub fn mem(
+    report: &ProcessReport<'_>,
+    found: &Found,
+    symbolizer: &mut dyn Symbolizer,
+    command: &[u8],
+    desc: &[Vec<u8>],
+) -> Mem {
+    let places = places(report, &found.objects, symbolizer);
+    let mut all = Mem {
+        head: Head {
+            version: mem::VERSION,
+            command: text(command),
+            pid: report.pid,
+            desc: desc.iter().map(|d| text(d)).collect(),
+            events: EVENTS.map(str::to_owned).into(),
+            totals: Vec::new(),
+            unknown_frees: found.unknown_frees,
+        },
+        objects: Vec::new(),
+    };
+    for (object, tally) in found.objects.iter().filter(|(_, t)| t.misses != [0; 4] || t.blocks > 0) {
+        all.objects.push(row(object, tally, &places));
+    }
+    all.finish();
+    all
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn row(object: &Object, tally: &Tally, places: &BTreeMap<Site, Known>) -> mem::Object {
+    let mut row = mem::Object {
+        kind: Kind::Unknown,
+        name: text(UNKNOWN),
+        file: String::new(),
+        line: 0,
+        function: String::new(),
+        bytes: tally.bytes,
+        blocks: tally.blocks,
+        peak_bytes: tally.peak,
+        counts: tally.misses.into(),
+    };
+    match object {
+        Object::Heap(site) => {
+            let known = &places[&before(*site)];
+            row.kind = Kind::Heap;
+            (row.file, row.function, row.line) = (text(&known.file), text(&known.function), known.line.into());
+            let file = known.file.rsplit(|b| *b == b'/').next().unwrap_or_default();
+            row.name = match known.line {
+                0 => format!("heap@{}", text(&known.module)),
+                line => format!("heap@{}:{line}", text(file)),
+            };
+        }
+        Object::Variable(image, n) => {
+            row.file = text(&sanitised(image.path.as_os_str().as_bytes()));
+            if let Some((variable, named)) = image.data.get(*n) {
+                row.kind = if named { Kind::Variable } else { Kind::Section };
+                row.name = text(&variable.name);
+                row.bytes = variable.end.0.saturating_sub(variable.start.0);
+            }
+        }
+        Object::Stack(site) => {
+            let known = &places[site];
+            row.kind = Kind::Stack;
+            (row.file, row.name) = (text(&known.file), text(&known.function));
+        }
+        Object::Unknown => {}
+    }
+    row
+}
+
+/// The call that returns there.
+fn before(site: Site) -> Site {
+    Site { addr: site.addr.wrapping_sub(1), ..site }
+}
+
+/// Where the sites of all objects are.
+fn places(
+    report: &ProcessReport<'_>,
+    found: &[(Object, Tally)],
+    symbolizer: &mut dyn Symbolizer,
+) -> BTreeMap<Site, Known> {
+    let sites = found.iter().filter_map(|(object, _)| match object {
+        Object::Heap(site) => Some(before(*site)),
+        Object::Stack(site) => Some(*site),
+        _ => None,
+    });
+    let mut by_module: BTreeMap<u32, BTreeMap<u64, Site>> = BTreeMap::new();
+    for site in sites {
+        let module = report.modules.get(site.module as usize);
+        let offset = module
+            .filter(|m| !m.is_made())
+            .map_or(site.addr, |m| site.addr.wrapping_sub(m.start.0).wrapping_add(m.offset));
+        by_module.entry(site.module).or_default().insert(offset, site);
+    }
+    let mut places = BTreeMap::new();
+    for (module, sites) in by_module {
+        let module = report.modules.get(module as usize);
+        let code = match module {
+            Some(m) if m.is_made() => Code::Anonymous,
+            Some(m) => match (&m.image, &m.path, &m.file) {
+                (Some(image), ..) => Code::Image(image),
+                (None, Some(path), Some(file)) => Code::File(path, file),
+                _ => Code::Anonymous,
+            },
+            None => Code::Anonymous,
+        };
+        let name = module.and_then(|m| m.path.as_ref()).and_then(|path| path.file_name());
+        let name = sanitised(name.map_or(UNKNOWN, |name| name.as_bytes()));
+        let offsets: Vec<u64> = sites.keys().copied().collect();
+        let all: Vec<Site> = sites.values().copied().collect();
+        let mut tell = |range: Range<usize>, place: Place<'_>| {
+            for n in range.start.min(all.len())..range.end.min(all.len()) {
+                places.entry(all[n]).or_insert_with(|| Known {
+                    file: place.file.to_vec(),
+                    function: place.function.to_vec(),
+                    line: place.line,
+                    module: [&name[..], format!("+{:#x}", offsets[n]).as_bytes()].concat(),
+                });
+            }
+        };
+        symbolizer.places(code, &offsets, &mut tell);
+        // An answer that never came must not lose counts.
+        tell(0..all.len(), Place::UNKNOWN);
+    }
+    places
+}
