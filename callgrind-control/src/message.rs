@@ -16,6 +16,8 @@ pub enum Request {
     Instrumentation(bool),
     /// `kill`: end the program; its profile is written.
     Kill,
+    /// `detach`: leave the program to itself; its profile is written, and it goes on without the profiler.
+    Detach,
 }
 
 /// What a run says to a request.
@@ -77,6 +79,7 @@ impl Request {
             Self::Zero => "zero".to_owned(),
             Self::Instrumentation(on) => format!("instrumentation {}", if *on { "on" } else { "off" }),
             Self::Kill => "kill".to_owned(),
+            Self::Detach => "detach".to_owned(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Request {
             ("instrumentation", "on") => Ok(Self::Instrumentation(true)),
             ("instrumentation", "off") => Ok(Self::Instrumentation(false)),
             ("kill", "") => Ok(Self::Kill),
+            ("detach", "") => Ok(Self::Detach),
             _ => Err(format!("unknown request: {line}")),
         }
     }

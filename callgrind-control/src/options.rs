@@ -33,6 +33,10 @@ pub(crate) struct Options {
     #[arg(short, long)]
     pub(crate) kill: bool,
 
+    /// Leave the program to itself: its profile is written, and it goes on without the profiler
+    #[arg(long)]
+    pub(crate) detach: bool,
+
     /// Switch counting on or off
     #[arg(short, long = "instr", value_name = "on|off", value_enum, hide_possible_values = true)]
     pub(crate) instrumentation: Option<OnOff>,
@@ -58,7 +62,7 @@ pub(crate) enum OnOff {
 impl Options {
     /// Whether a run is asked to do something rather than just looked at.
     pub(crate) fn acts(&self) -> bool {
-        self.dump.is_some() || self.zero || self.kill || self.instrumentation.is_some()
+        self.dump.is_some() || self.zero || self.kill || self.detach || self.instrumentation.is_some()
     }
 }
 

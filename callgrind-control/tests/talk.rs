@@ -70,7 +70,7 @@ impl Run {
                             status.instrumentation = *on;
                             Answer::Done(Vec::new())
                         }
-                        Request::Zero | Request::Kill => Answer::Done(Vec::new()),
+                        Request::Zero | Request::Kill | Request::Detach => Answer::Done(Vec::new()),
                     };
                     if asked.request != Request::Status {
                         own_told.lock().unwrap().push(asked.request.clone());
@@ -142,6 +142,7 @@ fn only_the_run_that_was_named_is_told_anything() {
     let figures = text(&control(base.path(), &["--stat", "12"]));
     assert!(figures.starts_with("PID 12: prog\n  instrumentation: off\n"), "{figures}");
     text(&control(base.path(), &["-k", "12"]));
+    assert_eq!(text(&control(base.path(), &["--detach", "12"])).lines().last(), Some("  detach: OK"));
     assert_eq!(one.told(), []);
     let expected = [
         Request::Dump(String::new()),
@@ -149,6 +150,7 @@ fn only_the_run_that_was_named_is_told_anything() {
         Request::Zero,
         Request::Instrumentation(false),
         Request::Kill,
+        Request::Detach,
     ];
     assert_eq!(two.told(), expected);
     assert_eq!(

@@ -45,6 +45,10 @@ _grind_options='--tool=cachegrind
 --trace-children-skip=
 --trace-children-skip-by-arg=
 --tree=
+--pid=
+--duration=
+--until-dump=yes
+--until-dump=no
 --child-silent-after-fork=yes
 --child-silent-after-fork=no
 --cpu=baseline

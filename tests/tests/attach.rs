@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use callgrind_control_protocol::{Client, Request, runs};
 use grind_tests::build::Source;
 use grind_tests::profile::Profile;
 use grind_tests::{calls, laws, run, tools};
@@ -40,9 +41,19 @@ struct Alone {
 
 impl Alone {
     fn start(program: &Path, args: &[&str]) -> Self {
+        Self::start_with(program, args, Path::new("/nonexistent"))
+    }
+
+    /// The same, where runs that listen do so below `base`.
+    fn start_with(program: &Path, args: &[&str], base: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(program);
-        let child = command.args(args).current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command
+            .args(args)
+            .env("XDG_RUNTIME_DIR", base)
+            .current_dir(dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         Self { child: child.spawn().unwrap(), dir }
     }
 
@@ -287,7 +298,13 @@ fn who_was_active_before_is_a_caller() {
 #[test]
 fn a_visit_ends_in_many_ways() {
     let window = program("window");
-    for end in [Some(Signal::SIGINT), Some(Signal::SIGTERM), Some(Signal::SIGHUP), None] {
+    // What is ignored where the tests run, as in the background of a shell, is ignored by grind, too.
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).map(|set| set.trim().to_owned()).unwrap();
+    let ignored = u64::from_str_radix(&ignored, 16).unwrap();
+    let signals = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let signals = signals.into_iter().filter(|&signal| ignored >> (signal as i32 - 1) & 1 == 0);
+    for end in signals.map(Some).chain([None]) {
         let mut alone = Alone::start(&window, &[]);
         assert_eq!(alone.says(), b'r');
         let pid = alone.pid();
@@ -371,6 +388,44 @@ fn a_visit_lasts_until_a_dump() {
     laws::check(&alone.file("out.1"), "out.1");
     alone.go_on();
     alone.ends("");
+}
+
+/// Whether it was started under grind or joined, a program is left when somebody outside wants it, and goes on.
+#[test]
+fn somebody_outside_has_a_program_left() {
+    for joined in [false, true] {
+        let window = program("window");
+        let options = ["-q", "--tool=callgrind", "--callgrind-out-file=out"];
+        let base = tempfile::tempdir().unwrap();
+        let mut alone = if joined {
+            Alone::start(&window, &[])
+        } else {
+            let words = tools::under_test();
+            let args = words[1..].iter().map(String::as_str).chain(options);
+            let args: Vec<&str> = args.chain([window.to_str().unwrap()]).collect();
+            Alone::start_with(Path::new(&words[0]), &args, base.path())
+        };
+        assert_eq!(alone.says(), b'r');
+        let mut profiler = joined.then(|| {
+            let mut profiler = alone.profiler(&options);
+            profiler.env("XDG_RUNTIME_DIR", base.path()).spawn().unwrap()
+        });
+        until("it listens", || runs(base.path()).is_ok_and(|pids| pids.len() == 1));
+        let pid = Pid::from_raw(runs(base.path()).unwrap()[0].try_into().unwrap());
+        alone.go_on();
+        assert_eq!(alone.says(), b'w');
+        let mut client = Client::connect(base.path(), pid.as_raw().try_into().unwrap()).unwrap();
+        client.ask(&Request::Detach).unwrap();
+        until("it is left", || !follows(pid) && state(pid).contains("TracerPid:\t0"));
+        alone.go_on();
+        assert_eq!(alone.says(), b'd');
+        alone.go_on();
+        alone.ends("");
+        if let Some(profiler) = &mut profiler {
+            assert!(profiler.wait().unwrap().success());
+        }
+        laws::check(&alone.file("out"), "out");
+    }
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn to_a_run(said: &[u8]) {
                         Request::Status => Answer::from(&Status::default()),
                         Request::Dump(hint) => Answer::Done(vec![hint.clone()]),
                         Request::Kill => Answer::Refused("no".to_owned()),
-                        Request::Zero | Request::Instrumentation(_) => Answer::Done(Vec::new()),
+                        Request::Zero | Request::Instrumentation(_) | Request::Detach => Answer::Done(Vec::new()),
                     };
                     asked.answer(answer);
                 }

@@ -155,6 +155,10 @@ impl CallSession {
                     asked.answer(Answer::Done(Vec::new()));
                     return Some(ControlRequest { pid, what: Wanted::Instrumentation(what) });
                 }
+                Request::Detach => {
+                    asked.answer(Answer::Done(Vec::new()));
+                    return Some(ControlRequest { pid, what: Wanted::Detach });
+                }
                 Request::Kill => {
                     let answer = match kill(Pid::from_raw(pid), Signal::SIGKILL) {
                         Ok(()) => Answer::Done(Vec::new()),
