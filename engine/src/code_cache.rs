@@ -10,10 +10,12 @@ mod follow;
 mod ibl_targets;
 mod link;
 mod map;
+mod waiting;
 
 use dead::DeadStops;
 use fixed::Fixed;
 use ibl_targets::IblTargets;
+use waiting::Waiting;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,6 +304,8 @@ pub(crate) struct CodeCache {
     ibl_targets: IblTargets,
     /// Branch fields that lead to the translation of this guest address, which is self-modifying code.
     incoming: Map<(u64, CallContextId), Vec<u64>>,
+    /// Branches to code that is not there yet, as far as that is looked at.
+    waiting: Waiting,
     pub(crate) gadget: Gadget,
     /// There was no room for a chunk near some code.
     pub(crate) far: bool,
@@ -395,6 +399,7 @@ impl CodeCache {
             chains: Map::default(),
             ibl_targets: IblTargets::default(),
             incoming: Map::default(),
+            waiting: Waiting::default(),
             gadget: Gadget::new(0),
             far: false,
             masked,
@@ -484,6 +489,7 @@ impl CodeCache {
             chains: self.chains.clone(),
             ibl_targets: self.ibl_targets.clone(),
             incoming: self.incoming.clone(),
+            waiting: self.waiting.clone(),
             gadget: self.gadget,
             far: self.far,
             masked: self.masked,

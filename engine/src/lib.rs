@@ -22,6 +22,7 @@ mod level1;
 mod mapped_file;
 mod maps;
 mod objects;
+mod orders;
 mod process;
 mod recover;
 mod shared_memory;

@@ -10,7 +10,9 @@ use crate::code_cache::CodeCache;
 use crate::contexts::{Books, ThreadContexts};
 use crate::follow::Frame;
 use crate::fragment_table::FragmentId;
+use crate::hash::Map;
 use crate::objects::Allocating;
+use crate::orders::Pace;
 use crate::slots::{SlotId, SlotPool};
 use crate::stacks::Stacks;
 use crate::tracee::Memory;
@@ -97,6 +99,8 @@ pub(crate) struct Process {
     /// Its profile has been handed over.
     pub(crate) reported: bool,
     pub(crate) stacks: Stacks,
+    /// How far ahead of it is translated, by module.
+    pub(crate) paces: Map<u32, Pace>,
 }
 
 /// What a thread has been through with its last signal.

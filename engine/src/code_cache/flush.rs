@@ -58,6 +58,7 @@ impl CodeCache {
         self.chains.clear();
         self.ibl_targets.clear();
         self.incoming.clear();
+        self.waiting = super::Waiting::default();
         self.dead_stops = DeadStops::default();
         self.fresh.clear();
         self.fixed.get_mut().forget_users();

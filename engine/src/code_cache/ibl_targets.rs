@@ -20,8 +20,17 @@ impl IblTargets {
 
     /// Takes out the IBL target for `pc`, if there is one.
     pub(super) fn remove(&mut self, way: Way, pc: u64) -> Option<u64> {
+        self.put_in_order().remove(&(way, pc))
+    }
+
+    /// Whether there is one for `pc`.
+    pub(super) fn has(&mut self, way: Way, pc: u64) -> bool {
+        self.put_in_order().contains_key(&(way, pc))
+    }
+
+    fn put_in_order(&mut self) -> &mut Map<(Way, u64), u64> {
         self.known.extend(self.fresh.drain(..).map(|(way, pc, at)| ((way, pc), at)));
-        self.known.remove(&(way, pc))
+        &mut self.known
     }
 
     pub(super) fn clear(&mut self) {

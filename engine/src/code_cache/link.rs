@@ -26,6 +26,14 @@ impl CodeCache {
         self.commit(chunk, &emitted);
     }
 
+    /// The same, if it has not been done and translations are entered in this way.
+    pub(crate) fn expect_ibl_target(&mut self, id: FragmentId, way: Way) {
+        let pc = self.trans.block(id).pc;
+        if (self.pairs || matches!(way, Way::Jump | Way::Return)) && !self.ibl_targets.has(way, pc) {
+            self.add_ibl_target(id, way);
+        }
+    }
+
     /// Puts code in its place and makes its IBL targets reachable.
     pub(super) fn commit(&mut self, chunk: usize, e: &Emitted) {
         let base = e.code.base;

@@ -147,6 +147,13 @@ impl CodeCache {
         self.ranges.iter().any(|r| self.modules[r.module as usize].is_made())
     }
 
+    /// The module of `pc`, if it is a file, with that file and where in memory its beginning is.
+    pub(crate) fn file_at(&self, pc: u64) -> Option<(u32, (Arc<MappedFile>, u64))> {
+        let r = self.range_of(pc)?;
+        let m = self.modules.get(r.module as usize)?;
+        Some((r.module, (m.file.clone()?, m.start.0.wrapping_sub(m.offset))))
+    }
+
     pub(super) fn range_of(&self, pc: u64) -> Option<&ExecRange> {
         self.ranges.iter().find(|r| pc >= r.start && pc < r.end)
     }

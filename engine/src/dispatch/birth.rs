@@ -13,6 +13,7 @@ use super::{Dispatcher, affinity, ask};
 use crate::api::Notice;
 use crate::code_cache::CallStop;
 use crate::contexts::{Books, ThreadContexts};
+use crate::hash::Map;
 use crate::layout::SlotWord;
 use crate::process::{Process, State, Thread};
 use crate::stacks::Stacks;
@@ -103,7 +104,8 @@ impl Dispatcher<'_> {
         let Some(counting) = self.processes.get(&child_pid).map(|p| p.counting) else { return };
         self.traps_of_child(pid, tid, child_pid, child);
         let contexts = self.inherited(tid, child_pid == child);
-        if !self.add_thread(child_pid, child, State::New, contexts, 0) {
+        let guest_gs = self.slot_word(tid, SlotWord::GuestGs);
+        if !self.add_thread(child_pid, child, State::New, contexts, guest_gs) {
             self.session.notice(pid, Notice::Warning("too many threads at a time: no room for more counters".into()));
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL);
             return;
@@ -191,6 +193,7 @@ impl Dispatcher<'_> {
             joined: p.joined,
             reported: false,
             stacks: Stacks::default(),
+            paces: Map::default(),
         };
         self.processes.insert(child, process);
         self.session.forked(parent, child);

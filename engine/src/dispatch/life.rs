@@ -19,6 +19,7 @@ use crate::api::{AtStart, ContextCounts, Exit, FirstProcess, Notice, ProcessRepo
 use crate::code_cache::CodeCache;
 use crate::contexts::{Books, NAMED, ThreadContexts};
 use crate::cpuid;
+use crate::hash::Map;
 use crate::image::{self, Remote};
 use crate::launch;
 use crate::process::{Process, State};
@@ -247,6 +248,7 @@ impl Dispatcher<'_> {
             joined: false,
             reported: false,
             stacks: Stacks::default(),
+            paces: Map::default(),
         };
         self.processes.insert(pid, process);
     }

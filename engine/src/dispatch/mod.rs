@@ -6,6 +6,7 @@
 
 mod affinity;
 mod again;
+mod ahead;
 mod alignment;
 mod announce;
 mod ask;
@@ -70,6 +71,7 @@ use crate::launch;
 use crate::layout::{SlotWord, TARGET};
 use crate::mapped_file::MappedFiles;
 use crate::maps;
+use crate::orders::Orders;
 use crate::process::{Interrupted, Process, State, Thread};
 use crate::subject;
 use crate::tick::Ticks;
@@ -129,6 +131,8 @@ pub(crate) struct Dispatcher<'s> {
     held: Map<i32, contexts::Held>,
     /// The files behind mapped code.
     files: MappedFiles,
+    /// What was asked for of them, by earlier processes too.
+    orders: Orders,
     /// The driver wants to know what is about to be written.
     watched: bool,
     /// Warnings given so far.
@@ -204,6 +208,7 @@ pub(crate) fn run(
         standstill: None,
         held: Map::default(),
         files: MappedFiles::default(),
+        orders: Orders::default(),
         watched: false,
         warned: std::collections::HashSet::new(),
         main: match (target, &launched) {
@@ -442,6 +447,7 @@ impl Dispatcher<'_> {
                         let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
                         let body = code_cache.borrow().trans.block(id).entry;
                         code_cache.borrow_mut().link(site, id);
+                        self.look_ahead(t.tid(), target, None);
                         if t.set_rip(body).is_ok() {
                             let _ = t.resume(How::Continue, 0);
                         }
@@ -458,6 +464,7 @@ impl Dispatcher<'_> {
                 if let Some(id) = id {
                     let Some((code_cache, _)) = self.code_cache_and_state(t.tid()) else { return };
                     code_cache.borrow_mut().add_ibl_target(id, way);
+                    self.look_ahead(t.tid(), target, Some(way));
                     regs.rip = code_cache.borrow().trans.block(id).entry;
                     if t.set_regs(&regs).is_ok() {
                         let _ = t.resume(How::Continue, 0);

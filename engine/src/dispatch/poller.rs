@@ -236,8 +236,14 @@ impl Dispatcher<'_> {
             }
         };
         match kind {
-            StubKind::Exit { site, .. } => code_cache.borrow_mut().link(site, id),
-            StubKind::IblMiss { way } => code_cache.borrow_mut().add_ibl_target(id, way),
+            StubKind::Exit { site, .. } => {
+                code_cache.borrow_mut().link(site, id);
+                self.look_ahead(tid, target, None);
+            }
+            StubKind::IblMiss { way } => {
+                code_cache.borrow_mut().add_ibl_target(id, way);
+                self.look_ahead(tid, target, Some(way));
+            }
             _ => {}
         }
         let entry = code_cache.borrow().trans.block(id).entry;

@@ -181,7 +181,7 @@ mod tests {
     fn no_other_address_has_the_same_entry_and_the_same_remainder() {
         for way in Way::ALL {
             let bits = entry_bits(way);
-            assert_eq!(u64::from(bits.count_ones()), way.entries().ilog2().into(), "{way:?}");
+            assert_eq!(bits.count_ones(), way.entries().ilog2(), "{way:?}");
             // Below 2^47, where programs are. Bits that choose the entry cannot differ; of the others each must have a remainder
             // that is not a sum of those of others: Gauss's elimination.
             let mut basis: Vec<u32> = Vec::new();

@@ -1,0 +1,49 @@
+//! Translating ahead what a process is likely to ask for, by what earlier ones asked for ([`crate::orders`]).
+//!
+//! Invariant: nothing is translated ahead that has to be read when it is needed (code that may change), or that depends on who has
+//! called (call contexts).
+
+use super::Dispatcher;
+use crate::code_cache::CodeCache;
+use crate::follow::CallContextId;
+use crate::fragment_table::Way;
+use crate::orders::Entry;
+use crate::tracee::Memory;
+
+impl Dispatcher<'_> {
+    /// Thread `tid` has asked for the code at `pc`, in this way if by an indirect branch, and it is there. What it is likely to ask for
+    /// next is translated and linked.
+    pub(super) fn look_ahead(&mut self, tid: i32, pc: u64, way: Option<Way>) {
+        // Where calls are followed, code is that of a call context; a process has its own.
+        if self.settings.trace.calls.is_some() {
+            return;
+        }
+        let Some((code_cache, _)) = self.code_cache_and_state(tid) else { return };
+        let Some(pid) = self.threads.get(&tid).map(|th| th.pid) else { return };
+        let Some(p) = self.processes.get_mut(&pid) else { return };
+        let mut code_cache = code_cache.borrow_mut();
+        let Some((module, place)) = code_cache.file_at(pc).filter(|_| !code_cache.self_modifying(pc)) else { return };
+        let next = self.orders.next(place, pc, way, p.paces.entry(module).or_default());
+        if !next.is_empty() {
+            translate_all(&mut code_cache, next, &p.memory);
+        }
+        if code_cache.is_full() {
+            self.full = Some(pid);
+        }
+    }
+}
+
+fn translate_all(code_cache: &mut CodeCache, entries: &[Entry], memory: &Memory) {
+    for entry in entries {
+        let known = code_cache.trans.lookup(entry.pc, CallContextId::NONE);
+        let wanted = known.is_none() && code_cache.is_ordinary(entry.pc);
+        let id = match known {
+            None if wanted && !code_cache.is_full() => code_cache.translate(entry.pc, CallContextId::NONE, memory),
+            known => known,
+        };
+        if let Some(id) = id {
+            entry.ways().for_each(|way| code_cache.expect_ibl_target(id, way));
+        }
+    }
+    code_cache.link_waiting();
+}
