@@ -58,32 +58,31 @@ pub(crate) fn pack(
     if !side.detail.addresses {
         return Ok(Vec::new());
     }
-    let functions = names.functions().len();
-    let mut executed: Vec<Vec<u64>> = vec![Vec::new(); functions];
-    let mut costs = vec![0_i64; functions];
+    let mut costs = vec![0_i64; names.functions().len()];
     for row in &side.detail.rows {
-        if row.at.place.addr != 0 {
-            executed[row.function.index()].push(row.at.place.addr);
-        }
         let cost = &mut costs[row.function.index()];
         *cost = cost.saturating_add(side.detail.row_costs(row).get(event).copied().unwrap_or(0));
     }
     let wanted = wanted(&costs, all);
     let mut objects: HashMap<ObjectId, Option<Object>> = HashMap::new();
     let mut found: HashMap<ObjectId, Found> = HashMap::new();
-    let mut listing = Listing::default();
+    let mut listing = Listing::new(pack);
+    let mut rest = &side.detail.rows[..];
+    let mut executed: Vec<u64> = Vec::new();
     for function in names.functions() {
-        let at = function.index();
-        if wanted[at] && !executed[at].is_empty() {
+        // Rows are in the order of functions and addresses.
+        let (own, others) = rest.split_at(rest.iter().take_while(|row| row.function == function).count());
+        rest = others;
+        executed.clear();
+        executed.extend(own.iter().map(|row| row.at.place.addr).filter(|addr| *addr != 0));
+        executed.dedup();
+        if wanted[function.index()] && !executed.is_empty() {
             let object = names.get(function).object;
             let file =
                 objects.entry(object).or_insert_with(|| Elf::open(names.object_name(object), root).map(Object::new));
-            let executed = &mut executed[at];
-            executed.sort_unstable();
-            executed.dedup();
             let added = file.as_mut().map(|file| {
-                let stretches = stretches(&file.elf, executed);
-                listing.add(file, &stretches, executed)
+                let stretches = stretches(&file.elf, &executed);
+                listing.add(file, &stretches, &executed)
             });
             let state = match added {
                 Some(true) => Found::Here,
@@ -95,7 +94,7 @@ pub(crate) fn pack(
                 *known = state;
             }
         }
-        listing.end_function();
+        listing.end_function(pack)?;
     }
     listing.pack(pack)?;
     let mut found: Vec<(ObjectId, Found)> = found.into_iter().collect();

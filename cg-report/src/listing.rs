@@ -6,6 +6,7 @@
 //! are parts of it, its own address is not. A stretch is either here as a whole or not at all.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::rc::Rc;
 
@@ -16,7 +17,7 @@ use iced_x86::{
 };
 
 use crate::elf::{Elf, Symbol, holding};
-use crate::pack::Pack;
+use crate::pack::{Growing, Pack};
 
 /// A stretch of code of an object file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,8 +32,8 @@ pub(crate) struct Stretch {
 /// An object file whose code is shown.
 pub(crate) struct Object {
     pub(crate) elf: Elf,
-    /// Numbers of instructions that are in the listing; those of equal looks may differ in length.
-    kinds: HashMap<(Instruction, u8), u32, NameKeys>,
+    /// Numbers of instructions that are in the listing.
+    kinds: HashMap<Kind, u32, NameKeys>,
     /// Numbers of stretches, likewise.
     stretches: HashMap<Stretch, u64>,
     att: GasFormatter,
@@ -55,6 +56,30 @@ impl Object {
     }
 }
 
+/// An instruction without its address. Those of equal looks may differ in length.
+#[derive(Clone, Copy)]
+struct Kind(Instruction);
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 && self.0.len() == other.0.len()
+    }
+}
+
+impl Eq for Kind {}
+
+impl Hash for Kind {
+    /// Takes what most instructions differ in: all of their fields would take longer than everything else that is done with them.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self(instruction) = self;
+        let registers = [instruction.op0_register(), instruction.op1_register(), instruction.memory_base()];
+        let what = registers.into_iter().fold(instruction.code() as u64, |word, register| word << 8 | register as u64);
+        state.write_u64(what << 8 | instruction.memory_index() as u64);
+        // This is what immediate operands and targets of branches are made of, too.
+        state.write_u64(instruction.memory_displacement64() ^ u64::from(instruction.immediate32()).rotate_left(32));
+    }
+}
+
 /// Instructions of all functions. Functions have stretches, stretches have instructions and bytes, instructions are of kinds.
 #[derive(Debug)]
 pub(crate) struct Listing {
@@ -66,7 +91,7 @@ pub(crate) struct Listing {
     addr: Vec<u64>,
     from: Vec<u64>,
     byte: Vec<u64>,
-    bytes: Vec<u8>,
+    bytes: Growing,
     /// Of each instruction.
     kind: Vec<u32>,
     /// The chain of inlined functions, from 1; 0 if there is none.
@@ -76,15 +101,16 @@ pub(crate) struct Listing {
 }
 
 /// Instructions that differ in more than their place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kinds {
     length: Vec<u8>,
     flow: Vec<u8>,
     /// Where direct branches lead, 0 for others.
     target: Vec<u64>,
     /// A line for each.
-    att: String,
-    intel: String,
+    att: Growing,
+    intel: Growing,
+    line: String,
 }
 
 /// Chains of inlined functions, each once.
@@ -111,24 +137,31 @@ impl Chains {
     }
 }
 
-impl Default for Listing {
-    fn default() -> Self {
+impl Listing {
+    /// A listing without functions, which is packed while it is made.
+    pub(crate) fn new(pack: &mut Pack) -> Self {
+        let kinds = Kinds {
+            length: Vec::new(),
+            flow: Vec::new(),
+            target: Vec::new(),
+            att: pack.begin("text.att"),
+            intel: pack.begin("text.intel"),
+            line: String::new(),
+        };
         Self {
             function_from: vec![0],
             stretches: Vec::new(),
             addr: Vec::new(),
             from: vec![0],
             byte: vec![0],
-            bytes: Vec::new(),
+            bytes: pack.begin("ins.bytes"),
             kind: Vec::new(),
             inline: Vec::new(),
             chains: Chains::default(),
-            kinds: Kinds::default(),
+            kinds,
         }
     }
-}
 
-impl Listing {
     /// Adds stretches of code to the function to come, or nothing if an executed address is not where one of their instructions
     /// begins. All ascend.
     pub(crate) fn add(&mut self, object: &mut Object, stretches: &[Stretch], executed: &[u64]) -> bool {
@@ -157,20 +190,21 @@ impl Listing {
     }
 
     /// The next function begins.
-    pub(crate) fn end_function(&mut self) {
+    ///
+    /// # Errors
+    /// Those of the packer.
+    pub(crate) fn end_function(&mut self, pack: &mut Pack) -> io::Result<()> {
         self.function_from.push(self.stretches.len() as u64);
+        [&mut self.kinds.att, &mut self.kinds.intel, &mut self.bytes].into_iter().try_for_each(|text| pack.grow(text))
     }
 
-    /// Packs everything.
+    /// Packs what is not yet.
     ///
     /// # Errors
     /// Those of the packer.
     pub(crate) fn pack(self, pack: &mut Pack) -> io::Result<()> {
         let Self { function_from, stretches, addr, from, byte, bytes, kind, inline, chains, kinds } = self;
-        pack.text("text.att", kinds.att.into_bytes())?;
-        pack.text("text.intel", kinds.intel.into_bytes())?;
-        pack.numbers("ins.bytes", bytes.iter().map(|byte| u64::from(*byte)))?;
-        drop(bytes);
+        [kinds.att, kinds.intel, bytes].into_iter().try_for_each(|text| pack.end(text))?;
         pack.numbers("ins.kind", kind.iter().map(|kind| u64::from(*kind)))?;
         pack.close("ins.inline", inline.iter().map(|chain| u64::from(*chain)))?;
         pack.text("text.inline", chains.text.into_bytes())?;
@@ -198,7 +232,7 @@ impl Listing {
         let number = self.addr.len() as u64;
         for instruction in instructions {
             let length = instruction.len() as u8;
-            let kind = *object.kinds.entry((*instruction, length)).or_insert_with(|| {
+            let kind = *object.kinds.entry(Kind(*instruction)).or_insert_with(|| {
                 self.kinds.add(instruction, length, [&mut object.att as &mut dyn Formatter, &mut object.intel])
             });
             self.kind.push(kind);
@@ -206,10 +240,11 @@ impl Listing {
             self.inline.push(self.chains.number(chain));
         }
         let end = instructions.last().map_or(stretch.start, Instruction::next_ip);
-        self.bytes.extend_from_slice(object.elf.bytes(stretch.start, end).unwrap_or_default());
+        let code = object.elf.bytes(stretch.start, end).unwrap_or_default();
+        self.bytes.next.extend_from_slice(code);
         self.addr.push(stretch.start);
         self.from.push(self.kind.len() as u64);
-        self.byte.push(self.bytes.len() as u64);
+        self.byte.push(self.byte.last().copied().unwrap_or(0) + code.len() as u64);
         number
     }
 }
@@ -222,15 +257,11 @@ impl Kinds {
         self.flow.push(flow(instruction));
         self.target.push(target(instruction));
         for (formatter, out) in formatters.into_iter().zip([&mut self.att, &mut self.intel]) {
-            let start = out.len();
-            formatter.format(instruction, out);
+            self.line.clear();
+            formatter.format(instruction, &mut self.line);
             // A symbol may be called anything.
-            if out[start..].contains('\n') {
-                let text = out[start..].replace('\n', " ");
-                out.truncate(start);
-                out.push_str(&text);
-            }
-            out.push('\n');
+            out.next.extend(self.line.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+            out.next.push(b'\n');
         }
         number
     }
@@ -281,6 +312,6 @@ impl SymbolResolver for Targets {
         address: u64,
         _address_size: u32,
     ) -> Option<SymbolResult<'_>> {
-        holding(&self.0, address).map(|Symbol { start, name, .. }| SymbolResult::with_str(*start, name))
+        holding(&self.0, address).map(|symbol| SymbolResult::with_str(symbol.start, symbol.name()))
     }
 }

@@ -5,18 +5,18 @@
 //! ones, and so on, which compresses well. Signed columns and differences are folded so that small sizes are small
 //! numbers. The page's `data/columns.ts` is the other end; `tests` here are its twin in Rust.
 //!
-//! Compressing takes longer than making columns, so threads do it meanwhile. Where a column stands never depends on
-//! which thread was done first: the same profile makes the same report. No more than a few columns wait uncompressed.
+//! Compressing takes longer than making columns, so threads do it meanwhile, in pieces that do not know of each other. How
+//! they are cut and where they stand never depends on which thread was done first: the same profile makes the same
+//! report. No more than a few pieces wait uncompressed.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
+use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// More threads than this would wait for the one that makes the columns.
 const MOST_THREADS: usize = 4;
@@ -42,17 +42,42 @@ pub(crate) struct Column {
     pub(crate) delta: bool,
 }
 
-/// Bytes to compress, and the number of their column.
-type Job = (usize, Vec<u8>);
-/// Columns that a thread has compressed.
-type Done = io::Result<Vec<Job>>;
+/// Bytes that are compressed at once.
+const PIECE: usize = 1 << 20;
+
+/// Room for what a piece is longer when it cannot be compressed.
+const ROOM: usize = 64;
+
+/// A piece of a column, to compress or compressed.
+#[derive(Debug)]
+struct Piece {
+    /// The number of the column.
+    column: usize,
+    /// The number of the piece within it.
+    at: usize,
+    last: bool,
+    bytes: Vec<u8>,
+}
+
+/// What a thread has compressed.
+type Done = io::Result<Vec<Piece>>;
+
+/// A column of bytes or of text that is made while others are; see [`Pack::begin`].
+#[derive(Debug)]
+pub(crate) struct Growing {
+    column: usize,
+    /// Pieces that were handed on.
+    pieces: usize,
+    /// What comes next; whoever makes the column puts it here.
+    pub(crate) next: Vec<u8>,
+}
 
 /// Columns in the making.
 #[derive(Debug)]
 pub(crate) struct Pack {
     /// Where each stands is not known before the end.
     columns: Vec<Column>,
-    jobs: SyncSender<Job>,
+    jobs: SyncSender<Piece>,
     threads: Vec<JoinHandle<Done>>,
 }
 
@@ -123,6 +148,32 @@ impl Pack {
         self.push(name.into(), text, count, 1, false, false)
     }
 
+    /// Begins a column that is not kept in memory while it is made.
+    pub(crate) fn begin(&mut self, name: impl Into<String>) -> Growing {
+        Growing { column: self.add(name.into(), 0, 1, false, false), pieces: 0, next: Vec::new() }
+    }
+
+    /// Hands on what has come, if it is enough.
+    pub(crate) fn grow(&mut self, growing: &mut Growing) -> io::Result<()> {
+        if growing.next.len() < PIECE {
+            return Ok(());
+        }
+        let bytes = std::mem::replace(&mut growing.next, Vec::with_capacity(PIECE + PIECE / 8));
+        self.columns[growing.column].count += bytes.len();
+        growing.pieces += 1;
+        self.send(Piece { column: growing.column, at: growing.pieces - 1, last: false, bytes })
+    }
+
+    /// Ends a column.
+    pub(crate) fn end(&mut self, growing: Growing) -> io::Result<()> {
+        let Growing { column, pieces, next } = growing;
+        self.columns[column].count += next.len();
+        if self.columns[column].count == 0 {
+            return Ok(());
+        }
+        self.send(Piece { column, at: pieces, last: true, bytes: next })
+    }
+
     /// Waits until all is compressed, and puts it together.
     ///
     /// # Errors
@@ -131,16 +182,22 @@ impl Pack {
         let Self { mut columns, jobs, threads } = self;
         // This is what the threads end of.
         drop(jobs);
-        let mut done: Vec<Job> = Vec::with_capacity(columns.len());
+        let mut done: Vec<Piece> = Vec::new();
         for thread in threads {
             done.extend(thread.join().unwrap_or_else(|_| Err(gone()))?);
         }
-        done.sort_unstable_by_key(|(at, _)| *at);
-        let mut text = String::with_capacity(done.iter().map(|(_, bytes)| bytes.len().div_ceil(3) * 4).sum());
-        for (at, bytes) in done {
-            columns[at].start = text.len();
-            STANDARD.encode_string(&bytes, &mut text);
-            columns[at].length = text.len() - columns[at].start;
+        done.sort_unstable_by_key(|piece| (piece.column, piece.at));
+        let size: usize = done.iter().map(|piece| piece.bytes.len()).sum();
+        let mut text = String::with_capacity(size / 3 * 4 + 4 * columns.len());
+        let mut whole: Vec<u8> = Vec::new();
+        for Piece { column, last, bytes, .. } in done {
+            whole.extend(bytes);
+            if last {
+                columns[column].start = text.len();
+                STANDARD.encode_string(&whole, &mut text);
+                columns[column].length = text.len() - columns[column].start;
+                whole.clear();
+            }
         }
         Ok(Packed { columns, text })
     }
@@ -183,20 +240,36 @@ impl Pack {
         signed: bool,
         delta: bool,
     ) -> io::Result<()> {
-        let at = self.columns.len();
+        let column = self.add(name, count, width, signed, delta);
+        if bytes.len() <= PIECE {
+            return if bytes.is_empty() { Ok(()) } else { self.send(Piece { column, at: 0, last: true, bytes }) };
+        }
+        let pieces = bytes.len().div_ceil(PIECE);
+        bytes
+            .chunks(PIECE)
+            .enumerate()
+            .try_for_each(|(at, bytes)| self.send(Piece { column, at, last: at + 1 == pieces, bytes: bytes.to_vec() }))
+    }
+
+    /// Gives the number of a column whose place is not known yet.
+    fn add(&mut self, name: String, count: usize, width: u8, signed: bool, delta: bool) -> usize {
         self.columns.push(Column { name, start: 0, length: 0, count, width, signed, delta });
-        if bytes.is_empty() { Ok(()) } else { self.jobs.send((at, bytes)).map_err(|_| gone()) }
+        self.columns.len() - 1
+    }
+
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        self.jobs.send(piece).map_err(|_| gone())
     }
 }
 
 /// Compresses what comes until nothing comes any more.
-fn work(queue: &Mutex<Receiver<Job>>) -> Done {
+fn work(queue: &Mutex<Receiver<Piece>>) -> Done {
     let mut done = Vec::new();
     loop {
         // Bound first: a lock that lives as long as the loop's body would let one thread work alone.
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((at, bytes)) = job else { return Ok(done) };
-        done.push((at, deflated(&bytes)?));
+        let piece = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(piece) = piece else { return Ok(done) };
+        done.push(Piece { bytes: deflated(&piece.bytes, piece.last)?, ..piece });
     }
 }
 
@@ -210,13 +283,23 @@ fn gone() -> io::Error {
 /// # Errors
 /// Those of the encoder, which writes to memory.
 pub(crate) fn packed(bytes: &[u8]) -> io::Result<String> {
-    Ok(STANDARD.encode(deflated(bytes)?))
+    Ok(STANDARD.encode(deflated(bytes, true)?))
 }
 
-fn deflated(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
-    encoder.write_all(bytes)?;
-    encoder.finish()
+/// Compresses a piece; what follows may be appended unless it is the `last` one.
+fn deflated(bytes: &[u8], last: bool) -> io::Result<Vec<u8>> {
+    let mut encoder = Compress::new(Compression::new(LEVEL), false);
+    let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
+    let mut out = Vec::with_capacity(bytes.len() / 2 + ROOM);
+    loop {
+        let rest = &bytes[usize::try_from(encoder.total_in()).map_err(io::Error::other)?..];
+        let status = encoder.compress_vec(rest, &mut out, flush).map_err(io::Error::other)?;
+        // Whatever did not fit is still in the encoder if there is no room left.
+        if status == Status::StreamEnd || (!last && out.len() < out.capacity()) {
+            return Ok(out);
+        }
+        out.reserve(bytes.len() / 4 + ROOM);
+    }
 }
 
 /// Makes small negative numbers small: 0, -1, 1, -2 become 0, 1, 2, 3.
@@ -272,7 +355,24 @@ mod tests {
         }
         let costs = [0, -1, i64::MAX, i64::MIN, 77];
         pack.costs("costs", costs.iter().copied()).unwrap();
+        let long: Vec<u64> = (0..3 * PIECE as u64 / 2).map(|at| at * at % 1021).collect();
+        pack.numbers("long", long.iter().copied()).unwrap();
+        let (mut grown, mut whole, none) = (pack.begin("grown"), pack.begin("whole"), pack.begin("none"));
+        for at in 0..2 * PIECE {
+            grown.next.push((at * at % 251) as u8);
+            whole.next.push((at % 7) as u8);
+            pack.grow(&mut grown).unwrap();
+            pack.grow(&mut whole).unwrap();
+        }
+        // One ends with a piece, the other one within one.
+        grown.next.push(8);
+        [grown, whole, none].into_iter().for_each(|growing| pack.end(growing).unwrap());
         let pack = pack.finish().unwrap();
+        assert_eq!(unpack(&pack, "long"), long.iter().map(|value| i128::from(*value)).collect::<Vec<_>>());
+        let expected: Vec<i128> = (0..2 * PIECE as i128).map(|at| at * at % 251).chain([8]).collect();
+        assert_eq!(unpack(&pack, "grown"), expected);
+        assert_eq!(unpack(&pack, "whole"), (0..2 * PIECE as i128).map(|at| at % 7).collect::<Vec<_>>());
+        assert_eq!(unpack(&pack, "none"), [0_i128; 0]);
         for (i, list) in lists.iter().enumerate() {
             let expected: Vec<i128> = list.iter().map(|value| i128::from(*value)).collect();
             assert_eq!(unpack(&pack, &format!("n{i}")), expected);
