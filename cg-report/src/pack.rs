@@ -23,6 +23,8 @@ const MOST_THREADS: usize = 4;
 
 /// How hard columns are compressed: with 6, reports are half a percent smaller and take a fifth longer.
 const LEVEL: u32 = 5;
+/// How hard the page's program is compressed, which is small and in every report.
+const HARDEST: u32 = 9;
 
 /// How a column is written; all that the page needs to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +271,7 @@ fn work(queue: &Mutex<Receiver<Piece>>) -> Done {
         // Bound first: a lock that lives as long as the loop's body would let one thread work alone.
         let piece = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(piece) = piece else { return Ok(done) };
-        done.push(Piece { bytes: deflated(&piece.bytes, piece.last)?, ..piece });
+        done.push(Piece { bytes: deflated(&piece.bytes, piece.last, LEVEL)?, ..piece });
     }
 }
 
@@ -283,12 +285,12 @@ fn gone() -> io::Error {
 /// # Errors
 /// Those of the encoder, which writes to memory.
 pub(crate) fn packed(bytes: &[u8]) -> io::Result<String> {
-    Ok(STANDARD.encode(deflated(bytes, true)?))
+    Ok(STANDARD.encode(deflated(bytes, true, HARDEST)?))
 }
 
 /// Compresses a piece; what follows may be appended unless it is the `last` one.
-fn deflated(bytes: &[u8], last: bool) -> io::Result<Vec<u8>> {
-    let mut encoder = Compress::new(Compression::new(LEVEL), false);
+fn deflated(bytes: &[u8], last: bool, level: u32) -> io::Result<Vec<u8>> {
+    let mut encoder = Compress::new(Compression::new(level), false);
     let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
     let mut out = Vec::with_capacity(bytes.len() / 2 + ROOM);
     loop {

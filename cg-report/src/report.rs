@@ -145,7 +145,11 @@ fn pack_names(pack: &mut Pack, names: &Names) -> std::io::Result<()> {
     pack.text("names.file", joined(names.files().map(|id| names.file_name(id))))?;
     pack.text("names.obj", joined(names.objects().map(|id| names.object_name(id))))?;
     pack.close("fn.file", functions.iter().map(|id| names.get(*id).file.index() as u64))?;
-    pack.close("fn.obj", functions.iter().map(|id| names.get(*id).object.index() as u64))
+    pack.close("fn.obj", functions.iter().map(|id| names.get(*id).object.index() as u64))?;
+    // What equal costs are ordered by, and what would take the page a second.
+    let mut sorted = functions;
+    sorted.sort_by_cached_key(|id| (names.function_name(*id), *id));
+    pack.numbers("fn.byname", sorted.iter().map(|id| id.index() as u64))
 }
 
 /// Names as lines of valid UTF-8. Bytes that are not are shown as `\xNN`, so that different names stay different.
