@@ -96,6 +96,8 @@ pub(crate) fn pack(
         }
         listing.end_function(pack)?;
     }
+    // Code, and what is known of it, is as much as what is packed now.
+    drop(objects);
     listing.pack(pack)?;
     let mut found: Vec<(ObjectId, Found)> = found.into_iter().collect();
     found.sort_by_key(|(object, _)| *object);

@@ -94,7 +94,7 @@ pub(crate) struct Listing {
     bytes: Growing,
     /// Of each instruction.
     kind: Vec<u32>,
-    /// The chain of inlined functions, from 1; 0 if there is none.
+    /// The chain of inlined functions, from 1; 0 if there is none, also for all that follow the last one.
     inline: Vec<u32>,
     chains: Chains,
     kinds: Kinds,
@@ -123,9 +123,6 @@ struct Chains {
 
 impl Chains {
     fn number(&mut self, chain: String) -> u32 {
-        if chain.is_empty() {
-            return 0;
-        }
         if let Some(known) = self.finder.get(&chain) {
             return *known;
         }
@@ -206,7 +203,8 @@ impl Listing {
         let Self { function_from, stretches, addr, from, byte, bytes, kind, inline, chains, kinds } = self;
         [kinds.att, kinds.intel, bytes].into_iter().try_for_each(|text| pack.end(text))?;
         pack.numbers("ins.kind", kind.iter().map(|kind| u64::from(*kind)))?;
-        pack.close("ins.inline", inline.iter().map(|chain| u64::from(*chain)))?;
+        let inline = inline.iter().copied().chain(std::iter::repeat(0)).take(kind.len());
+        pack.close("ins.inline", inline.map(u64::from))?;
         pack.text("text.inline", chains.text.into_bytes())?;
         pack.close("code.from", function_from.into_iter())?;
         pack.close("code.stretch", stretches.into_iter())?;
@@ -237,7 +235,10 @@ impl Listing {
             });
             self.kind.push(kind);
             let chain = object.elf.inlines.as_ref().map(|inlines| inlines.chain(instruction.ip())).unwrap_or_default();
-            self.inline.push(self.chains.number(chain));
+            if !chain.is_empty() {
+                self.inline.resize(self.kind.len() - 1, 0);
+                self.inline.push(self.chains.number(chain));
+            }
         }
         let end = instructions.last().map_or(stretch.start, Instruction::next_ip);
         let code = object.elf.bytes(stretch.start, end).unwrap_or_default();
