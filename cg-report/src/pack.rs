@@ -137,10 +137,15 @@ impl Pack {
         name: impl Into<String>,
         values: impl Iterator<Item = i64> + Clone,
     ) -> io::Result<()> {
-        if values.clone().any(|value| value < 0) {
-            self.folded(name.into(), values.map(fold), true, false)
+        // All in one pass: with many events, most time goes by waiting for memory.
+        let (count, least, largest) = values
+            .clone()
+            .fold((0, 0, 0), |(count, least, largest), value| (count + 1, value.min(least), value.max(largest)));
+        if least < 0 {
+            let largest = fold(least).max(fold(largest));
+            self.planes(name.into(), count, largest, values.map(fold), true, false)
         } else {
-            self.folded(name.into(), values.map(|value| value as u64), false, false)
+            self.planes(name.into(), count, largest as u64, values.map(|value| value as u64), false, false)
         }
     }
 
@@ -212,6 +217,18 @@ impl Pack {
         delta: bool,
     ) -> io::Result<()> {
         let (count, largest) = values.clone().fold((0, 0), |(count, largest), value| (count + 1, value.max(largest)));
+        self.planes(name, count, largest, values, signed, delta)
+    }
+
+    fn planes(
+        &mut self,
+        name: String,
+        count: usize,
+        largest: u64,
+        values: impl Iterator<Item = u64>,
+        signed: bool,
+        delta: bool,
+    ) -> io::Result<()> {
         let width = match largest {
             0 => 0,
             largest if largest > u64::from(u32::MAX) => 8,
