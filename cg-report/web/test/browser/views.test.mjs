@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open, rows, settled, VIEWS } from "./browser.mjs";
+import { launch, open, report, rows, settled, VIEWS } from "./browser.mjs";
 
 let context;
 before(async () => { context = await launch(); });
@@ -287,4 +287,20 @@ test("there is no cache view where no caches were simulated", async () => {
     const page = await open(context, "exact");
     assert.equal(await page.locator("#tab-0-cache").count(), 0);
     await page.close();
+});
+
+test("columns come from the blob, or from the page, once their text was put away", async () => {
+    for (const room of [true, false]) {
+        const page = await context.newPage();
+        // A browser without room for a blob says so when it is read.
+        if (!room) { await page.addInitScript(() => { Blob.prototype.text = () => Promise.reject(new Error("no room")); }); }
+        await page.goto(report("exact", "#v=1&p=overview,flame"));
+        await page.waitForSelector("html[data-ready]");
+        await page.waitForTimeout(1300);
+        await page.locator("#tab-0-code").click();
+        await settled(page);
+        assert.ok(await page.locator("#pane-0 .source .line").count() > 3);
+        assert.equal(await page.locator(".note.fault").count(), 0);
+        await page.close();
+    }
 });
