@@ -59,8 +59,8 @@ pub struct LineCall {
     pub cost: Cost,
 }
 
-/// Finds places by numbers.
-type Finder<K> = HashMap<K, usize, BuildHasherDefault<IdHasher>>;
+/// Finds places by numbers. Both are small: a profile of millions of calls has one that fits in no cache.
+pub(crate) type Finder<K> = HashMap<K, u32, BuildHasherDefault<IdHasher>>;
 
 /// The sums of a profile.
 #[derive(Debug, Default)]
@@ -75,9 +75,9 @@ pub struct Collector {
     /// Sums of the rows of each part.
     pub parts: Vec<Cost>,
     unit_finder: Finder<(FunctionId, FileId)>,
-    arc_finder: Finder<(usize, FunctionId)>,
+    arc_finder: Finder<(u32, FunctionId)>,
     line_finder: Finder<(FileId, u32)>,
-    call_finder: Finder<(usize, FunctionId, FunctionId)>,
+    call_finder: Finder<(u32, FunctionId, FunctionId)>,
     last_unit: usize,
     last_line: usize,
 }
@@ -97,8 +97,8 @@ impl Collector {
         let units = &mut self.units;
         self.last_unit = *self.unit_finder.entry((function, file)).or_insert_with(|| {
             units.push(Unit { function, file, cost: Cost::default(), rows: false });
-            units.len() - 1
-        });
+            small(units.len() - 1)
+        }) as usize;
         self.last_unit
     }
 
@@ -135,10 +135,10 @@ impl Collector {
 
     fn arc(&mut self, caller: usize, callee: FunctionId) -> usize {
         let arcs = &mut self.arcs;
-        *self.arc_finder.entry((caller, callee)).or_insert_with(|| {
+        *self.arc_finder.entry((small(caller), callee)).or_insert_with(|| {
             arcs.push(Arc { caller, callee, count: 0, cost: Cost::default() });
-            arcs.len() - 1
-        })
+            small(arcs.len() - 1)
+        }) as usize
     }
 
     fn line_call(
@@ -150,10 +150,10 @@ impl Collector {
         costs: &[i64],
     ) -> Result<(), TooLarge> {
         let calls = &mut self.lines[line].2.calls;
-        let at = *self.call_finder.entry((line, caller, callee)).or_insert_with(|| {
+        let at = *self.call_finder.entry((small(line), caller, callee)).or_insert_with(|| {
             calls.push(LineCall { caller, callee, count: 0, cost: Cost::default() });
-            calls.len() - 1
-        });
+            small(calls.len() - 1)
+        }) as usize;
         calls[at].count = calls[at].count.checked_add(count).ok_or(TooLarge)?;
         calls[at].cost.add(costs)
     }
@@ -165,10 +165,15 @@ impl Collector {
         let lines = &mut self.lines;
         self.last_line = *self.line_finder.entry((file, line)).or_insert_with(|| {
             lines.push((file, line, Line::default()));
-            lines.len() - 1
-        });
+            small(lines.len() - 1)
+        }) as usize;
         self.last_line
     }
+}
+
+/// A place as finders have it.
+pub(crate) fn small(place: usize) -> u32 {
+    u32::try_from(place).expect("fewer than 2^32 units and calls fit in memory")
 }
 
 impl Sink for Collector {

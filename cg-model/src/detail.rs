@@ -14,7 +14,7 @@ pub struct Row {
     pub function: FunctionId,
     /// Where.
     pub at: Position,
-    costs: usize,
+    costs: u32,
 }
 
 /// Calls from a position to a function.
@@ -28,7 +28,7 @@ pub struct CallSite {
     pub callee: FunctionId,
     /// How often.
     pub count: u64,
-    costs: usize,
+    costs: u32,
 }
 
 /// Jumps from one position to another.
@@ -76,8 +76,9 @@ impl Detail {
         self.at(call.costs)
     }
 
-    fn at(&self, costs: usize) -> &[i64] {
-        &self.costs[costs..costs + self.width.unwrap_or(0)]
+    fn at(&self, costs: u32) -> &[i64] {
+        let width = self.width.unwrap_or(0);
+        &self.costs[costs as usize * width..][..width]
     }
 
     /// Adds what another profile says, whose functions and files have these numbers here.
@@ -111,62 +112,65 @@ impl Detail {
     /// # Errors
     /// [`TooLarge`] when a sum does not fit.
     pub fn finish(&mut self) -> Result<(), TooLarge> {
-        self.rows.sort_by_key(|row| (row.function, order(row.at)));
-        let mut rows: Vec<Row> = Vec::with_capacity(self.rows.len());
-        for row in std::mem::take(&mut self.rows) {
-            match rows.last() {
-                Some(last) if (last.function, last.at) == (row.function, row.at) => self.join(last.costs, row.costs)?,
-                _ => rows.push(row),
-            }
-        }
-        self.rows = rows;
-        self.calls.sort_by_key(|call| (call.function, order(call.at), call.callee));
-        let mut calls: Vec<CallSite> = Vec::with_capacity(self.calls.len());
-        for call in std::mem::take(&mut self.calls) {
-            match calls.last_mut() {
-                Some(last) if (last.function, last.at, last.callee) == (call.function, call.at, call.callee) => {
-                    last.count = last.count.checked_add(call.count).ok_or(TooLarge)?;
-                    let costs = last.costs;
-                    self.join(costs, call.costs)?;
-                }
-                _ => calls.push(call),
-            }
-        }
-        self.calls = calls;
+        // What is equal is added up in the order in which it came. Nothing is copied: the lists are most of what there is in memory.
+        self.rows.sort_unstable_by_key(|row| (row.function, order(row.at), row.costs));
+        let (costs, width) = (&mut self.costs, self.width.unwrap_or(0));
+        let mut fits = true;
+        self.rows.dedup_by(|row, sum| {
+            let same = (sum.function, sum.at) == (row.function, row.at);
+            fits &= !same || join(costs, width, sum.costs, row.costs);
+            same
+        });
+        self.calls.sort_unstable_by_key(|call| (call.function, order(call.at), call.callee, call.costs));
+        self.calls.dedup_by(|call, sum| {
+            let same = (sum.function, sum.at, sum.callee) == (call.function, call.at, call.callee);
+            fits &= !same || add(&mut sum.count, call.count) && join(costs, width, sum.costs, call.costs);
+            same
+        });
         let key = |jump: &JumpSite| {
             (jump.function, order(jump.at), jump.target_function, order(jump.target), jump.executed.is_some())
         };
-        self.jumps.sort_by_key(key);
-        let mut jumps: Vec<JumpSite> = Vec::with_capacity(self.jumps.len());
-        for jump in std::mem::take(&mut self.jumps) {
-            match jumps.last_mut() {
-                Some(last) if key(last) == key(&jump) => {
-                    last.taken = last.taken.checked_add(jump.taken).ok_or(TooLarge)?;
-                    if let (Some(sum), Some(more)) = (&mut last.executed, jump.executed) {
-                        *sum = sum.checked_add(more).ok_or(TooLarge)?;
-                    }
+        self.jumps.sort_unstable_by_key(key);
+        self.jumps.dedup_by(|jump, sum| {
+            let same = key(sum) == key(jump);
+            if same {
+                fits &= add(&mut sum.taken, jump.taken);
+                if let (Some(sum), Some(more)) = (&mut sum.executed, jump.executed) {
+                    fits &= add(sum, more);
                 }
-                _ => jumps.push(jump),
             }
-        }
-        self.jumps = jumps;
-        Ok(())
-    }
-
-    fn join(&mut self, sum: usize, more: usize) -> Result<(), TooLarge> {
-        for event in 0..self.width.unwrap_or(0) {
-            self.costs[sum + event] = self.costs[sum + event].checked_add(self.costs[more + event]).ok_or(TooLarge)?;
-        }
-        Ok(())
+            same
+        });
+        if fits { Ok(()) } else { Err(TooLarge) }
     }
 
     /// Keeps costs; zeros that are missing at the end are added.
-    fn store(&mut self, costs: &[i64]) -> usize {
+    fn store(&mut self, costs: &[i64]) -> u32 {
         let (at, width) = (self.costs.len(), self.width.unwrap_or(0));
         self.costs.extend(costs.iter().take(width));
         self.costs.resize(at + width, 0);
-        at
+        // Nothing is stored of profiles without events, which have no rows.
+        u32::try_from(at / width.max(1)).expect("fewer than 2^32 rows fit in memory")
     }
+}
+
+/// Adds what costs there are at one place to those at another; whether they fit.
+fn join(costs: &mut [i64], width: usize, sum: u32, more: u32) -> bool {
+    let (sum, more) = (sum as usize * width, more as usize * width);
+    (0..width).all(|event| {
+        let added = costs[sum + event].checked_add(costs[more + event]);
+        added.is_some_and(|added| {
+            costs[sum + event] = added;
+            true
+        })
+    })
+}
+
+/// Adds to a count; whether it fits.
+fn add(sum: &mut u64, more: u64) -> bool {
+    let added = sum.checked_add(more);
+    *sum = added.unwrap_or(u64::MAX);
+    added.is_some()
 }
 
 /// Positions are in the order of addresses, and where none are known, of lines.

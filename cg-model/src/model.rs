@@ -15,7 +15,7 @@ use std::fmt;
 use cg_format::callgrind::{FileId, FunctionId, Header, Names, PartEnd};
 use cg_format::count::TooLarge;
 
-use crate::collect::{Collector, Line, Unit};
+use crate::collect::{Collector, Finder, Line, Unit, small};
 use crate::cost::Cost;
 use crate::graph;
 
@@ -245,15 +245,15 @@ impl Builder<'_> {
         for unit in &units {
             spent[self.homes[unit.function.index()]].add_cost(&unit.cost)?;
         }
-        let mut finder: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut finder: Finder<(u32, u32)> = Finder::default();
         for arc in arcs {
             let function = units[arc.caller].function;
             let (caller, callee) = (entry_of[arc.caller], self.homes[arc.callee.index()]);
             let links = &mut self.links;
-            let at = *finder.entry((caller, callee)).or_insert_with(|| {
+            let at = *finder.entry((small(caller), small(callee))).or_insert_with(|| {
                 links.push(Link { caller, callee, count: 0, cost: None });
-                links.len() - 1
-            });
+                small(links.len() - 1)
+            }) as usize;
             self.links[at].count = self.links[at].count.saturating_add(arc.count);
             if !self.within(function, arc.callee) {
                 self.links[at].cost.get_or_insert_default().add_cost(&arc.cost)?;
@@ -420,7 +420,7 @@ impl Builder<'_> {
             self.entries[sum].own.add_cost(&own)?;
             self.entries[sum].inclusive.add_cost(&own)?;
         }
-        let mut finder: HashMap<(usize, usize), usize> = HashMap::new();
+        let mut finder: Finder<(u32, u32)> = Finder::default();
         let mut seen: HashMap<usize, Cost> = HashMap::new();
         for at in 0..self.links.len() {
             let link = &self.links[at];
@@ -440,10 +440,10 @@ impl Builder<'_> {
                     seen.entry(callee).or_default().add_cost(&cost)?;
                 }
                 let links = &mut self.links;
-                let sum = *finder.entry((caller, callee)).or_insert_with(|| {
+                let sum = *finder.entry((small(caller), small(callee))).or_insert_with(|| {
                     links.push(Link { caller, callee, count: 0, cost: None });
-                    links.len() - 1
-                });
+                    small(links.len() - 1)
+                }) as usize;
                 self.links[sum].count = self.links[sum].count.saturating_add(count);
                 self.links[sum].cost.get_or_insert_default().add_cost(&cost)?;
             }

@@ -7,15 +7,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
 
 use cg_format::callgrind::{Names, ObjectId};
-use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction, IntelFormatter, OpKind, SymbolResolver,
-    SymbolResult,
-};
 
-use crate::elf::{Elf, Symbol, holding};
+use crate::elf::Elf;
+use crate::listing::{Listing, Object, Stretch};
 use crate::load::Side;
 use crate::pack::Pack;
 
@@ -50,47 +46,6 @@ impl Found {
     }
 }
 
-/// Instructions of all functions, in the order of functions and addresses.
-#[derive(Debug, Default)]
-struct Listing {
-    from: Vec<u64>,
-    addr: Vec<u64>,
-    length: Vec<u64>,
-    flow: Vec<u64>,
-    /// Where direct branches lead, 0 for others.
-    target: Vec<u64>,
-    bytes: Vec<u8>,
-    /// The chain of inlined functions, from 1; 0 if there is none.
-    inline: Vec<u64>,
-    chains: Chains,
-    att: Vec<u8>,
-    intel: Vec<u8>,
-}
-
-/// Chains of inlined functions, each once.
-#[derive(Debug, Default)]
-struct Chains {
-    finder: HashMap<String, u64>,
-    /// A line for each.
-    text: String,
-}
-
-impl Chains {
-    fn number(&mut self, chain: String) -> u64 {
-        if chain.is_empty() {
-            return 0;
-        }
-        let next = self.finder.len() as u64 + 1;
-        if let Some(known) = self.finder.get(&chain) {
-            return *known;
-        }
-        self.text.push_str(&chain);
-        self.text.push('\n');
-        self.finder.insert(chain, next);
-        next
-    }
-}
-
 /// Packs the code of functions; gives what became of their object files.
 pub(crate) fn pack(
     pack: &mut Pack,
@@ -103,28 +58,35 @@ pub(crate) fn pack(
     if !side.detail.addresses {
         return Ok(Vec::new());
     }
-    let functions = names.functions().len();
-    let mut executed: Vec<Vec<u64>> = vec![Vec::new(); functions];
-    let mut costs = vec![0_i64; functions];
+    let mut costs = vec![0_i64; names.functions().len()];
     for row in &side.detail.rows {
-        if row.at.place.addr != 0 {
-            executed[row.function.index()].push(row.at.place.addr);
-        }
         let cost = &mut costs[row.function.index()];
         *cost = cost.saturating_add(side.detail.row_costs(row).get(event).copied().unwrap_or(0));
     }
     let wanted = wanted(&costs, all);
-    let mut objects: HashMap<ObjectId, Option<Elf>> = HashMap::new();
+    let mut objects: HashMap<ObjectId, Option<Object>> = HashMap::new();
     let mut found: HashMap<ObjectId, Found> = HashMap::new();
-    let mut listing = Listing { from: vec![0], ..Listing::default() };
+    let mut listing = Listing::new(pack);
+    let mut rest = &side.detail.rows[..];
+    let mut executed: Vec<u64> = Vec::new();
     for function in names.functions() {
-        let at = function.index();
-        if wanted[at] && !executed[at].is_empty() {
+        // Rows are in the order of functions and addresses.
+        let (own, others) = rest.split_at(rest.iter().take_while(|row| row.function == function).count());
+        rest = others;
+        executed.clear();
+        executed.extend(own.iter().map(|row| row.at.place.addr).filter(|addr| *addr != 0));
+        executed.dedup();
+        if wanted[function.index()] && !executed.is_empty() {
             let object = names.get(function).object;
-            let elf = objects.entry(object).or_insert_with(|| Elf::open(names.object_name(object), root));
-            let state = match elf {
-                Some(elf) if listing.add(elf, &mut executed[at]) => Found::Here,
-                Some(_) => Found::Changed,
+            let file =
+                objects.entry(object).or_insert_with(|| Elf::open(names.object_name(object), root).map(Object::new));
+            let added = file.as_mut().map(|file| {
+                let stretches = stretches(&file.elf, &executed);
+                listing.add(file, &stretches, &executed)
+            });
+            let state = match added {
+                Some(true) => Found::Here,
+                Some(false) => Found::Changed,
                 None => Found::Missing,
             };
             let known = found.entry(object).or_insert(state);
@@ -132,19 +94,11 @@ pub(crate) fn pack(
                 *known = state;
             }
         }
-        listing.from.push(listing.addr.len() as u64);
+        listing.end_function(pack)?;
     }
-    pack.close("ins.from", &listing.from)?;
-    pack.close("ins.addr", &listing.addr)?;
-    pack.numbers("ins.len", &listing.length)?;
-    pack.numbers("ins.flow", &listing.flow)?;
-    pack.close("ins.target", &listing.target)?;
-    let bytes: Vec<u64> = listing.bytes.iter().map(|byte| u64::from(*byte)).collect();
-    pack.numbers("ins.bytes", &bytes)?;
-    pack.close("ins.inline", &listing.inline)?;
-    pack.text("text.inline", listing.chains.text.as_bytes())?;
-    pack.text("text.att", &listing.att)?;
-    pack.text("text.intel", &listing.intel)?;
+    // Code, and what is known of it, is as much as what is packed now.
+    drop(objects);
+    listing.pack(pack)?;
     let mut found: Vec<(ObjectId, Found)> = found.into_iter().collect();
     found.sort_by_key(|(object, _)| *object);
     Ok(found)
@@ -167,83 +121,18 @@ fn wanted(costs: &[i64], all: bool) -> Vec<bool> {
     wanted
 }
 
-impl Listing {
-    /// Adds the code around the executed addresses of a function, or nothing if it does not fit them.
-    fn add(&mut self, elf: &Elf, executed: &mut Vec<u64>) -> bool {
-        executed.sort_unstable();
-        executed.dedup();
-        let before = self.addr.len();
-        let (bytes, att, intel) = (self.bytes.len(), self.att.len(), self.intel.len());
-        for (start, end) in stretches(elf, executed) {
-            let Some(code) = elf.bytes(start, end) else { return self.cut(before, bytes, att, intel) };
-            // Without a symbol nobody knows what follows the last address.
-            let known = elf.symbol(start).is_some_and(|symbol| symbol.end > start);
-            let last = executed[executed.partition_point(|addr| *addr < end).saturating_sub(1)];
-            self.stretch(elf, code, start, if known { end } else { last });
-        }
-        let here = &self.addr[before..];
-        if executed.iter().all(|addr| here.binary_search(addr).is_ok()) {
-            return true;
-        }
-        self.cut(before, bytes, att, intel)
-    }
-
-    fn cut(&mut self, instructions: usize, bytes: usize, att: usize, intel: usize) -> bool {
-        for list in [&mut self.addr, &mut self.length, &mut self.flow, &mut self.target, &mut self.inline] {
-            list.truncate(instructions);
-        }
-        self.bytes.truncate(bytes);
-        self.att.truncate(att);
-        self.intel.truncate(intel);
-        false
-    }
-
-    fn stretch(&mut self, elf: &Elf, code: &[u8], start: u64, last: u64) {
-        let resolver = || Some(Box::new(Targets(Rc::clone(&elf.symbols))) as Box<dyn SymbolResolver>);
-        let mut gas = GasFormatter::with_options(resolver(), None);
-        gas.options_mut().set_branch_leading_zeros(false);
-        gas.options_mut().set_uppercase_hex(false);
-        let mut intel = IntelFormatter::with_options(resolver(), None);
-        intel.options_mut().set_branch_leading_zeros(false);
-        intel.options_mut().set_uppercase_hex(false);
-        intel.options_mut().set_hex_prefix("0x");
-        intel.options_mut().set_hex_suffix("");
-        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        let mut text = String::new();
-        while decoder.can_decode() && decoder.ip() <= last {
-            let at = decoder.position();
-            decoder.decode_out(&mut instruction);
-            let length = instruction.len();
-            self.addr.push(instruction.ip());
-            self.length.push(length as u64);
-            self.bytes.extend_from_slice(&code[at..at + length]);
-            self.flow.push(flow(&instruction));
-            self.target.push(target(&instruction));
-            let chain = elf.inlines.as_ref().map(|inlines| inlines.chain(instruction.ip())).unwrap_or_default();
-            self.inline.push(self.chains.number(chain));
-            for (formatter, out) in
-                [(&mut gas as &mut dyn Formatter, &mut self.att), (&mut intel as &mut dyn Formatter, &mut self.intel)]
-            {
-                text.clear();
-                formatter.format(&instruction, &mut text);
-                out.extend_from_slice(text.replace('\n', " ").as_bytes());
-                out.push(b'\n');
-            }
-        }
-    }
-}
-
 /// Stretches of code that hold the executed addresses, which ascend.
-fn stretches(elf: &Elf, executed: &[u64]) -> Vec<(u64, u64)> {
-    let mut stretches: Vec<(u64, u64)> = Vec::new();
+fn stretches(elf: &Elf, executed: &[u64]) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
     for addr in executed {
-        if let Some((_, end)) = stretches.last_mut() {
+        if let Some(Stretch { end, last, .. }) = stretches.last_mut() {
             if addr < end {
+                *last = (*last).max(*addr);
                 continue;
             }
             if addr - *end < FAR && elf.symbol(*addr).is_none() {
                 *end = addr + LONGEST;
+                *last = (*last).max(*addr);
                 continue;
             }
         }
@@ -252,44 +141,10 @@ fn stretches(elf: &Elf, executed: &[u64]) -> Vec<(u64, u64)> {
             _ => (*addr, addr.saturating_add(LONGEST)),
         };
         // Symbols may overlap; code is shown once.
-        let start = stretches.last().map_or(start, |(_, last)| start.max(*last));
-        stretches.push((start, end));
+        let start = stretches.last().map_or(start, |before| start.max(before.end));
+        // Without a symbol nobody knows what follows the last address.
+        let known = elf.symbol(start).is_some_and(|symbol| symbol.end > start);
+        stretches.push(Stretch { start, end, last: if known { u64::MAX } else { *addr } });
     }
     stretches
-}
-
-/// What an instruction does to the flow of control: 0 nothing, 1 jump, 2 conditional jump, 3 call, 4 return, 5 indirect
-/// jump, 6 indirect call, 7 something else that does not go on.
-fn flow(instruction: &Instruction) -> u64 {
-    match instruction.flow_control() {
-        FlowControl::UnconditionalBranch => 1,
-        FlowControl::ConditionalBranch => 2,
-        FlowControl::Call => 3,
-        FlowControl::Return => 4,
-        FlowControl::IndirectBranch => 5,
-        FlowControl::IndirectCall => 6,
-        FlowControl::Exception => 7,
-        _ => 0,
-    }
-}
-
-fn target(instruction: &Instruction) -> u64 {
-    let near = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64);
-    if instruction.op_count() > 0 && near { instruction.near_branch_target() } else { 0 }
-}
-
-/// Names of addresses, for operands.
-struct Targets(Rc<Vec<Symbol>>);
-
-impl SymbolResolver for Targets {
-    fn symbol(
-        &mut self,
-        _instruction: &Instruction,
-        _operand: u32,
-        _instruction_operand: Option<u32>,
-        address: u64,
-        _address_size: u32,
-    ) -> Option<SymbolResult<'_>> {
-        holding(&self.0, address).map(|Symbol { start, name, .. }| SymbolResult::with_str(*start, name))
-    }
 }

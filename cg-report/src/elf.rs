@@ -2,9 +2,11 @@
 //!
 //! A profile may name any file: only regular files are opened, and a file that is no ELF object is as good as none.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -19,7 +21,15 @@ pub(crate) struct Symbol {
     pub(crate) start: u64,
     /// Behind its last byte; its start if the file does not say.
     pub(crate) end: u64,
-    pub(crate) name: String,
+    raw: String,
+    /// As a programmer would write it: most names are never shown.
+    demangled: OnceCell<String>,
+}
+
+impl Symbol {
+    pub(crate) fn name(&self) -> &str {
+        self.demangled.get_or_init(|| demangled(&self.raw))
+    }
 }
 
 /// Code of an object file.
@@ -47,15 +57,20 @@ impl Elf {
             None => path.to_owned(),
         };
         // Looked at before it is opened: opening a pipe would wait.
-        if !std::fs::metadata(&path).ok()?.is_file() {
+        let meta = std::fs::metadata(&path).ok()?;
+        if !meta.is_file() {
             return None;
         }
-        let cache = ReadCache::new(File::open(&path).ok()?);
+        let reader = File::open(&path).ok()?;
+        let cache = ReadCache::new(&reader);
         let file = object::File::parse(&cache).ok()?;
         let mut sections = Vec::new();
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-            if let Ok(bytes) = section.uncompressed_data() {
-                sections.push(Section { start: section.address(), bytes: bytes.into_owned() });
+            // Read past the cache, which would keep a copy. What a damaged file says of its size is not believed.
+            let Some((from, size)) = section.file_range().filter(|(_, size)| *size <= meta.len()) else { continue };
+            let Some(mut bytes) = usize::try_from(size).ok().map(|size| vec![0; size]) else { continue };
+            if reader.read_exact_at(&mut bytes, from).is_ok() {
+                sections.push(Section { start: section.address(), bytes });
             }
         }
         let mut symbols: Vec<Symbol> = file
@@ -65,7 +80,7 @@ impl Elf {
             .filter_map(|symbol| {
                 let start = symbol.address();
                 let end = start.checked_add(symbol.size())?;
-                Some(Symbol { start, end, name: demangled(symbol.name().ok()?) })
+                Some(Symbol { start, end, raw: symbol.name().ok()?.to_owned(), demangled: OnceCell::new() })
             })
             .collect();
         symbols.sort_by(|a, b| (a.start, b.end).cmp(&(b.start, a.end)));

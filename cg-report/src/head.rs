@@ -10,7 +10,7 @@ use crate::pack::Column;
 use crate::sources::State;
 
 /// The version of what head and columns look like.
-const SCHEMA: i128 = 1;
+const SCHEMA: i128 = 2;
 
 /// Something that the reader of the report should know before believing it.
 #[derive(Clone, Debug, PartialEq, Eq)]

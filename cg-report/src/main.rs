@@ -10,6 +10,7 @@ mod elf;
 mod head;
 mod html;
 mod inline;
+mod listing;
 mod load;
 mod names;
 mod options;

@@ -23,16 +23,14 @@ pub(crate) fn pack(pack: &mut Pack, whole: &Detail, parts: &[Detail], events: &[
     places(pack, "jump", parts.iter().map(|part| find(&whole.jumps, &part.jumps, key)))?;
     for Shown { event, number } in events {
         let rows = parts.iter().flat_map(|part| part.rows.iter().map(|row| part.row_costs(row)[*event]));
-        pack.costs(format!("part.row.cost.{number}"), &rows.collect::<Vec<_>>())?;
+        pack.costs(format!("part.row.cost.{number}"), rows)?;
         let calls = parts.iter().flat_map(|part| part.calls.iter().map(|call| part.call_costs(call)[*event]));
-        pack.costs(format!("part.call.cost.{number}"), &calls.collect::<Vec<_>>())?;
+        pack.costs(format!("part.call.cost.{number}"), calls)?;
     }
-    let all = |value: &dyn Fn(&JumpSite) -> u64| parts.iter().flat_map(|part| part.jumps.iter().map(value)).collect();
-    let counts: Vec<u64> = parts.iter().flat_map(|part| part.calls.iter().map(|call| call.count)).collect();
-    let (taken, executed): (Vec<u64>, Vec<u64>) = (all(&|jump| jump.taken), all(&|jump| jump.executed.unwrap_or(0)));
-    pack.numbers("part.call.count", &counts)?;
-    pack.numbers("part.jump.taken", &taken)?;
-    pack.numbers("part.jump.executed", &executed)
+    let jumps = parts.iter().flat_map(|part| &part.jumps);
+    pack.numbers("part.call.count", parts.iter().flat_map(|part| &part.calls).map(|call| call.count))?;
+    pack.numbers("part.jump.taken", jumps.clone().map(|jump| jump.taken))?;
+    pack.numbers("part.jump.executed", jumps.map(|jump| jump.executed.unwrap_or(0)))
 }
 
 /// Where entries of a part stand in the sum; both are in the same order, and the sum has them all.
@@ -48,6 +46,6 @@ fn places(pack: &mut Pack, kind: &str, lists: impl Iterator<Item = Vec<u64>>) ->
         all.extend(list);
         from.push(all.len() as u64);
     }
-    pack.close(format!("part.{kind}.from"), &from)?;
-    pack.close(format!("part.{kind}"), &all)
+    pack.close(format!("part.{kind}.from"), from.into_iter())?;
+    pack.close(format!("part.{kind}"), all.into_iter())
 }

@@ -56,7 +56,7 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
             None => bail!("{}: it counts no events", new.model.input),
         }
     };
-    let mut pack = Pack::default();
+    let mut pack = Pack::new().context("cannot start threads that compress")?;
     pack_names(&mut pack, names).map_err(packing)?;
     let shown: Vec<Shown> = show.iter().map(|event| Shown { event: *event, number: *event }).collect();
     let incomplete = side::pack(&mut pack, new, "", &shown).map_err(packing)?;
@@ -85,6 +85,7 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
     warnings.extend(base.and_then(|base| uncommon(&new.model.events, &base.model.events)));
     warnings.extend(changed(names, &objects));
     let title = title(options, new);
+    let packed = pack.finish().map_err(packing)?;
     let head = Head {
         title: &title,
         names,
@@ -98,10 +99,10 @@ pub(crate) fn page(options: &Options, loaded: &Loaded) -> anyhow::Result<Page> {
         objects: &objects,
         redacted: options.redact,
         warnings: &warnings,
-        columns: &pack.columns,
+        columns: &packed.columns,
     };
     let head = head.json();
-    Ok(Page { head, data: pack.text, table: table(new, primary), title })
+    Ok(Page { head, data: packed.text, table: table(new, primary), title })
 }
 
 /// What the window is called: the program that ran, or the profile.
@@ -140,13 +141,15 @@ fn uncommon(new: &[String], base: &[String]) -> Option<Warning> {
 
 fn pack_names(pack: &mut Pack, names: &Names) -> std::io::Result<()> {
     let functions: Vec<_> = names.functions().collect();
-    pack.text("names.fn", &joined(functions.iter().map(|id| names.function_name(*id))))?;
-    pack.text("names.file", &joined(names.files().map(|id| names.file_name(id))))?;
-    pack.text("names.obj", &joined(names.objects().map(|id| names.object_name(id))))?;
-    let files: Vec<u64> = functions.iter().map(|id| names.get(*id).file.index() as u64).collect();
-    let objects: Vec<u64> = functions.iter().map(|id| names.get(*id).object.index() as u64).collect();
-    pack.close("fn.file", &files)?;
-    pack.close("fn.obj", &objects)
+    pack.text("names.fn", joined(functions.iter().map(|id| names.function_name(*id))))?;
+    pack.text("names.file", joined(names.files().map(|id| names.file_name(id))))?;
+    pack.text("names.obj", joined(names.objects().map(|id| names.object_name(id))))?;
+    pack.close("fn.file", functions.iter().map(|id| names.get(*id).file.index() as u64))?;
+    pack.close("fn.obj", functions.iter().map(|id| names.get(*id).object.index() as u64))?;
+    // What equal costs are ordered by, and what would take the page a second.
+    let mut sorted = functions;
+    sorted.sort_by_cached_key(|id| (names.function_name(*id), *id));
+    pack.numbers("fn.byname", sorted.iter().map(|id| id.index() as u64))
 }
 
 /// Names as lines of valid UTF-8. Bytes that are not are shown as `\xNN`, so that different names stay different.

@@ -31,17 +31,17 @@ pub(crate) fn pack(pack: &mut Pack, side: &Side, prefix: &str, events: &[Shown])
     let links = links(&side.model.links, functions);
     let incomplete = entries(pack, prefix, own, &links, events)?;
     let name = |what: &str| format!("{prefix}{what}");
-    pack.numbers(name("cy.number"), &column(cycles, |entry| entry.cycle.unwrap_or(0) as u64))?;
+    pack.numbers(name("cy.number"), column(cycles, |entry| entry.cycle.unwrap_or(0) as u64))?;
     for Shown { event, number } in events {
-        pack.costs(name(&format!("cy.self.{number}")), &column(cycles, |entry| entry.own.value(*event)))?;
-        pack.costs(name(&format!("cy.incl.{number}")), &column(cycles, |entry| entry.inclusive.value(*event)))?;
+        pack.costs(name(&format!("cy.self.{number}")), column(cycles, |entry| entry.own.value(*event)))?;
+        pack.costs(name(&format!("cy.incl.{number}")), column(cycles, |entry| entry.inclusive.value(*event)))?;
     }
-    pack.close(name("arc.from"), &offsets(functions, links.iter().map(|link| link.caller)))?;
-    pack.close(name("arc.to"), &column(&links, |link| link.callee as u64))?;
-    pack.numbers(name("arc.count"), &column(&links, |link| link.count))?;
-    pack.numbers(name("arc.within"), &column(&links, |link| u64::from(link.cost.is_none())))?;
+    pack.close(name("arc.from"), offsets(functions, links.iter().map(|link| link.caller)))?;
+    pack.close(name("arc.to"), column(&links, |link| link.callee as u64))?;
+    pack.numbers(name("arc.count"), column(&links, |link| link.count))?;
+    pack.numbers(name("arc.within"), column(&links, |link| u64::from(link.cost.is_none())))?;
     for (Shown { number, .. }, costs) in arc_costs(side, &links, events) {
-        pack.costs(name(&format!("arc.cost.{number}")), &costs)?;
+        pack.costs(name(&format!("arc.cost.{number}")), costs.into_iter())?;
     }
     details(pack, side, prefix, functions, events)?;
     Ok(incomplete)
@@ -87,17 +87,17 @@ fn entries(pack: &mut Pack, prefix: &str, own: &[Entry], links: &[&Link], events
     };
     let flags: Vec<u64> =
         (0..own.len()).map(|at| u64::from(own[at].rows) * HAS_ROWS + u64::from(differs(at)) * INCOMPLETE).collect();
-    pack.numbers(format!("{prefix}fn.flags"), &flags)?;
-    pack.numbers(format!("{prefix}fn.cycle"), &column(own, |entry| entry.cycle.unwrap_or(0) as u64))?;
-    pack.numbers(format!("{prefix}fn.calls"), &calls)?;
+    pack.numbers(format!("{prefix}fn.flags"), flags.iter().copied())?;
+    pack.numbers(format!("{prefix}fn.cycle"), column(own, |entry| entry.cycle.unwrap_or(0) as u64))?;
+    pack.numbers(format!("{prefix}fn.calls"), calls.iter().copied())?;
     for Shown { event, number } in events {
-        pack.costs(format!("{prefix}fn.self.{number}"), &column(own, |entry| entry.own.value(*event)))?;
-        pack.costs(format!("{prefix}fn.incl.{number}"), &column(own, |entry| entry.inclusive.value(*event)))?;
+        pack.costs(format!("{prefix}fn.self.{number}"), column(own, |entry| entry.own.value(*event)))?;
+        pack.costs(format!("{prefix}fn.incl.{number}"), column(own, |entry| entry.inclusive.value(*event)))?;
     }
     let none = Cost::default();
     for Shown { event, number } in events {
-        let costs: Vec<i64> = seen.iter().map(|seen| seen.as_ref().unwrap_or(&none).value(*event)).collect();
-        pack.costs(format!("{prefix}fn.seen.{number}"), &costs)?;
+        let costs = seen.iter().map(|seen| seen.as_ref().unwrap_or(&none).value(*event));
+        pack.costs(format!("{prefix}fn.seen.{number}"), costs)?;
     }
     Ok(flags.iter().filter(|flags| **flags & INCOMPLETE != 0).count())
 }
@@ -106,51 +106,54 @@ fn details(pack: &mut Pack, side: &Side, prefix: &str, functions: usize, events:
     let detail = &side.detail;
     let name = |what: &str| format!("{prefix}{what}");
     let of = |function: FunctionId| function.index();
-    pack.close(name("row.from"), &offsets(functions, detail.rows.iter().map(|row| of(row.function))))?;
-    pack.close(name("row.file"), &column(&detail.rows, |row| row.at.file.index() as u64))?;
-    pack.close(name("row.line"), &column(&detail.rows, |row| u64::from(row.at.place.line)))?;
+    pack.close(name("row.from"), offsets(functions, detail.rows.iter().map(|row| of(row.function))))?;
+    pack.close(name("row.file"), column(&detail.rows, |row| row.at.file.index() as u64))?;
+    pack.close(name("row.line"), column(&detail.rows, |row| u64::from(row.at.place.line)))?;
     for Shown { event, number } in events {
         let costs = column(&detail.rows, |row| detail.row_costs(row)[*event]);
-        pack.costs(name(&format!("row.cost.{number}")), &costs)?;
+        pack.costs(name(&format!("row.cost.{number}")), costs)?;
     }
-    pack.close(name("call.from"), &offsets(functions, detail.calls.iter().map(|call| of(call.function))))?;
-    pack.close(name("call.file"), &column(&detail.calls, |call| call.at.file.index() as u64))?;
-    pack.close(name("call.line"), &column(&detail.calls, |call| u64::from(call.at.place.line)))?;
-    pack.close(name("call.to"), &column(&detail.calls, |call| of(call.callee) as u64))?;
-    pack.numbers(name("call.count"), &column(&detail.calls, |call| call.count))?;
+    pack.close(name("call.from"), offsets(functions, detail.calls.iter().map(|call| of(call.function))))?;
+    pack.close(name("call.file"), column(&detail.calls, |call| call.at.file.index() as u64))?;
+    pack.close(name("call.line"), column(&detail.calls, |call| u64::from(call.at.place.line)))?;
+    pack.close(name("call.to"), column(&detail.calls, |call| of(call.callee) as u64))?;
+    pack.numbers(name("call.count"), column(&detail.calls, |call| call.count))?;
     for Shown { event, number } in events {
         let costs = column(&detail.calls, |call| detail.call_costs(call)[*event]);
-        pack.costs(name(&format!("call.cost.{number}")), &costs)?;
+        pack.costs(name(&format!("call.cost.{number}")), costs)?;
     }
     let jumps = &detail.jumps;
-    pack.close(name("jump.from"), &offsets(functions, jumps.iter().map(|jump| of(jump.function))))?;
-    pack.close(name("jump.file"), &column(jumps, |jump| jump.at.file.index() as u64))?;
-    pack.close(name("jump.line"), &column(jumps, |jump| u64::from(jump.at.place.line)))?;
-    pack.close(name("jump.tofn"), &column(jumps, |jump| of(jump.target_function) as u64))?;
-    pack.close(name("jump.tofile"), &column(jumps, |jump| jump.target.file.index() as u64))?;
-    pack.close(name("jump.toline"), &column(jumps, |jump| u64::from(jump.target.place.line)))?;
-    pack.numbers(name("jump.taken"), &column(jumps, |jump| jump.taken))?;
-    pack.numbers(name("jump.executed"), &column(jumps, |jump| jump.executed.unwrap_or(0)))?;
-    pack.numbers(name("jump.cond"), &column(jumps, |jump| u64::from(jump.executed.is_some())))?;
+    pack.close(name("jump.from"), offsets(functions, jumps.iter().map(|jump| of(jump.function))))?;
+    pack.close(name("jump.file"), column(jumps, |jump| jump.at.file.index() as u64))?;
+    pack.close(name("jump.line"), column(jumps, |jump| u64::from(jump.at.place.line)))?;
+    pack.close(name("jump.tofn"), column(jumps, |jump| of(jump.target_function) as u64))?;
+    pack.close(name("jump.tofile"), column(jumps, |jump| jump.target.file.index() as u64))?;
+    pack.close(name("jump.toline"), column(jumps, |jump| u64::from(jump.target.place.line)))?;
+    pack.numbers(name("jump.taken"), column(jumps, |jump| jump.taken))?;
+    pack.numbers(name("jump.executed"), column(jumps, |jump| jump.executed.unwrap_or(0)))?;
+    pack.numbers(name("jump.cond"), column(jumps, |jump| u64::from(jump.executed.is_some())))?;
     if detail.addresses {
-        pack.close(name("row.addr"), &column(&detail.rows, |row| row.at.place.addr))?;
-        pack.close(name("call.addr"), &column(&detail.calls, |call| call.at.place.addr))?;
-        pack.close(name("jump.addr"), &column(jumps, |jump| jump.at.place.addr))?;
-        pack.close(name("jump.toaddr"), &column(jumps, |jump| jump.target.place.addr))?;
+        pack.close(name("row.addr"), column(&detail.rows, |row| row.at.place.addr))?;
+        pack.close(name("call.addr"), column(&detail.calls, |call| call.at.place.addr))?;
+        pack.close(name("jump.addr"), column(jumps, |jump| jump.at.place.addr))?;
+        pack.close(name("jump.toaddr"), column(jumps, |jump| jump.target.place.addr))?;
     }
     Ok(())
 }
 
-fn column<T, V>(items: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
-    items.iter().map(value).collect()
+fn column<'a, T, V, F: Fn(&'a T) -> V + Clone>(
+    items: &'a [T],
+    value: F,
+) -> impl Iterator<Item = V> + Clone + use<'a, T, V, F> {
+    items.iter().map(value)
 }
 
 /// Where the entries of each function begin, and where the last ones end, if `owners` ascend.
-fn offsets(functions: usize, owners: impl Iterator<Item = usize>) -> Vec<u64> {
+fn offsets(functions: usize, owners: impl Iterator<Item = usize>) -> std::vec::IntoIter<u64> {
     let mut offsets = vec![0_u64; functions + 1];
     owners.for_each(|owner| offsets[owner + 1] += 1);
     for at in 0..functions {
         offsets[at + 1] += offsets[at];
     }
-    offsets
+    offsets.into_iter()
 }

@@ -101,7 +101,7 @@ fn one(
             return Ok(State::TooLarge);
         }
         *room -= text.len() as u64;
-        pack.text(format!("src.{}", file.index()), String::from_utf8_lossy(&text).as_bytes())?;
+        pack.text(format!("src.{}", file.index()), String::from_utf8_lossy(&text).into_owned().into_bytes())?;
         let newer = written.is_some_and(|written| time > written);
         return Ok(if newer { State::Newer } else { State::Embedded });
     }

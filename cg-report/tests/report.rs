@@ -265,7 +265,7 @@ fn code(folder: &Path, arguments: &[&str]) -> (String, usize) {
     let objects = &head[head.find("\"objects\"").unwrap()..head.find("\"warnings\"").unwrap()];
     let state = objects.split("\"state\": \"").nth(1).map_or("", |rest| rest.split('"').next().unwrap());
     assert_eq!(head.contains("not those that ran"), state == "changed", "the reader is told");
-    let count = head.find("\"ins.addr\": [").map_or(0, |at| {
+    let count = head.find("\"ins.kind\": [").map_or(0, |at| {
         let list = &head[at + 13..at + head[at..].find(']').unwrap()];
         list.split(", ").nth(2).unwrap().parse().unwrap()
     });

@@ -64,6 +64,8 @@ async function start() {
     const place = document.getElementById("app");
     if (place) { render(<Shell />, place); }
     document.documentElement.dataset.ready = "yes";
+    // Not before everything is painted that is seen first.
+    setTimeout(() => pack.putAway(() => text("data")), 1000);
 }
 
 start().catch((error) => {

@@ -64,4 +64,4 @@ export interface Head {
     columns: Record<string, ColumnInfo>;
 }
 
-export const SCHEMA = 1;
+export const SCHEMA = 2;

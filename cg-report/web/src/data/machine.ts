@@ -65,20 +65,27 @@ export function machineOf(model: Model, side: Side, f: number, event: Event, sec
         }
         return line;
     };
-    if (side.at === 0 && model.pack.has("ins.from")) {
-        const [from, addr, length, flow, target, bytes] = ["ins.from", "ins.addr", "ins.len", "ins.flow", "ins.target", "ins.bytes"].map(list);
+    if (side.at === 0 && model.pack.has("code.from")) {
+        // A function has stretches of code, which others may have too; instructions of one kind differ in their place alone.
+        const [from, stretch, starts, first, byte] = ["code.from", "code.stretch", "stretch.addr", "stretch.from", "stretch.byte"].map(list);
+        const [kinds, chain, bytes, length, flow, target] = ["ins.kind", "ins.inline", "ins.bytes", "kind.len", "kind.flow", "kind.target"].map(list);
         const texts = splitText(model, syntax);
-        const chain = list("ins.inline");
         const chains = chainsOf(model);
-        if (!chain || !chains || !from || !addr || !length || !flow || !target || !bytes || !texts) { return undefined; }
-        const offsets = offsetsOf(model, length);
-        for (let k = from[f]; k < from[f + 1]; k++) {
-            const line = at(addr[k]);
-            line.text = texts[k] ?? "";
-            line.flow = flow[k];
-            line.target = target[k];
-            line.inline = chain[k] > 0 ? chains[chain[k] - 1] ?? NONE : NONE;
-            line.bytes = Array.from(bytes.subarray(offsets[k], offsets[k] + length[k]), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
+        if (!from || !stretch || !starts || !first || !byte || !kinds || !chain || !bytes || !length || !flow || !target || !chains || !texts) { return undefined; }
+        for (let s = from[f]; s < from[f + 1]; s++) {
+            let addr = starts[stretch[s]];
+            let offset = byte[stretch[s]];
+            for (let k = first[stretch[s]]; k < first[stretch[s] + 1]; k++) {
+                const kind = kinds[k];
+                const line = at(addr);
+                line.text = texts[kind] ?? "";
+                line.flow = flow[kind];
+                line.target = target[kind];
+                line.inline = chain[k] > 0 ? chains[chain[k] - 1] ?? NONE : NONE;
+                line.bytes = Array.from(bytes.subarray(offset, offset + length[kind]), (value) => value.toString(16).padStart(2, "0")).join(" ");
+                addr += length[kind];
+                offset += length[kind];
+            }
         }
     }
     for (let k = rowFrom[f]; k < rowFrom[f + 1]; k++) {
@@ -125,16 +132,4 @@ function splitText(model: Model, syntax: string): string[] | undefined {
     const lines = text.split("\n");
     known.set(syntax, lines);
     return lines;
-}
-
-const starts = new WeakMap<Pack, Uint32Array>();
-
-function offsetsOf(model: Model, length: ArrayLike<number>): Uint32Array {
-    let offsets = starts.get(model.pack);
-    if (!offsets) {
-        offsets = new Uint32Array(length.length + 1);
-        for (let k = 0; k < length.length; k++) { offsets[k + 1] = offsets[k] + length[k]; }
-        starts.set(model.pack, offsets);
-    }
-    return offsets;
 }

@@ -96,6 +96,8 @@ export class Model {
     readonly objects: string[];
     readonly fileOf: Numbers;
     readonly objectOf: Numbers;
+    /** Functions in the order of their names. */
+    readonly byName: Numbers;
     private lower: string[] | undefined;
     private short: (string | undefined)[];
     private spaces: (string | undefined)[];
@@ -114,6 +116,7 @@ export class Model {
         this.objects = list("names.obj", 1);
         this.fileOf = pack.now("fn.file").values;
         this.objectOf = pack.now("fn.obj").values;
+        this.byName = pack.now("fn.byname").values;
         this.short = new Array(this.functions);
         this.spaces = new Array(this.functions);
         for (let f = 0; f < this.names.length; f++) {
@@ -125,7 +128,7 @@ export class Model {
     static async open(pack: Pack): Promise<Model> {
         const first = pack.head.sides.flatMap((_, at) => Side.FIRST.map((name) => (at === 0 ? name : `b.${name}`)));
         const column = pack.head.events[pack.head.primary].column;
-        await pack.load("names.fn", "names.file", "names.obj", "fn.file", "fn.obj", `fn.self.${column}`,
+        await pack.load("names.fn", "names.file", "names.obj", "fn.file", "fn.obj", "fn.byname", `fn.self.${column}`,
             `fn.incl.${column}`, ...first);
         return new Model(pack);
     }

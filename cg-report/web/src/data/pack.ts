@@ -18,7 +18,7 @@ export function served(below: string): Data {
 
 export class Pack {
     readonly head: Head;
-    private readonly data: Data;
+    private data: Data;
     private readonly columns = new Map<string, Column>();
     private readonly texts = new Map<string, string>();
     private readonly waiting = new Map<string, Promise<void>>();
@@ -29,6 +29,22 @@ export class Pack {
     constructor(head: Head, data: Data) {
         this.head = head;
         this.data = data;
+    }
+
+    /**
+     * Takes the text of the columns out of the memory that scripts have, where most of it would lie without being looked at again:
+     * columns come from a blob from then on, or `again` from where it was where the browser has no room for one.
+     */
+    putAway(again: () => string) {
+        if (typeof this.data !== "string") { return; }
+        const blob = new Blob([this.data]);
+        this.data = async (start, length) => {
+            try {
+                return await blob.slice(start, start + length).text();
+            } catch {
+                return again().slice(start, start + length);
+            }
+        };
     }
 
     has(name: string): boolean {

@@ -11,7 +11,8 @@ import { matching } from "./search.ts";
 import * as url from "./url.ts";
 
 export const WHOLE = -1;
-export type Numbering = "percent" | "absolute" | "percall";
+/** `percent` is of the program, `parent` of what contains a thing. */
+export type Numbering = "percent" | "parent" | "absolute" | "percall";
 export type Comparison = "new" | "base" | "delta";
 
 /** The report with all parts; there is one once the page shows anything. */
@@ -66,6 +67,11 @@ export const baseTotal = computed(() => {
 
 /** What shares are of: the total of the side that is shown. */
 export const shownTotal = computed(() => (comparison.value === "base" && isDiff.value ? baseTotal.value : total.value));
+
+/** What a share is of: of the program, or of what contains it, as the reader wants it. */
+export function shareOf(program: number, parent: number): number {
+    return numbering.value === "parent" ? parent : program;
+}
 
 export function inclusive(side = model().side, of = event.value) {
     return costs(side, "fn.incl", of)?.values;
@@ -207,8 +213,11 @@ function shown(): url.Shown {
         file: file.value >= 0 ? model().files[file.value] : "",
         why: cause.value >= 0 ? String(cause.value) : "",
         part: url.ranges(chosen.value),
+        num: numbering.value === "percent" ? "" : numbering.value,
     };
 }
+
+const NUMBERINGS: Numbering[] = ["parent", "absolute", "percall"];
 
 function restore(hash: string) {
     const wanted = url.decode(hash);
@@ -223,6 +232,7 @@ function restore(hash: string) {
         panes.value = wanted.p;
         query.value = wanted.q;
         comparison.value = wanted.cmp === "new" || wanted.cmp === "base" ? wanted.cmp : "delta";
+        numbering.value = NUMBERINGS.find((known) => known === wanted.num) ?? "percent";
         const f = byId(wanted.f);
         if (wanted.f && f === WHOLE) {
             note.value = `This report has no function ${wanted.n || wanted.f} of that object and file; searching for it.`;

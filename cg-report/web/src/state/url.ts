@@ -23,10 +23,12 @@ export interface Shown {
     why: string;
     /** Numbers of parts, from 1: `2-5,7`. */
     part: string;
+    /** How numbers are shown. */
+    num: string;
 }
 
 export const NOTHING: Shown = { f: "", s: "", n: "", e: "", e2: "", p: ["overview", "flame"], q: "", cmp: "", path: [], x: [],
-    file: "", why: "", part: "" };
+    file: "", why: "", part: "", num: "" };
 
 export function encode(shown: Shown): string {
     const out: string[] = ["v=1"];
@@ -45,6 +47,7 @@ export function encode(shown: Shown): string {
     put("file", shown.file);
     put("why", shown.why);
     put("part", shown.part);
+    put("num", shown.num);
     shown.x.forEach((formula) => put("x", formula));
     return `#${out.join("&")}`;
 }
@@ -72,6 +75,7 @@ export function decode(hash: string): Shown {
             case "file": shown.file = value; break;
             case "why": shown.why = value; break;
             case "part": shown.part = value; break;
+            case "num": shown.num = value; break;
             case "x": shown.x.push(value); break;
             case "path": shown.path = value.split(".").filter((id) => /^[0-9a-f]{16}$/.test(id)); break;
             case "p": {

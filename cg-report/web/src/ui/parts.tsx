@@ -30,7 +30,7 @@ export function Link({ f, children }: { f: number; children?: ComponentChildren 
 
 /** A cost as the reader wants it: share of the total, all digits, or per call. */
 export function cost(value: number, of: number, calls?: number): string {
-    if (numbering.value === "percent") { return percent(value, of); }
+    if (numbering.value === "percent" || numbering.value === "parent") { return percent(value, of); }
     if (numbering.value === "percall" && calls !== undefined) { return ratio(value, calls); }
     return Number.isInteger(value) ? digits(value) : digits(Math.round(value));
 }

@@ -81,7 +81,9 @@ function Bar() {
             {isDiff.value && <Segments label="Side" value={comparison.value} onChange={(value) => { comparison.value = value; }}
                 options={[["base", "Base"], ["new", "New"], ["delta", "\u0394"]]} />}
             <Segments label="Numbers" value={numbering.value} onChange={(value) => { numbering.value = value; }}
-                options={[["percent", "%", "Shares of the program"], ["absolute", "123", "All digits"], ["percall", "/n", "Cost per call"]]} />
+                options={[["percent", "%", "Shares of the program"],
+                    ["parent", "%\u2191", "Shares of what contains it (r): of the active function, of the cell or group above"],
+                    ["absolute", "123", "All digits"], ["percall", "/n", "Cost per call"]]} />
             <button type="button" class="quiet" aria-pressed={short.value} title="Shorten templates and generics" onClick={() => { short.value = !short.value; }}>{"<\u2026>"}</button>
             <button type="button" class="quiet" title="Formulas of events" onClick={() => { dialog.value = "formulas"; }}>{"\u03a3"}</button>
             <button type="button" class="quiet" title="Copy a link to what is seen (c)" onClick={() => void link()}>{copied.value ? "copied" : "Link"}</button>
@@ -181,7 +183,7 @@ function Help() {
     const keys: [string, string][] = [
         ["/", "search"], ["j k \u2191 \u2193", "next and previous row"], ["Enter", "make active: the root of all views"],
         ["Backspace, Alt+\u2190", "back"], ["h", "the whole program"], ["u", "hottest caller"], ["d", "hottest callee"], ["1 \u2026 9", "view of the upper pane (with Shift: of the lower one)"],
-        ["e E", "next and previous event"], ["x", "swap base and new"], ["+ \u2212 0", "zoom in pictures"], ["arrows", "walk in flame graph, treemap, call graph"],
+        ["e E", "next and previous event"], ["r", "shares of the program, or of what contains it"], ["x", "swap base and new"], ["+ \u2212 0", "zoom in pictures"], ["arrows", "walk in flame graph, treemap, call graph"],
         ["Enter in a flame graph", "zoom into the path (Esc: out; Shift+Enter: make active)"], ["Ctrl+wheel, drag", "zoom and move pictures"],
         ["c", "copy a link to what is seen"], ["t", "theme"], ["?", "this page"],
     ];
@@ -270,6 +272,7 @@ function keys(key: KeyboardEvent) {
         x: () => { if (isDiff.value) { comparison.value = comparison.value === "new" ? "base" : "new"; } },
         c: () => void link(),
         t: switchTheme,
+        r: () => { numbering.value = numbering.value === "parent" ? "percent" : "parent"; },
     };
     const act = acts[key.key];
     if (act) {

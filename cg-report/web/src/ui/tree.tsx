@@ -2,7 +2,7 @@
 
 import { percent } from "../data/format.ts";
 import type { Tree } from "../layout/expand.ts";
-import { model, short, shownTotal } from "../state/store.ts";
+import { model, shareOf, short, shownTotal } from "../state/store.ts";
 
 /** Where a key leads from a node. */
 export function step(tree: Tree, node: number, key: string, downIsDeeper = true): number | undefined {
@@ -19,11 +19,17 @@ export function step(tree: Tree, node: number, key: string, downIsDeeper = true)
     }
 }
 
+/** What a share of a node is of: of the program, or of the node above it. */
+export function wholeOf(tree: Tree, node: number, program: number, which = 0): number {
+    const parent = tree.parent[node];
+    return parent < 0 ? program : shareOf(program, tree.cost[which][parent]);
+}
+
 export function describe(tree: Tree, node: number): string {
     const f = tree.fn[node];
     const name = f < 0 ? "whole program" : model().name(f, short.peek());
     const about = tree.exact[node] ? "" : "about ";
-    const whole = shownTotal.peek();
+    const whole = wholeOf(tree, node, shownTotal.peek());
     return `${name}, ${about}${percent(tree.cost[0][node], whole)} %, self ${percent(tree.own[0][node], whole)} %`;
 }
 

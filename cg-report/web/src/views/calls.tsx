@@ -6,7 +6,7 @@ import { openMenu } from "../ui/menu.tsx";
 import { cost, Delta, Empty, Loading, Name } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
-import { active, activate, event, inclusive, isDiff, comparison, model, select, selected, WHOLE } from "../state/store.ts";
+import { active, activate, event, inclusive, isDiff, comparison, model, select, selected, shareOf, total, WHOLE } from "../state/store.ts";
 import type { Side } from "../data/model.ts";
 
 interface Arc {
@@ -51,6 +51,7 @@ function List({ callers }: { callers: boolean }) {
     const incl = inclusive();
     if (!arcs || !incl) { return <Loading />; }
     const whole = incl[f];
+    const of = shareOf(total.value, whole);
     const none: Arc = { f: WHOLE, count: 0, cost: 0, within: false };
     const at = (end: number) => arcs.get(end) ?? none;
     const old = (end: number) => before?.get(end) ?? none;
@@ -64,7 +65,7 @@ function List({ callers }: { callers: boolean }) {
                 empty={callers ? "Nothing is known to call it." : "It calls nothing that the profile knows."}
                 columns={[
                     { id: "cost", title: "Incl.", width: 88, hint: callers ? "What calls from there cost" : "What calls of it cost",
-                        cell: (end) => (at(end).within ? "\u21bb" : cost(at(end).cost, whole, at(end).count)),
+                        cell: (end) => (at(end).within ? "\u21bb" : cost(at(end).cost, of, at(end).count)),
                         bar: (end) => (at(end).within ? 0 : at(end).cost / whole),
                         full: (end) => (at(end).within
                             ? "a call within a cycle: its inclusive cost would be counted twice"
@@ -74,7 +75,7 @@ function List({ callers }: { callers: boolean }) {
                     { id: "each", title: "Per call", width: 72, cell: (end) => (at(end).within ? "" : ratio(at(end).cost, at(end).count)) },
                     { id: "name", title: "Function", text: true, cell: (end) => <Name f={end} /> },
                 ]}
-                footer={<><span>{digits(rows.length)}</span><span>{digits(calls)} calls, {percent(sum, whole)} %</span></>} />
+                footer={<><span>{digits(rows.length)}</span><span>{digits(calls)} calls, {percent(sum, of)} %</span></>} />
         </section>
     );
 }

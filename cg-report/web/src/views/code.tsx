@@ -6,7 +6,7 @@ import { compact, digits, percent } from "../data/format.ts";
 import { languageOf, tokens, type State, type Token } from "../data/highlight.ts";
 import { filesOf, linesOf, topFiles, type LineCall, type SourceLine } from "../data/lines.ts";
 import { visible } from "../data/names.ts";
-import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, total, WHOLE } from "../state/store.ts";
+import { active, baseTotal, comparison, event, file as chosenFile, inclusive, isDiff, model, second, self, shareOf, total, WHOLE } from "../state/store.ts";
 import { cost, Delta, Empty, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Lines } from "../ui/lines.tsx";
 import { Arrows, useLanes, type Arrow } from "./jumps.tsx";
@@ -131,6 +131,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
     const cost0 = f === WHOLE ? wholeCost : Math.max(self(side)?.[f] ?? 0, 1);
     const widest = Math.min(600, Math.max(80, ...(text ?? []).map((line) => line.length))) + 50;
     const callees = inclusive(side);
+    const share = shareOf(wholeCost, only < 0 ? wholeCost : callees?.[f] ?? wholeCost);
     const most = Math.max(...[...lines.values()].map((line) => line.own), 1);
     return (
         <div class="view">
@@ -169,7 +170,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                     if (item.kind === "call") {
                         return (
                             <div class="line call">
-                                <span class="number" role="cell" title={digits(item.call.cost)}>{cost(item.call.cost, wholeCost)}</span>
+                                <span class="number" role="cell" title={digits(item.call.cost)}>{cost(item.call.cost, share)}</span>
                                 {second.value && <span />}{compared && <span />}{arrows.length > 0 && <span />}<span />
                                 <span class="text" role="cell"><span aria-hidden="true">{"\u25b8"}</span> <Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, callees && f !== WHOLE ? callees[f] : wholeCost)} % inclusive</span></span>
                             </div>
@@ -182,7 +183,7 @@ function Source({ files, file }: { files: [number, number][]; file: number }) {
                             onClick={() => { if (item.info) { goalLine.value = { file, line: item.number, by: "source" }; } }}>
                             <span class="number" role="cell" title={item.info ? `${digits(own)} ${event.value.name}, ${percent(own, cost0)} % of ${f === WHOLE ? "the program" : "the function"}` : ""}>
                                 {item.info && own > 0 && <span class="bar" style={{ width: `${Math.min(100, (own * 100) / most)}%` }} />}
-                                <span class="value">{item.info && (own > 0 || (only < 0 && item.info.calls.length === 0)) ? cost(own, wholeCost) : ""}</span>
+                                <span class="value">{item.info && (own > 0 || (only < 0 && item.info.calls.length === 0)) ? cost(own, share) : ""}</span>
                             </span>
                             {second.value && <span class="number" role="cell">{item.info && item.info.second > 0 ? compact(item.info.second) : ""}</span>}
                             {compared && <span class="number" role="cell">{(item.info || item.base) && own !== (item.base?.own ?? 0) ? <Delta now={own} before={item.base?.own ?? 0} /> : ""}</span>}

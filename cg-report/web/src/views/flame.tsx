@@ -5,13 +5,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { digits, percent, signed } from "../data/format.ts";
 import { downwards, expand, nodeAt, pathTo, TOP, upwards, type Flow, type Tree } from "../layout/expand.ts";
 import { costs } from "../state/events.ts";
-import { active, activate, baseTotal, comparison, event, found, isDiff, model, path, second, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
+import { active, activate, baseTotal, comparison, event, found, isDiff, model, numbering, path, second, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, heatColour, isDark, styleColour, type Colouring } from "../ui/colours.ts";
 import { exporters, save, savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments } from "../ui/parts.tsx";
-import { Parallel, step } from "../ui/tree.tsx";
+import { Parallel, step, wholeOf } from "../ui/tree.tsx";
 
 type Direction = "down" | "up" | "both";
 const direction = signal<Direction>("down");
@@ -140,7 +140,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
                 paint.fillRect(left, y, right - left - 1, 2);
             }
             const name = f < 0 ? "whole program" : model().name(f, short.value);
-            const share = tree.cost[which][cell.node] / (which === 1 ? baseTotal.value : shownTotal.value);
+            const share = tree.cost[which][cell.node] / wholeOf(tree, cell.node, which === 1 ? baseTotal.value : shownTotal.value, which);
             const text = `${name}  ${tree.exact[cell.node] ? "" : "\u2248\u2009"}${percent(share, 1)} %`;
             paint.fillStyle = ink;
             const room = right - left - 9;
@@ -162,7 +162,7 @@ function Chart({ tree, root, flip, label, onZoom, offset }: { tree: Tree; root: 
             }
             return colourOf(f, colouring.value);
         }
-    }, [cells, across, height, top, range, current, selected.value, found.value, isDark.value, colouring.value, short.value, event.value, flip, ratioOf?.[0]]);
+    }, [cells, across, height, top, range, current, selected.value, found.value, isDark.value, colouring.value, short.value, event.value, flip, numbering.value, ratioOf?.[0]]);
 
     const at = (mouse: MouseEvent): Cell | undefined => {
         const box = canvas.current?.getBoundingClientRect();
@@ -261,7 +261,8 @@ export function Tip({ tree, cell, x, y, width: across, height }: { tree: Tree; c
     const f = tree.fn[cell.node];
     const cost = cell.more ? tree.rest[0][cell.node] : tree.cost[0][cell.node];
     const about = tree.exact[cell.node] && !cell.more ? "" : "\u2248\u2009";
-    const whole = shownTotal.value;
+    // What is not expanded is part of the node itself.
+    const whole = cell.more ? shareOf(shownTotal.value, tree.cost[0][cell.node]) : wholeOf(tree, cell.node, shownTotal.value);
     return (
         <div class="tip" style={{ left: `${Math.max(4, Math.min(x + 14, across - 390))}px`, top: y > height / 2 ? "auto" : `${y + 18}px`,
             bottom: y > height / 2 ? `${height - y + 14}px` : "auto" }}>

@@ -6,6 +6,7 @@ import { compact, digits, exactly, percent } from "../data/format.ts";
 import { INCOMPLETE } from "../data/model.ts";
 import { csv, save } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
+import { ordered, ranks } from "../layout/order.ts";
 import { cost, Delta, Loading, Name } from "../ui/parts.tsx";
 import { Table, type TableColumn } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
@@ -16,21 +17,6 @@ import type { Numbers } from "../data/columns.ts";
 
 const sorting = signal<{ id: string; down: boolean }>({ id: "incl", down: true });
 const onlyChanged = signal<"all" | "changed" | "new" | "gone">("all");
-
-/** Functions, by a column and then by name. */
-function ordered(rows: Uint32Array, value: Numbers | ((f: number) => string), down: boolean): Uint32Array {
-    const names = model().names;
-    const byName = (a: number, b: number) => (names[a] < names[b] ? -1 : names[a] > names[b] ? 1 : a - b);
-    if (typeof value === "function") {
-        const text = new Map<number, string>();
-        rows.forEach((f) => text.set(f, value(f)));
-        return rows.slice().sort((a, b) => {
-            const [x, y] = [text.get(a) as string, text.get(b) as string];
-            return (x < y ? -1 : x > y ? 1 : byName(a, b)) * (down ? -1 : 1);
-        });
-    }
-    return rows.slice().sort((a, b) => (down ? value[b] - value[a] : value[a] - value[b]) || byName(a, b));
-}
 
 function difference(now: Numbers | undefined, before: Numbers | undefined): Float64Array | undefined {
     return now && before ? Float64Array.from(now, (value, f) => value - before[f]) : undefined;
@@ -60,7 +46,9 @@ export function Functions({ wide }: { wide: boolean }) {
         if (!incl) { return new Uint32Array(0); }
         const old = base?.now("fn.flags");
         const oldCalls = base?.now("fn.calls");
-        for (let f = 0; f < report.functions; f++) {
+        // Where a column has equal values, functions are in the order of their names.
+        for (let at = 0; at < report.functions; at++) {
+            const f = report.byName[at];
             const here = flags[f] !== 0 || calls[f] > 0 || incl[f] !== 0;
             const there = old !== undefined && (old[f] !== 0 || (oldCalls?.[f] ?? 0) > 0);
             const wanted = onlyChanged.value;
@@ -71,14 +59,20 @@ export function Functions({ wide }: { wide: boolean }) {
         return Uint32Array.from(rows);
     }, [incl, flags, onlyChanged.value, diff, deltaIncl, deltaSelf]);
 
-    const key: Numbers | ((f: number) => string) | undefined = sort.id === "incl" ? (comparison.value === "base" ? baseIncl : incl)
+    const placeOf = (values: Numbers, texts: readonly string[]) => {
+        const rank = ranks(texts);
+        return Uint32Array.from(values, (at) => rank[at]);
+    };
+    const objects = useMemo(() => (sort.id === "object" ? placeOf(report.objectOf, report.objects) : undefined), [report, sort.id]);
+    const files = useMemo(() => (sort.id === "file" ? placeOf(report.fileOf, report.files) : undefined), [report, sort.id]);
+    const key: Numbers | undefined = sort.id === "incl" ? (comparison.value === "base" ? baseIncl : incl)
         : sort.id === "self" ? (comparison.value === "base" ? baseSelf : own) : sort.id === "calls" ? calls
         : sort.id === "second" ? extra ?? incl : sort.id === "dincl" ? deltaIncl ?? incl : sort.id === "dself" ? deltaSelf ?? own
-        : sort.id === "object" ? (f) => report.object(f) : sort.id === "file" ? (f) => report.file(f)
+        : sort.id === "object" ? objects : sort.id === "file" ? files
         : sort.id.startsWith("event ") ? otherSelf[others.findIndex((of) => `event ${of.name}` === sort.id)] ?? incl
-        : (f) => report.names[f];
-    const all = useMemo(() => (key ? ordered(listed, key, sort.down) : listed), [listed, sort.id, sort.down,
-        typeof key === "function" ? null : key]);
+        : undefined;
+    const all = useMemo(() => (sort.id === "name" ? (sort.down ? listed.slice().reverse() : listed) : key ? ordered(listed, key, sort.down) : listed),
+        [listed, sort.id, sort.down, key]);
     const mask = found.value;
     const rows = useMemo(() => (mask ? all.filter((f) => mask[f] === 1) : all), [all, mask]);
     if (!incl || !own) { return <Loading />; }

@@ -6,7 +6,7 @@ import { compact, digits, percent, signed } from "../data/format.ts";
 import { TOP } from "../layout/expand.ts";
 import type { Laid } from "../layout/layered.ts";
 import { neighbourhood, type Neighbourhood } from "../layout/neighbourhood.ts";
-import { active, activate, comparison, event, found, isDiff, model, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
+import { active, activate, comparison, event, found, isDiff, model, select, selected, shareOf, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { fitted, FONT, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour } from "../ui/colours.ts";
 import { dotString, save } from "../ui/exports.ts";
@@ -138,7 +138,8 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
         setView({ scale, x: centred ? (width - laid.width * scale) / 2 : width / 2 - root.x * scale,
             y: centred ? Math.max(12, (height - laid.height * scale) / 2) : Math.min(24, height / 2 - root.y * scale) });
     }, [laid, width, height]);
-    const whole = shownTotal.value;
+    const program = shownTotal.value;
+    const whole = shareOf(program, around.nodes.get(around.root)?.cost[0] ?? program);
     const largest = Math.max(...around.arcs.map((arc) => arc.cost[0]), 1);
     const mask = found.value;
     const diff = isDiff.value && [...around.nodes.values()].some((node) => node.cost.length > 1);
@@ -238,7 +239,7 @@ function Picture({ around, laid }: { around: Neighbourhood; laid: Laid }) {
                     {[...around.nodes.values()].map((node) => {
                         const box = laid.nodes[String(node.f)];
                         const dim = mask && node.f >= 0 && mask[node.f] === 0;
-                        const fill = colouring.value === "delta" && diff ? deltaColour(((node.cost[0] - node.cost[1]) / Math.max(whole, 1)) * 4) : colourOf(node.f, colouring.value === "ratio" ? "space" : colouring.value);
+                        const fill = colouring.value === "delta" && diff ? deltaColour(((node.cost[0] - node.cost[1]) / Math.max(program, 1)) * 4) : colourOf(node.f, colouring.value === "ratio" ? "space" : colouring.value);
                         return (
                             <g key={node.f} transform={`translate(${box.x - WIDE / 2} ${box.y - TALL / 2})`}
                                 class={`node${node.f === around.root ? " root" : ""}${node.f === current || (node.f >= 0 && node.f === selected.value) ? " chosen" : ""}${dim ? " dim" : ""}`}

@@ -7,7 +7,7 @@ import { openMenu } from "../ui/menu.tsx";
 import { cost, Delta, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { costs } from "../state/events.ts";
-import { active, activate, comparison, event, isDiff, model, query, second, select, selected, self, short, shownTotal } from "../state/store.ts";
+import { active, activate, comparison, event, isDiff, model, query, second, select, selected, self, shareOf, short, shownTotal } from "../state/store.ts";
 import type { Numbers } from "../data/columns.ts";
 
 interface Group {
@@ -107,7 +107,7 @@ export function Groups() {
                 { id: "name", title: "Object, file, class, function", text: true, full: (at) => groups[at].name,
                     cell: (at) => <span class={groups[at].kind}>{label(groups[at])}</span> },
                 { id: "self", title: "Self", width: 96, hint: `Sum of self costs in ${event.value.name}`,
-                    cell: (at) => cost(groups[at].cost, whole), bar: (at) => groups[at].cost / whole,
+                    cell: (at) => cost(groups[at].cost, groups[at].parent < 0 ? whole : shareOf(whole, groups[groups[at].parent].cost)), bar: (at) => groups[at].cost / whole,
                     full: (at) => `${digits(groups[at].cost)} ${event.value.name}, ${percent(groups[at].cost, whole)} %` },
                 ...(diff ? [{ id: "delta", title: "\u0394", width: 88, cell: (at: number) => <Delta now={groups[at].cost} before={groups[at].base} /> }] : []),
                 ...(more ? [{ id: "second", title: more.name, width: 84, cell: (at: number) => compact(groups[at].other) }] : []),

@@ -6,7 +6,7 @@ import { digits, percent } from "../data/format.ts";
 import { machineOf } from "../data/machine.ts";
 import { inlinedOf } from "../layout/inlined.ts";
 import { shortened } from "../data/names.ts";
-import { active, event, model, second, short, shownTotal, WHOLE } from "../state/store.ts";
+import { active, event, model, second, shareOf, short, shownTotal, WHOLE } from "../state/store.ts";
 import { cost, Empty, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
 import { syntax } from "./machine.tsx";
@@ -44,8 +44,8 @@ export function InlinedView() {
             columns={[
                 { id: "name", title: "Inlined function", text: true, least: 220, cell: (at) => (short.value ? shortened(tree[at].name) : tree[at].name), full: (at) => tree[at].name },
                 { id: "all", title: "With inner", width: 104, hint: "Self cost of it and of what was inlined into it", bar: (at) => tree[at].all / of,
-                    cell: (at) => cost(tree[at].all, shownTotal.value), full: (at) => `${digits(tree[at].all)}, ${percent(tree[at].all, of)} % of the function` },
-                { id: "own", title: "Self", width: 104, bar: (at) => tree[at].own / of, cell: (at) => cost(tree[at].own, shownTotal.value), full: (at) => digits(tree[at].own) },
+                    cell: (at) => cost(tree[at].all, tree[at].parent < 0 ? shownTotal.value : shareOf(shownTotal.value, tree[tree[at].parent].all)), full: (at) => `${digits(tree[at].all)}, ${percent(tree[at].all, of)} % of the function` },
+                { id: "own", title: "Self", width: 104, bar: (at) => tree[at].own / of, cell: (at) => cost(tree[at].own, shareOf(shownTotal.value, tree[at].all)), full: (at) => digits(tree[at].own) },
                 { id: "site", title: "Called at", width: 220, text: true, cell: (at) => tree[at].site.slice(tree[at].site.lastIndexOf("/") + 1), full: (at) => tree[at].site },
             ]}
             footer={<span>{digits(tree.length - 1)} inlined calls; their self costs and the function's own add up to {percent(tree[0].all, shownTotal.value)} %</span>} />

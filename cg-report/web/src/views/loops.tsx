@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { compact, digits, percent, ratio } from "../data/format.ts";
 import { INDIRECT, JUMP, RETURN, type MachineLine } from "../data/machine.ts";
 import { loopsOf, type Edge, type Loop } from "../layout/loops.ts";
-import { active, event, events, model, second, total, WHOLE } from "../state/store.ts";
+import { active, event, events, inclusive, model, second, shareOf, total, WHOLE } from "../state/store.ts";
 import { machineOf } from "../data/machine.ts";
 import { Empty, Loading } from "../ui/parts.tsx";
 import { Table } from "../ui/table.tsx";
@@ -56,7 +56,7 @@ export function Loops() {
                     return `${file.slice(file.lastIndexOf("/") + 1)}${line && line.line > 0 ? `:${line.line}` : ""}  0x${at(row).addr.toString(16)}`;
                 }, full: (row) => { const line = place(row); return line && line.file >= 0 ? `${report.files[line.file]}:${line.line}` : ""; } },
                 { id: "cost", title: "Self", width: 96, hint: `Self cost of the loop's instructions in ${event.value.name}, with inner loops`, bar: (row) => at(row).cost / total.value,
-                    cell: (row) => percent(at(row).cost, total.value), full: (row) => digits(at(row).cost) },
+                    cell: (row) => percent(at(row).cost, shareOf(total.value, inclusive()?.[f] ?? total.value)), full: (row) => digits(at(row).cost) },
                 { id: "entries", title: "Entries", width: 84, hint: "How often it is entered from outside", cell: (row) => compact(at(row).entries), full: (row) => digits(at(row).entries) },
                 { id: "iterations", title: "Iterations", width: 92, hint: "How often its first instruction is executed", cell: (row) => compact(at(row).iterations), full: (row) => digits(at(row).iterations) },
                 { id: "each", title: "Iter./entry", width: 92, cell: (row) => ratio(at(row).iterations, at(row).entries) },

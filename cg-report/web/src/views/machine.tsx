@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { compact, digits, percent } from "../data/format.ts";
 import { CALL, machineOf, RETURN, type InlineFrame, type MachineCall, type MachineLine } from "../data/machine.ts";
 import { shortened } from "../data/names.ts";
-import { active, comparison, event, model, second, self, short, total, baseTotal } from "../state/store.ts";
+import { active, comparison, event, inclusive, model, second, self, shareOf, short, total, baseTotal } from "../state/store.ts";
 import { Lines } from "../ui/lines.tsx";
 import { cost, Link, Loading, Segments } from "../ui/parts.tsx";
 import { Arrows, GUTTER, useLanes, type Arrow } from "./jumps.tsx";
@@ -62,6 +62,7 @@ export function Machine() {
     if (!lines) { return <Loading />; }
     const whole = comparison.value === "base" ? baseTotal.value : total.value;
     const own = Math.max(self()?.[f] ?? 0, 1);
+    const share = shareOf(whole, inclusive(comparison.value === "base" && report.base ? report.base : report.side)?.[f] ?? whole);
     const most = Math.max(...lines.map((line) => line.cost), 1);
     const state = report.pack.head.objects.find((known) => known.object === report.objectOf[f])?.state;
     const texts = lines.some((line) => line.text);
@@ -102,8 +103,8 @@ export function Machine() {
                         if (item.kind === "call") {
                             return (
                                 <div class="line call">
-                                    <span class="number" role="cell">{cost(item.call.cost, whole)}</span>{second.value && <span />}<span /><span />
-                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, whole)} % inclusive</span></span>
+                                    <span class="number" role="cell">{cost(item.call.cost, share)}</span>{second.value && <span />}<span /><span />
+                                    <span class="text" role="cell">{"\u25b8 "}<Link f={item.call.callee} /> <span class="muted">{digits(item.call.count)}{"\u00d7"}, {percent(item.call.cost, share)} % inclusive</span></span>
                                 </div>
                             );
                         }
@@ -116,7 +117,7 @@ export function Machine() {
                                 onClick={() => { if (line.line > 0) { goalLine.value = { file: line.file, line: line.line, by: "machine" }; } }}>
                                 <span class="number" role="cell" title={`${digits(line.cost)} ${event.value.name}, ${percent(line.cost, own)} % of the function`}>
                                     {line.cost > 0 && <span class="bar" style={{ width: `${Math.min(100, (line.cost * 100) / most)}%` }} />}
-                                    <span class="value">{line.executed ? cost(line.cost, whole) : "0"}</span>
+                                    <span class="value">{line.executed ? cost(line.cost, share) : "0"}</span>
                                 </span>
                                 {second.value && <span class="number" role="cell">{line.second > 0 ? compact(line.second) : ""}</span>}
                                 <span role="cell" />

@@ -6,13 +6,13 @@ import { hierarchy, treemap, treemapSquarify, type HierarchyRectangularNode } fr
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { percent } from "../data/format.ts";
 import type { Tree } from "../layout/expand.ts";
-import { active, activate, baseTotal, found, isDiff, model, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
+import { active, activate, baseTotal, found, isDiff, model, numbering, select, selected, short, total, shownTotal, WHOLE } from "../state/store.ts";
 import { FONT, fitted, hatch, prepare, useSize } from "../ui/canvas.ts";
 import { colouring, colourOf, deltaColour, isDark, styleColour } from "../ui/colours.ts";
 import { savePng } from "../ui/exports.ts";
 import { openMenu } from "../ui/menu.tsx";
 import { Empty, Estimated, Loading, Segments, Slider } from "../ui/parts.tsx";
-import { Parallel, step } from "../ui/tree.tsx";
+import { Parallel, step, wholeOf } from "../ui/tree.tsx";
 import { ColourChoice, Tip, useTree } from "./flame.tsx";
 
 const kind = signal<"callees" | "callers">("callees");
@@ -95,7 +95,7 @@ export function Treemap() {
             paint.strokeRect(box.x0 + 0.3, box.y0 + 0.3, across - 0.6, down - 0.6);
             if (down >= 13 && across > 24) {
                 const name = f < 0 ? "whole program" : report.name(f, short.value);
-                const share = `${tree.exact[node] ? "" : "\u2248\u2009"}${percent(tree.cost[0][node], shownTotal.value)} %`;
+                const share = `${tree.exact[node] ? "" : "\u2248\u2009"}${percent(tree.cost[0][node], wholeOf(tree, node, shownTotal.value))} %`;
                 const text = `${name}  ${share}`;
                 const fit = fitted(paint, paint.measureText(text).width <= across - 8 ? text : name, across - 8);
                 paint.fillStyle = ink;
@@ -117,7 +117,7 @@ export function Treemap() {
             paint.lineWidth = node === 0 ? 1.5 : node === current ? 2.5 : 1.5;
             paint.strokeRect(box.x0 + 1.5, box.y0 + 1.5, Math.max(1, box.x1 - box.x0 - 3), Math.max(1, box.y1 - box.y0 - 3));
         }
-    }, [laid, current, selected.value, found.value, isDark.value, colouring.value, short.value]);
+    }, [laid, current, selected.value, found.value, isDark.value, colouring.value, short.value, numbering.value]);
 
     if (!report.hasCalls) {
         return <Empty title="This profile has no calls"><p>Treemaps show what functions call. Profiles made with <code>--tool=callgrind</code> have calls.</p></Empty>;

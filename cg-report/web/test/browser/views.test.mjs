@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, open, rows, settled, VIEWS } from "./browser.mjs";
+import { launch, open, report, rows, settled, VIEWS } from "./browser.mjs";
 
 let context;
 before(async () => { context = await launch(); });
@@ -99,6 +99,48 @@ test("estimated cells are marked and exact ones are not", async () => {
     assert.deepEqual(said.map((text) => text.includes("about")), [false, false, false, true, true], said.join("\n"));
     assert.match(said[2], /^shared, 40\.00 %/);
     assert.match(said[3], /^even, about 12\.00 %/);
+    await page.close();
+});
+
+test("shares are of the program, or of what contains a thing, in every view and in the link", async () => {
+    const page = await open(context, "exact", "#v=1&p=calls,code");
+    const callers = async () => (await rows(page, "Callers")).map((row) => [row[0], row[3]]);
+    await page.locator(".navigator .row", { hasText: "shared" }).dblclick();
+    await settled(page);
+    const line = page.locator("#pane-1 .source .line:not(.columns)", { hasText: "30" }).first().locator(".value");
+    assert.deepEqual(await callers(), [["40.00", "right"], ["10.00", "left"]]);
+    assert.equal(await line.innerText(), "35.00");
+    await page.keyboard.press("r");
+    await settled(page);
+    // It costs 500 with all that it calls; the functions that call it are its parents in no list, and stay shares of the program.
+    assert.deepEqual(await callers(), [["80.00", "right"], ["20.00", "left"]]);
+    assert.deepEqual((await rows(page, "Callees")).map((row) => row[0]), ["30.00"]);
+    assert.equal(await line.innerText(), "70.00");
+    assert.deepEqual((await rows(page, "Functions")).slice(0, 2).map((row) => row[0]), ["100.00", "60.00"]);
+    await page.locator("#tab-1-graph").click();
+    await settled(page);
+    const figures = await page.locator("#pane-1 .node.root .figures").innerHTML();
+    assert.match(figures, /100\.00 %/);
+    assert.match(page.url(), /[&#]num=parent(&|$)/);
+    await page.keyboard.press("h");
+    await page.locator("#tab-0-flame").click();
+    await settled(page);
+    await page.locator("#pane-0 .picture").focus();
+    const said = [];
+    for (let at = 0; at < 4; at++) {
+        await page.keyboard.press("ArrowDown");
+        said.push(await page.locator("#pane-0 [aria-live]").innerText());
+    }
+    assert.match(said[1], /^right, 60\.00 %/);
+    assert.match(said[2], /^shared, 66\.67 %/);
+    assert.match(said[3], /^even, about 30\.00 %/);
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    assert.equal(await page.getByRole("button", { name: "%\u2191" }).getAttribute("aria-pressed"), "true");
+    await page.keyboard.press("r");
+    await settled(page);
+    assert.equal(await page.getByRole("button", { name: "%", exact: true }).getAttribute("aria-pressed"), "true");
+    assert.deepEqual(page.faults, []);
     await page.close();
 });
 
@@ -245,4 +287,20 @@ test("there is no cache view where no caches were simulated", async () => {
     const page = await open(context, "exact");
     assert.equal(await page.locator("#tab-0-cache").count(), 0);
     await page.close();
+});
+
+test("columns come from the blob, or from the page, once their text was put away", async () => {
+    for (const room of [true, false]) {
+        const page = await context.newPage();
+        // A browser without room for a blob says so when it is read.
+        if (!room) { await page.addInitScript(() => { Blob.prototype.text = () => Promise.reject(new Error("no room")); }); }
+        await page.goto(report("exact", "#v=1&p=overview,flame"));
+        await page.waitForSelector("html[data-ready]");
+        await page.waitForTimeout(1300);
+        await page.locator("#tab-0-code").click();
+        await settled(page);
+        assert.ok(await page.locator("#pane-0 .source .line").count() > 3);
+        assert.equal(await page.locator(".note.fault").count(), 0);
+        await page.close();
+    }
 });
