@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grind_engine::MappedFile;
-use grind_symbols::{Object, Options};
+use grind_symbols::{self as symbols, Object, Options, Resolution, Svma};
 
 use crate::mapped;
 use crate::symbolizer::{Code, Place, Symbolizer, UNKNOWN};
@@ -26,6 +26,33 @@ struct Known {
     object: Arc<Object>,
     /// How many of its warnings have been passed on.
     told: usize,
+    /// What was found last, by address: processes that run the same program ask for the same.
+    last: Option<(Vec<Svma>, Resolution)>,
+}
+
+/// So many addresses at most are kept with what was found of them.
+const MOST_KEPT: usize = 1 << 17;
+
+impl Known {
+    /// Places of these addresses, and the names that they refer to.
+    fn resolve(&mut self, addresses: &[Svma]) -> (Vec<symbols::Place>, &Resolution) {
+        let known = self.last.as_ref().and_then(|(all, found)| {
+            let mut from = 0;
+            let place = |address: &Svma| {
+                from += all[from..].binary_search(address).ok()?;
+                Some(found.places[from])
+            };
+            addresses.iter().map(place).collect::<Option<Vec<_>>>()
+        });
+        let places = known.unwrap_or_else(|| {
+            let found = self.object.resolve(addresses);
+            let places = found.places.clone();
+            let all = if addresses.len() <= MOST_KEPT { addresses.to_vec() } else { Vec::new() };
+            self.last = Some((all, found));
+            places
+        });
+        (places, &self.last.as_ref().expect("something has been found").1)
+    }
 }
 
 /// Tells objects apart: a file from one that has taken its name in the meantime.
@@ -53,7 +80,7 @@ impl Sources {
 
 impl Sources {
     /// What is known of the object with this code. `None`: there is none.
-    fn known(&mut self, code: Code<'_>) -> Option<&Known> {
+    fn known(&mut self, code: Code<'_>) -> Option<&mut Known> {
         let begun;
         let (key, open): (Key, &dyn Fn() -> Arc<Object>) = match code {
             Code::File(path, file) => {
@@ -66,7 +93,7 @@ impl Sources {
             }
             Code::Anonymous => return None,
         };
-        Some(self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0 }))
+        Some(self.known.entry(key).or_insert_with(|| Known { object: open(), told: 0, last: None }))
     }
 }
 
@@ -82,8 +109,8 @@ impl Symbolizer for Sources {
                 None => odd.push(index),
             }
         }
-        let resolution = known.object.resolve(&addresses);
-        let (mut places, mut from) = (&resolution.places[..], 0);
+        let (places, resolution) = known.resolve(&addresses);
+        let (mut places, mut from) = (&places[..], 0);
         for end in odd.iter().copied().chain([offsets.len()]) {
             let (before, behind) = places.split_at(end - from);
             for same in before.chunk_by(PartialEq::eq) {
