@@ -117,6 +117,11 @@ impl SlotPool {
         })
     }
 
+    /// So many more can be taken at least.
+    pub(crate) fn room(&self) -> usize {
+        (self.count - self.next) as usize
+    }
+
     /// A slot for counters only, zeroed, whose header is going to be another one's.
     pub(crate) fn take_alias(&mut self) -> Option<SlotId> {
         if let Some(id) = self.aliases.pop() {

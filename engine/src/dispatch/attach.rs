@@ -17,11 +17,13 @@ use super::objects;
 use super::status::Status;
 use super::{Dispatcher, LOOK};
 use crate::api::AtStart;
+use crate::code_cache::CodeCache;
 use crate::contexts::ThreadContexts;
 use crate::error::EngineError;
 use crate::image::{self, Remote};
 use crate::maps::Region;
 use crate::process::State;
+use crate::slots::SlotPool;
 use crate::subject;
 use crate::tick::Ticks;
 use crate::tracee::{self, Gadget, How, Memory, Stop, Stopped, Wait, is_sent};
@@ -32,11 +34,8 @@ const CALL_LEN: u64 = 2;
 /// As long as a thread may take to stop. One that waits for a child of vfork's, or for a disk, cannot before that is over.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The threads of a process that stand still, and whether job control has stopped it.
-struct Gathered {
-    threads: BTreeMap<i32, Stopped>,
-    job_controlled: bool,
-}
+/// Threads that stand still.
+type Threads = BTreeMap<i32, Stopped>;
 
 impl Dispatcher<'_> {
     /// Follows process `pid` from here on.
@@ -44,35 +43,21 @@ impl Dispatcher<'_> {
         let refuse = |why| EngineError::Attach { pid, why };
         attachable(pid).map_err(refuse)?;
         let memory = Memory::open(pid).map_err(|e| refuse(forbidden(&e)))?;
-        let Gathered { mut threads, job_controlled } = gather(pid).map_err(refuse)?;
-        log::debug!(target: subject::PROCESS, "process {pid}: {} threads have been stopped", threads.len());
-        let regions = memory.regions().map_err(|source| EngineError::Os { what: "reading /proc/PID/maps", source })?;
-        let gadget = syscall_in(&memory, &regions)
-            .ok_or_else(|| refuse("nothing that it has mapped makes a system call".into()))?;
-        let gone = || refuse("it has ended".into());
-        if Status::of(pid).is_confined() {
-            if !threads.values().all(Stopped::may_suspend_filters) {
-                let why = "it filters its system calls (seccomp), which only root may suspend for the engine's own";
-                return Err(refuse(why.into()));
+        let mut threads = BTreeMap::new();
+        let ready = gather(pid, &mut threads).map_err(refuse).and_then(|job_controlled| {
+            log::debug!(target: subject::PROCESS, "process {pid}: {} threads have been stopped", threads.len());
+            Ok((prepare(pid, &mut threads, &memory)?, job_controlled))
+        });
+        let (prepared, job_controlled) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                for t in threads.into_values() {
+                    let _ = t.leave();
+                }
+                return Err(error);
             }
-            tracee::expect_filters();
-        }
-        if threads.values().any(|t| has_sequences(t, &memory)) {
-            let why = "it uses restartable sequences (rseq), and the kernel would not restart their translations";
-            return Err(refuse(why.into()));
-        }
-        for t in threads.values() {
-            leave_kernel(t).map_err(|_| gone())?;
-        }
+        };
         self.traps_of_attached(pid, threads.values());
-        let mut first = threads.pop_first().map(|(_, t)| t);
-        let mut remote = Remote { thread: first.take(), gadget, memory: &memory };
-        let prepared = image::prepare_running(&mut remote, pid);
-        threads.extend(remote.thread.take().map(|t| (t.tid(), t)));
-        let prepared = prepared?;
-        if threads.values().any(|t| t.follow().is_err()) || threads.is_empty() {
-            return Err(gone());
-        }
         let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         let counting = self.settings.count_at_start == AtStart::Counting;
         self.add_process((pid, 0), counting, memory, prepared, (exe, command_line(pid)));
@@ -81,12 +66,10 @@ impl Dispatcher<'_> {
         }
         for (&tid, t) in &threads {
             let guest_gs = t.regs().map_or(0, |regs| regs.gs_base);
-            if !self.add_thread(pid, tid, State::Guest, ThreadContexts::default(), guest_gs) {
-                return Err(refuse("it has too many threads".into()));
-            }
+            self.add_thread(pid, tid, State::Guest, ThreadContexts::default(), guest_gs);
         }
         self.tell_image(pid);
-        if let Some((code_cache, _)) = self.code_cache_and_state(tids_first(&threads)) {
+        if let Some(code_cache) = self.processes.get(&pid).map(|p| p.code_cache.clone()) {
             self.learn_map(pid, &code_cache);
         }
         for (tid, t) in threads {
@@ -124,8 +107,43 @@ impl Dispatcher<'_> {
     }
 }
 
-fn tids_first(threads: &BTreeMap<i32, Stopped>) -> i32 {
-    threads.keys().next().copied().unwrap_or_default()
+/// Makes the image of `pid`, whose threads stand still, ready, and takes them out of the kernel. Whatever fails before the last of
+/// them is followed leaves them as they were.
+fn prepare(pid: i32, threads: &mut Threads, memory: &Memory) -> Result<(CodeCache, SlotPool), EngineError> {
+    let refuse = |why: &str| EngineError::Attach { pid, why: why.to_owned() };
+    let gone = || refuse("it has ended");
+    let regions = memory.regions().map_err(|source| EngineError::Os { what: "reading /proc/PID/maps", source })?;
+    let gadget =
+        syscall_in(memory, &regions).ok_or_else(|| refuse("nothing that it has mapped makes a system call"))?;
+    if Status::of(pid).is_confined() {
+        if !threads.values().all(Stopped::may_suspend_filters) {
+            return Err(refuse(
+                "it filters its system calls (seccomp), which only root may suspend for the engine's own",
+            ));
+        }
+        tracee::expect_filters();
+    }
+    if threads.values().any(|t| has_sequences(t, memory)) {
+        return Err(refuse(
+            "it uses restartable sequences (rseq), and the kernel would not restart their translations",
+        ));
+    }
+    // (Who is gone by now has nothing to be taken out.)
+    threads.retain(|_, t| leave_kernel(t).is_ok());
+    let (_, first) = threads.pop_first().ok_or_else(gone)?;
+    let mut remote = Remote { thread: Some(first), gadget, memory };
+    let prepared = image::prepare_running(&mut remote, pid);
+    if let Ok((code_cache, pool)) = &prepared
+        && pool.room() <= threads.len()
+    {
+        image::clear(&mut remote, code_cache, pool);
+        threads.extend(remote.thread.take().map(|t| (t.tid(), t)));
+        return Err(refuse("it has too many threads"));
+    }
+    threads.extend(remote.thread.take().map(|t| (t.tid(), t)));
+    let prepared = prepared?;
+    threads.retain(|_, t| t.follow().is_ok());
+    if threads.is_empty() { Err(gone()) } else { Ok(prepared) }
 }
 
 /// Why a process cannot be followed, as far as that can be seen from outside.
@@ -162,9 +180,8 @@ fn forbidden(e: &std::io::Error) -> String {
     )
 }
 
-/// Stops all threads of `pid`.
-fn gather(pid: i32) -> Result<Gathered, String> {
-    let mut threads = BTreeMap::new();
+/// Stops all threads of `pid`. Whether job control had stopped it.
+fn gather(pid: i32, threads: &mut Threads) -> Result<bool, String> {
     let mut job_controlled = false;
     let end = Instant::now() + PATIENCE;
     // Those that have not been stopped yet go on creating others.
@@ -188,7 +205,7 @@ fn gather(pid: i32) -> Result<Gathered, String> {
     let Some(t) = threads.values().next() else { return Err("it has ended".into()) };
     const LONG_MODE: u64 = 0x33;
     match t.regs() {
-        Ok(regs) if regs.cs == LONG_MODE => Ok(Gathered { threads, job_controlled }),
+        Ok(regs) if regs.cs == LONG_MODE => Ok(job_controlled),
         Ok(_) => Err("it is a 32-bit program; grind profiles 64-bit programs for x86-64".into()),
         Err(_) => Err("it has ended".into()),
     }

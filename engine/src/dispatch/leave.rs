@@ -46,7 +46,8 @@ impl Dispatcher<'_> {
         log::debug!(target: subject::PROCESS, "processes {pids:?} are left");
         self.unpin();
         let mut threads: Vec<Stopped> = Vec::new();
-        for (_, t) in flush.into_waiting() {
+        for (tid, t) in flush.into_waiting() {
+            self.hand_held_trap_over(tid);
             threads.extend(self.hand_traps_over(t));
         }
         // It may write to its own code again.

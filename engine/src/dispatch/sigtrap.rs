@@ -427,6 +427,13 @@ impl Dispatcher<'_> {
         Some(t)
     }
 
+    /// A SIGTRAP that has been held back from `tid`, which is left to itself, is the kernel's to hold.
+    pub(super) fn hand_held_trap_over(&mut self, tid: i32) {
+        if let Some(info) = self.traps_of(tid).and_then(|traps| traps.held.remove(&tid)) {
+            tracee::keep(tid, info);
+        }
+    }
+
     /// The process is about to execute a program that is not followed: what it does with SIGTRAP is the kernel's business.
     pub(super) fn hand_traps_over(&mut self, t: Stopped) -> Option<Stopped> {
         let tid = t.tid();
