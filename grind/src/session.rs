@@ -3,6 +3,7 @@
 //! Nothing that fails here stops the program: a profile that cannot be written is reported, saved elsewhere if possible,
 //! and the program's exit status stays its own.
 
+mod opening;
 mod save;
 
 use std::collections::HashMap;
@@ -35,7 +36,7 @@ use crate::attach::Visit;
 use crate::backtrace;
 use crate::callgrind::session::CallSession;
 use crate::invocation::Invocation;
-use crate::log::{Log, Target, Voice, command_line};
+use crate::log::{Log, Target, Voice};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::resolve::{self, Cause};
@@ -260,54 +261,6 @@ impl<'a> Runner<'a> {
                 resolve::reason(&error)
             );
             self.user(pid, &text);
-        }
-    }
-
-    fn banner(&mut self, pid: i32) {
-        if self.options.verbosity < 1 {
-            return;
-        }
-        let Some(process) = self.processes.get(&pid).cloned() else { return };
-        let mut lines =
-            format!("{}\nCommand: {}\n", self.invocation.banner(self.options.tool), command_line(&process.args));
-        if matches!(self.options.log, crate::options::LogTarget::File(_)) {
-            lines.push_str(&format!("Parent PID: {}\n", process.parent));
-        }
-        self.user(pid, &lines);
-    }
-
-    fn verbose_start(&mut self, pid: i32) {
-        if self.options.verbosity < 2 {
-            return;
-        }
-        let mut lines = String::from("Options:");
-        for word in &self.options.words {
-            lines.push_str(&format!("\n   {}", word.to_string_lossy()));
-        }
-        if let Ok(version) = std::fs::read_to_string("/proc/version") {
-            lines.push_str(&format!("\nContents of /proc/version:\n  {}", version.trim_end()));
-        }
-        lines.push_str(&format!(
-            "\nProcessor shown to the program: {}",
-            match self.options.cpu {
-                grind_engine::CpuModel::Baseline => "baseline (a fixed Haswell-class model)",
-                grind_engine::CpuModel::Host => "that of this machine",
-            }
-        ));
-        self.log.say(pid, Voice::Detail, &lines);
-    }
-
-    fn describe_simulation(&mut self, pid: i32) {
-        for note in self.simulation.notes() {
-            self.log.say(pid, Voice::Detail, note);
-        }
-        for remark in self.simulation.remarks() {
-            self.log.say(pid, Voice::User, remark);
-        }
-        if self.options.verbosity > 1
-            && let Some(configuration) = self.simulation.configuration()
-        {
-            self.log.say(pid, Voice::User, &configuration);
         }
     }
 

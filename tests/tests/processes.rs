@@ -1,5 +1,6 @@
 //! What somebody sees who waits for grind, signals it, or kills it: the program, and nothing else.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -187,5 +188,29 @@ fn a_full_disk_costs_a_warning_and_no_profile() {
         let spare = files(&dir.path().join("spare"), "");
         assert!(!spare.is_empty(), "{log}");
         whole(&dir.path().join("spare"), &spare);
+    }
+}
+
+/// What is translated ahead for a program that has run before changes none of its counts: neither of instructions nor of misses.
+#[test]
+fn programs_that_run_again_count_the_same() {
+    for options in [&[][..], &["--cache-sim=yes", "--branch-sim=yes"], &["--hot-after=0", "--pair-calls-from=0"]] {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("text"), "b\na\nc\n").expect("a file");
+        let script = "i=0; while [ $i -lt 5 ]; do /bin/true; wc text; cat text; i=$((i + 1)); done";
+        let words = [options, &["--trace-children=yes", "sh", "-c", script]].concat();
+        let output = grind(dir.path(), &words).output().expect("grind");
+        assert!(output.status.success(), "{output:?}");
+        let mut profiles: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in files(dir.path(), "cg.") {
+            let text = fs::read_to_string(dir.path().join(name)).expect("a profile");
+            let (command, counts) = text.split_once("events:").expect("a profile");
+            profiles.entry(command.lines().last().expect("a command").to_owned()).or_default().push(counts.to_owned());
+        }
+        for (command, counts) in profiles.iter().filter(|(command, _)| !command.contains("while")) {
+            assert_eq!(counts.len(), 5, "{command}");
+            assert!(counts.iter().all(|other| *other == counts[0]), "{options:?}, {command}");
+        }
+        assert_eq!(profiles.len(), 4, "{:?}", profiles.keys());
     }
 }
